@@ -1,5 +1,5 @@
-"""What all tests share: one hypothesis profile, with the same examples in every run and no database in the working
-tree, and the reciting checkpoint for those that run an engine."""
+"""What all tests share: hypothesis profiles, and the reciting checkpoint for tests that run an engine. By default,
+examples are the same in every run, and there is no database in the working tree."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ settings.load_profile("stopscan")
 
 
 def pytest_collection_finish() -> None:
-    """Leaves what the imports made, a million objects, out of the collections of garbage that tests ask for."""
+    """Hides the million objects that the imports made from the garbage collections that tests ask for."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _one_certificate(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Lets clients trust one authority instead of 140, which each new client reads in 20 ms; no test needs any."""
+    """Lets clients trust one authority. Each new client would read all 140, in 20 ms, and no test needs any."""
     try:
         import certifi
     except ImportError:
-        return  # nor are there clients
+        return  # without certifi there are no HTTP clients either
     first, end, _ = Path(certifi.where()).read_text().partition("-----END CERTIFICATE-----\n")
     one = tmp_path_factory.mktemp("certificates") / "one.pem"
     one.write_text(first + end)

@@ -1,4 +1,4 @@
-//! What the types are and say, apart from matching.
+//! The public types apart from matching: threads, sizes, accessors, limits and errors.
 
 use std::error::Error;
 
@@ -142,7 +142,7 @@ fn a_set_may_be_as_large_as_the_limit_and_no_larger() {
 
 #[test]
 fn a_set_may_protect_as_many_regions_as_the_limit_and_no_more() {
-    // Ordinary text is a region too.
+    // The text outside the protected regions is one more region.
     let set = |count: usize| StopSet::builder().protect((0..count).map(|number| (format!("<{number}>"), "/"))).build();
     assert_eq!(set(MAX_REGIONS - 1).unwrap().protect().count(), 99);
     assert_eq!(set(MAX_REGIONS).unwrap_err().to_string(), "there are 101 regions, and the limit is 100");

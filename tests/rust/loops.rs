@@ -1,4 +1,4 @@
-//! Loops as a stop of streams, beside the rule as it is written.
+//! Loops as a stop of streams, compared with the reference for loops.
 
 use stopscan::{Options, Repeat, SegmentSet, Segmenter, StopScanner, StopSet};
 
@@ -28,14 +28,14 @@ fn texts() -> impl Iterator<Item = String> {
     })
 }
 
-/// What a scanner finds in a text that it reads in pieces of so many characters: where, how long, and the period.
+/// Reads `text` in pieces of `piece` characters. Returns where the loop ends, its length and its period.
 fn scanned(mut scanner: StopScanner, text: &str, piece: usize) -> Option<(usize, usize, usize)> {
     let characters: Vec<char> = text.chars().collect();
     let mut out = String::new();
     for delta in characters.chunks(piece) {
         let delta: String = delta.iter().collect();
         out += scanner.feed(&delta).text;
-        // It goes on elsewhere.
+        // Continue from a snapshot, as another process would.
         let snapshot = scanner.snapshot();
         scanner.reset();
         scanner.restore(&snapshot).unwrap();
@@ -90,7 +90,7 @@ fn the_history_begins_anew_at_the_edge_of_a_region() {
     assert!(segmenter.feed(&format!("{half}|{half}|{half}")).stop_match().is_none());
     let found = segmenter.feed("x").stop_match().unwrap();
     assert_eq!((found.period(), found.offset(), found.end()), (Some(1), 64, 96));
-    assert_eq!(segmenter.region(), "a"); // though stops are not live there
+    assert_eq!(segmenter.region(), "a"); // a loop fires although stops are not live in this region
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The crate against its oracle, its vectors and its promises.
+//! The tests of the crate: against references, with the vectors, and by example.
 
 mod api;
 mod case;

@@ -1,4 +1,4 @@
-//! Patterns: against the reference, and what is refused.
+//! Patterns: random ones against the reference, and examples.
 
 use arbitrary::{Arbitrary, Unstructured};
 use stopscan::{Finish, Options, SegmentSet, Segmenter, StopScanner, StopSet, TokenOptions, TokenScanner, Vocabulary};
@@ -6,7 +6,7 @@ use stopscan::{Finish, Options, SegmentSet, Segmenter, StopScanner, StopSet, Tok
 use crate::case::patterns::Case;
 use crate::random::Random;
 
-/// Small rules and texts, every cut: the match, the output and, for some, the held text. `STOPSCAN_CASES` tries more.
+/// Compares the match, the output and, for some, the held text, in every cut. `STOPSCAN_CASES` sets how many.
 #[test]
 fn random_patterns() {
     let cases = std::env::var("STOPSCAN_CASES").map_or(600, |cases| cases.parse().expect("it is a number"));
@@ -43,7 +43,7 @@ fn a_string_that_cannot_be_the_first_is_not_held() {
         ("<x!>", r"x\b", "<", 0),
         ("<x>", r"x\b", "<", 1),
         ("<é>", "é|x", "<", 0),
-        ("xy>", r"\bxy", "ax", 1), // behind a letter it can
+        ("xy>", r"\bxy", "ax", 1), // after a letter the pattern cannot match, and "xy>" can fire
     ] {
         let set = StopSet::builder().stop([stop]).patterns([pattern]).build().unwrap();
         let mut scanner = StopScanner::new(&set);
@@ -52,7 +52,7 @@ fn a_string_that_cannot_be_the_first_is_not_held() {
     }
 }
 
-/// What another stop always completes before is not held.
+/// A match that another stop always precedes is not held.
 #[test]
 fn a_match_that_cannot_be_the_first_is_not_held() {
     for (pattern, others, stop) in
@@ -64,7 +64,7 @@ fn a_match_that_cannot_be_the_first_is_not_held() {
     }
 }
 
-/// More than are compared with each other; the second pattern's are soon in one state, and the first of them wins.
+/// More open matches than are compared with each other. The second pattern's are soon in one state; the first wins.
 #[test]
 fn many_matches_at_once() {
     let text = "c".repeat(5) + &"a".repeat(20) + "b";
@@ -143,7 +143,7 @@ fn a_stop_of_one_letter_of_a_class_leaves_the_others() {
     assert_eq!(set.find("<b>").map(|found| found.sequence()), Some("b"));
 }
 
-/// Rule 8: what contains a match that completed in unarmed text never fires, wherever it began.
+/// If a match completes in unarmed text, no stop that contains that match ever fires, wherever the stop began.
 #[test]
 fn what_completes_in_unarmed_text_ends_what_contains_it() {
     for (stop, pattern, marker, unarmed, armed, expected) in [
@@ -169,7 +169,7 @@ fn what_completes_in_unarmed_text_ends_what_contains_it() {
     }
 }
 
-/// A marker that is taken out of the text is held although a pattern completed in it.
+/// A marker that is taken out of the text is held although a pattern has completed inside it.
 #[test]
 fn a_marker_around_a_match_in_unarmed_text_is_held() {
     let set = SegmentSet::builder().region("a", [("<think>", "b")]).region("b", [("|", "a")]).patterns(["[Tt]h"]);
@@ -183,7 +183,7 @@ fn a_marker_around_a_match_in_unarmed_text_is_held() {
     assert_eq!(segments, [("b".to_owned(), "y".to_owned())]);
 }
 
-/// Issue: `max_held` lost the only match that fits.
+/// Once, `max_held` lost the only match that fits.
 #[test]
 fn a_later_beginning_goes_on_when_an_earlier_one_is_too_long() {
     for (pattern, max_held, text, expected) in [

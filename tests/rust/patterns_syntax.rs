@@ -1,4 +1,4 @@
-//! Patterns: what is taken, and what is refused.
+//! Which patterns are accepted, and which are refused.
 
 use stopscan::{StopScanner, StopSet};
 
@@ -58,7 +58,7 @@ fn what_is_refused() {
         ("[A-Za-z ]+:", "it can hold text for ever"),
         (r"«\S+»", "it can hold text for ever"),
         ("(a{100}){100}b", "its automaton is too large"),
-        ("[ab]*a[ab]{12}c", "its automaton is too large: \"[ab]{12}\" alone"), // already without the others
+        ("[ab]*a[ab]{12}c", "its automaton is too large: \"[ab]{12}\" alone"), // this part alone is too large
         ("x(a{100}){100}b", "its automaton is too large: \"(a{100}){100}\" alone is 10000 characters long"),
         ("[a-z ]{1100}!", "its automaton is too large"), // matches may have begun at too many places
         (r"(?i)[a-\x{10ffff}]x", "its classes are too large"),
@@ -90,9 +90,9 @@ fn a_stop_in_every_word_ends_what_would_hold_text() {
     let patterns = || StopSet::builder().patterns(["<[a-zA-Z ]+>"]);
     assert!(patterns().build().is_err());
     assert!(patterns().stop([" "]).build().is_ok());
-    assert!(patterns().visible(["a"]).build().is_err()); // other words have none
+    assert!(patterns().visible(["a"]).build().is_err()); // words without an "a" still hold text
     assert!(StopSet::builder().patterns([r"<[a-zA-Z ]+\b"]).build().is_ok());
-    // No match of this can be the first that completes, so none holds text.
+    // "é" always completes before the pattern, so the pattern holds no text.
     assert!(StopSet::builder().patterns(["<[a-zA-Z ]+é>"]).stop(["é"]).build().is_ok());
 }
 

@@ -34,7 +34,7 @@ fn random_streams() {
     }
 }
 
-/// What the fuzzer once found, and what it explored that random bytes rarely reach.
+/// Inputs with which the fuzzer once found a defect, and inputs for paths that random bytes rarely reach.
 #[test]
 fn fuzz_regressions() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/regressions");
@@ -46,7 +46,7 @@ fn fuzz_regressions() {
     }
 }
 
-/// Rule 2, without the reference: the joined output, the match and the held text are those of one big delta.
+/// The result does not depend on how the text is cut: the output, the match and the held text are those of one delta.
 #[test]
 fn every_chunking_gives_one_answer() {
     let rules = Rules {
@@ -79,8 +79,8 @@ fn every_chunking_gives_one_answer() {
     }
 }
 
-/// A delta at the root is read in one of several ways, by its length. Whatever the length and wherever a stop begins
-/// or completes, nothing is overlooked and every code point is counted.
+/// If no stop has begun, a delta is read in one of several ways, by its length. Whatever the length and wherever a stop
+/// begins or completes, nothing is overlooked and every code point is counted.
 #[test]
 fn deltas_of_every_length() {
     let rules = hidden(&["x", "yz"]);
@@ -119,7 +119,7 @@ fn stops_anywhere_in_long_deltas() {
     }
 }
 
-/// Candidates everywhere: the prefilter gives up, and what it gives up on is still read.
+/// Stops seem to begin everywhere: the prefilter gives up, and the text after that is still read.
 #[test]
 fn long_deltas_full_of_beginnings() {
     let rules = hidden(&["abcabd", "bca!"]);
@@ -131,7 +131,7 @@ fn long_deltas_full_of_beginnings() {
     }
 }
 
-/// The vector search takes few patterns; with more there is no prefilter.
+/// The prefilter's vector search accepts few stops. For more stops there is no prefilter.
 #[test]
 fn long_deltas_and_many_stops() {
     let stops: Vec<String> = (0..500).map(|number| format!("<{number:03}>")).collect();
@@ -142,7 +142,7 @@ fn long_deltas_and_many_stops() {
     }
 }
 
-/// Stops so many that the deep states have no dense row.
+/// So many stops that the deep states of the automaton have no dense row.
 #[test]
 fn large_sets() {
     let random = &mut Random(1);

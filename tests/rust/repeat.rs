@@ -1,4 +1,4 @@
-//! Loops against the rule as it is written, and against examples.
+//! Loops: the library against the reference, and both with examples.
 
 use arbitrary::{Arbitrary, Unstructured};
 use stopscan::{Loops, Repeat};
@@ -17,7 +17,7 @@ fn whole(rule: Rule, text: &str) -> Case {
     Case { rule, deltas: vec![Delta { text: text.into(), armed: true, moves: false }] }
 }
 
-/// Words without a loop: numbers are all different.
+/// Words without a loop, because all numbers are different.
 fn numbers(count: usize) -> String {
     (0..count).map(|number| format!("{number} ")).collect()
 }
@@ -66,7 +66,7 @@ fn random_loop(seed: u64) -> bool {
     Case::arbitrary(&mut Unstructured::new(&bytes)).expect("any bytes are a case").check()
 }
 
-/// Periods through all levels of checks, with history that is dropped on the way.
+/// Periods of every size, so that all levels of checks work, in texts so long that old history is dropped.
 #[test]
 fn random_loops_of_long_periods() {
     for seed in 0..300 {
@@ -118,8 +118,8 @@ fn what_is_forgotten_and_what_fired_repeats_nothing() {
     }
 }
 
-/// Three times the longest period, a quarter more until it is dropped, and some more for the checks. Where text is not
-/// ASCII, a period may have four bytes a character.
+/// The kept text is three times the longest period, a quarter more before text is dropped, and some more for the
+/// checks. In text that is not ASCII, a period may have four bytes a character.
 #[test]
 fn what_a_stream_keeps_is_bounded() {
     for (character, bytes) in [("a", 1), ("日", 4), ("🤦", 4)] {
@@ -133,7 +133,7 @@ fn what_a_stream_keeps_is_bounded() {
     }
 }
 
-/// What is refused, and what is not: both without a panic, whatever the damage is.
+/// Damaged bytes are refused or accepted. Neither may panic, whatever the damage is.
 #[test]
 fn damaged_bytes_never_panic() {
     let (repeat, mut refused) = (Repeat::new(4, 100, 64).unwrap(), 0);

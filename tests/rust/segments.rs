@@ -1,4 +1,4 @@
-//! Segments by name: what a set says, its errors, and what the properties do not draw.
+//! Segments with examples: what a set reports, its errors, and cases that the random tests do not draw.
 
 use stopscan::{MAX_REGIONS, MAX_SET_BYTES, Options, SegmentSet, SegmentSetBuilder, Segmenter, Segments, keep};
 
@@ -127,7 +127,7 @@ fn errors_name_the_culprit() {
     assert_eq!(error.to_string(), r#"region: there is no region "b""#);
 }
 
-/// What is live in several regions counts in each.
+/// A stop that is live in several regions counts in each of them.
 #[test]
 fn a_set_may_be_as_large_as_the_limit_and_no_larger() {
     let stop = "s".repeat(MAX_SET_BYTES / 2 - 3);

@@ -1,4 +1,4 @@
-//! Snapshots where another set restores them. That a set restores its own is part of every comparison with the reference.
+//! Snapshots that another set restores, and damaged ones. Comparisons with a reference restore by the same set.
 
 use stopscan::{Options, Repeat, Snapshot, SnapshotError, StopScanner, StopSet, StopSetBuilder};
 
@@ -56,7 +56,7 @@ fn a_pattern_that_fired_is_restored() {
     assert_eq!(copy.snapshot(), scanner.snapshot());
 }
 
-/// A snapshot of version 3 of a scanner, as bytes that were written once.
+/// A scanner's snapshot in version 3 of the format. The library still writes these bytes, and restores them.
 #[test]
 fn a_snapshot_of_version_3_goes_on() {
     let set = StopSet::builder().stop(["END", "\n\nHuman:"]).protect([("<think>", "</think>")]).build().unwrap();
@@ -93,12 +93,12 @@ fn a_snapshot_is_small() {
     assert!(scanner.snapshot().as_bytes().len() <= 256);
 }
 
-/// The check bytes tell damage, and no forgery.
+/// The check bytes reveal damage, but not a forgery, which can have right ones.
 #[test]
 fn a_forged_snapshot_that_ends_within_a_character_is_refused() {
     let set = StopSet::new(["éé"]).unwrap();
     let bytes = fed(&set, Options::default(), "é").snapshot().as_bytes().to_owned();
-    let place = bytes.len() - 4 - 1; // how many bytes of the word were read
+    let place = bytes.len() - 4 - 1; // how many bytes of the stop were read
     assert_eq!(bytes[place], 2);
     for length in 0..=255 {
         let mut forged = bytes.clone();
@@ -123,7 +123,7 @@ fn restored(set: &StopSet, options: &Options, snapshot: &Snapshot) -> Result<Sto
     Ok(scanner)
 }
 
-/// The snapshot with right check bytes.
+/// Puts right check bytes at the end of `bytes` and reads the snapshot.
 fn forge(bytes: &[u8]) -> Result<Snapshot, SnapshotError> {
     let mut bytes = bytes.to_owned();
     let end = bytes.len() - 4;

@@ -1,9 +1,9 @@
-//! Hugging Face's `tokenizer.json`, by name; Python's tests compare whole tokenizers with their `decode`.
+//! Hugging Face's `tokenizer.json` with examples. Python's tests compare whole tokenizers with their `decode`.
 
 use serde_json::{Value, json};
 use stopscan::{TokenDecoder, Vocabulary, VocabularyError};
 
-/// A file with a few pieces, and this decoder.
+/// A `tokenizer.json` with a few tokens and the given decoder.
 fn file(decoder: Value) -> String {
     let vocab = json!({"<unk>": 0, "▁a": 1, "b": 2, "<0x20>": 3, "<0xE4>": 4, "<0xBD>": 5, "<0xA0>": 6, "▁": 9});
     let added = json!([
@@ -59,7 +59,7 @@ fn a_unigram_model_has_its_tokens_in_order() {
     assert_eq!(decoded(&json.to_string(), &[3, 2, 1, 0]), "baa<unk>");
 }
 
-/// Files of before 2024 have no `prepend_scheme`.
+/// Files from before 2024 have `add_prefix_space` instead of `prepend_scheme`.
 #[test]
 fn metaspace_says_in_two_ways_whether_it_drops_the_first_space() {
     for (decoder, text) in [
@@ -119,7 +119,7 @@ fn what_is_no_such_file_is_an_error_that_says_where() {
     }
 }
 
-/// A file that somebody made to hurt is no stack overflow.
+/// A file that is made to overflow the stack is refused with an error.
 #[test]
 fn decoders_in_decoders_are_an_error() {
     let nested = "{\"type\": \"Sequence\", \"decoders\": [".repeat(100_000);

@@ -1,4 +1,4 @@
-//! The token layer by name: vocabularies, their errors, and what the properties do not draw.
+//! The token layer with examples: vocabularies, their errors, and cases that the random tests do not draw.
 
 use stopscan::{
     EndReason, Finish, Options, StopScanner, StopSet, Strays, TokenDecoder, TokenOptions, TokenScanner, UnknownToken,
@@ -85,7 +85,7 @@ fn every_byte_has_a_spelling() {
     let vocabulary = Vocabulary::builder().spelled(&spell(text.as_bytes())).spelled("two words").spelled("Ġ你").build();
     let vocabulary = vocabulary.unwrap();
     assert_eq!(decoded(&vocabulary, &[0]), text);
-    assert_eq!(decoded(&vocabulary, &[1, 2]), "two wordsĠ你"); // neither is a spelling: each is itself
+    assert_eq!(decoded(&vocabulary, &[1, 2]), "two wordsĠ你"); // not spelled bytes: both are taken literally
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn a_scanner_with_options_keeps_them() {
 
 #[test]
 fn close_counts_stops_only_behind_min_tokens() {
-    // Half a character becomes text when the stream is closed, and that text is of the last token.
+    // Half a character becomes text when the stream is closed, and that text belongs to the last token.
     let vocabulary = Vocabulary::builder().text("a").text(b"\xC3").build().unwrap();
     let stops = StopSet::new(["a\u{FFFD}"]).unwrap();
     for (min_tokens, text, finish) in [
@@ -170,7 +170,7 @@ fn an_end_beyond_the_vocabulary_is_counted() {
     }
 }
 
-/// Most ids are told from those that end a stream by their lowest six bits.
+/// The lowest six bits of an id are compared first. Most ids differ in them from the ids that end a stream.
 #[test]
 fn an_id_with_the_lowest_bits_of_an_end_is_none() {
     let vocabulary = (0..200).fold(Vocabulary::builder(), |builder, _| builder.text("a")).build().unwrap();
@@ -181,7 +181,7 @@ fn an_id_with_the_lowest_bits_of_an_end_is_none() {
         _ => (id, None),
     }) {
         for stop in ["END", "ab"] {
-            let stops = StopSet::new([stop]).unwrap(); // the second holds text
+            let stops = StopSet::new([stop]).unwrap(); // "ab" holds the text of each token
             let mut scanner = TokenScanner::new(&vocabulary, StopScanner::new(&stops), &options).unwrap();
             scanner.feed(id).unwrap();
             assert_eq!(scanner.finish(), finish, "{id}");

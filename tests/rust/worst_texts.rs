@@ -2,7 +2,7 @@
 
 type Text = fn(usize) -> String;
 
-/// The name of each, and about so many characters of it.
+/// The name of each text, and the function that makes about `length` characters of it.
 pub const NAMED: [(&str, Text); 9] = [
     ("one character", |length| "a".repeat(length)),
     ("abab", |length| "ab".repeat(length / 2)),

@@ -1,4 +1,4 @@
-"""Sources of deltas that note their end, and fail to close as often as they are told."""
+"""Sources of deltas that count how often they were closed, and whose `close` fails as often as a test asks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MARKERS = {"answer": {"<think>": "answer"}}
 
 
 class Source:
-    """An iterator that notes its end, and whose `close` fails as often as it is told."""
+    """An iterator that counts how often it was closed. `close` fails `failures` times first."""
 
     def __init__(self, *deltas: str, failures: int = 0) -> None:
         self.deltas = iter(deltas)
@@ -43,7 +43,7 @@ class AsyncSource(Source):
 
 
 class ApiStream(AsyncSource):
-    """As the official clients have it: an async `close`, and no `aclose`."""
+    """Like the streams of the official clients: it has an async `close`, and no `aclose`."""
 
     aclose = None  # type: ignore[assignment]
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 FILTER = [sys.executable, "-m", "stopscan"]
-SECONDS = 60  # until a hanging test ends; no test waits for it
+SECONDS = 60  # a hanging test is ended after this time
 FIRED, NONE_FIRED, BAD = 0, 1, 2
 posix_only = pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell or argument bytes")
 
@@ -35,7 +35,7 @@ def report(sequence: str | None, offset: int | None, end: int | None) -> dict[st
 
 @contextmanager
 def running(*arguments: str, stdin: int = subprocess.PIPE) -> Iterator[subprocess.Popen[bytes]]:
-    """A filter at work; killed after a time, so that a read of what it never writes ends."""
+    """A running filter. It is killed after `SECONDS`, so that a read of output that never comes ends."""
     pipe = subprocess.PIPE
     with subprocess.Popen([*FILTER, *arguments], stdin=stdin, stdout=pipe, stderr=pipe, bufsize=0) as process:
         killer = threading.Timer(SECONDS, process.kill)
@@ -53,7 +53,7 @@ def write(process: subprocess.Popen[bytes], data: bytes) -> None:
 
 
 def read(process: subprocess.Popen[bytes], count: int) -> bytes:
-    """That many bytes, waiting for them: the writer writes no more until they are here."""
+    """Waits for `count` bytes of output. The test writes no more input until they are here."""
     assert process.stdout is not None
     data = b""
     while len(data) < count and (piece := process.stdout.read(count - len(data))):

@@ -1,4 +1,4 @@
-"""Models that loop, as scripts for the reciter, and what is left of them where ``Repeat`` ends them."""
+"""Scripts for the reciter in which a model loops, and what is left of them if ``Repeat`` ends them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Memory that cannot be had while an object is shown, pickled, copied or refused is a `MemoryError`, and no panic of
-PyO3: each allocation of Python fails in turn."""
+"""If there is no memory while an object is shown, pickled, copied or refused, a `MemoryError` is raised, and PyO3 does
+not panic. Each allocation of Python fails in turn."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def tokens(read: list[int], **options: Any) -> TokenScanner:
 
 
 OBJECTS: dict[str, Callable[[], Any]] = {
-    "StopSet": stops,  # a new one each time: Python shows a tuple as `(...)` whose `repr` failed before
+    "StopSet": stops,  # a new one each time: once its `repr` failed, Python shows a tuple as `(...)`
     "regions": lambda: StopSet("END", regions={"answer": {}, "tool": {}}, stop_in=["answer"]),
     "SegmentSet": lambda: SEGMENTS,
     "Repeat": lambda: Repeat(300, max_period=400, min_length=500),
@@ -73,7 +73,7 @@ CALLS: dict[str, Callable[[Any], object]] = {
 
 
 def check(start: Callable[[], Any], call: Callable[[Any], object]) -> None:
-    """`call` raises a `MemoryError` or gives what it gives otherwise, and some allocation fails."""
+    """Without memory, `call` raises an allowed error, or returns what it returns with memory."""
     expected = call(start())
     errors = []
     for _, outcome in failing(start, call):
@@ -81,8 +81,8 @@ def check(start: Callable[[], Any], call: Callable[[Any], object]) -> None:
             errors.append(outcome)
         else:
             assert outcome == expected
-    # pickle says the second of a module that it had no memory to look up, and Python the third of an error that it had
-    # no memory to raise, as of that of `int("x")`.
+    # pickle raises the second if it had no memory to look up a module. Python raises the third if it had no memory to
+    # raise an error, such as that of `int("x")`.
     allowed = (MemoryError, pickle.PicklingError, SystemError)
     assert [error for error in errors if not isinstance(error, allowed)] == []
 
@@ -90,11 +90,11 @@ def check(start: Callable[[], Any], call: Callable[[Any], object]) -> None:
 @pytest.mark.parametrize("name", OBJECTS)
 @pytest.mark.parametrize("call", CALLS)
 def test_an_object(name: str, call: str) -> None:
-    """A pickle, a `repr` and an attribute above 256 panicked."""
+    """Once, a pickle, a `repr` and an attribute above 256 panicked."""
     if call == "pickle" and name.startswith("Token"):
-        return  # a core `Vocabulary` has no pickle; `reduce` is ours
+        return  # a core `Vocabulary` cannot be pickled; `reduce` tests our part
     if call == "repr" and type(OBJECTS[name]()).__repr__ is object.__repr__:
-        return  # it shows an address
+        return  # the `repr` shows an address
     check(OBJECTS[name], CALLS[call])
 
 
@@ -147,6 +147,6 @@ def refused(call: Callable[[], object]) -> Callable[[None], object]:
     ],
 )
 def test_an_error(call: Callable[[], object]) -> None:
-    """The words of an error were made while it was raised, with a panic."""
+    """Once, the message of an error was made while the error was raised, and that panicked."""
     assert refused(call)(None) in (TypeError, ValueError)
     check(lambda: None, refused(call))

@@ -1,5 +1,5 @@
-"""Memory that cannot be had is a `MemoryError`, and the stream goes on: as before, or with the delta read. Each
-allocation of Python fails in turn, and then those of the core, in a process that may have no more of it."""
+"""Without memory a call raises a `MemoryError`, and the stream goes on, as before or with the delta read. Each
+allocation of Python fails in turn. Then those of the core fail, in a process that may take no more memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SEGMENTS = SegmentSet(MARKERS, stop=["END"])
 LOOPING = SegmentSet(MARKERS, stop=["END"], repeat=Repeat(3, min_length=32))
 NUMBERS = " ".join(str(number * number) for number in range(1_500))
 
-# What takes a delta, what it has read, and the delta that is read while an allocation fails.
+# A scanner or segmenter, the deltas that it has read, and the delta that is read while an allocation fails.
 Fed = tuple[Callable[[], "StopScanner | Segmenter"], list[str], str]
 FED: dict[str, Fed] = {
     "held text goes on": (lambda: StopScanner(["END", "é🦀!"]), ["The E"], "astern EN"),
@@ -143,7 +143,7 @@ def test_a_call_raises_and_leaves_nothing(call: Callable[[], object]) -> None:
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="a process learns its size from /proc")
 @pytest.mark.parametrize("megabytes", [1, 10, 30])
 def test_a_process_without_memory_goes_on(megabytes: int) -> None:
-    """Issue 22: with 10 MB of address space left, a `feed` panicked and the scanner stayed locked, or all ended."""
+    """Once, with 10 MB of address space left, a `feed` panicked and the scanner stayed locked, or the process ended."""
     script = Path(__file__).with_name("without_memory.py")
     environment = os.environ | {"RUST_BACKTRACE": "1"}
     command = [sys.executable, str(script), str(megabytes)]

@@ -1,4 +1,4 @@
-"""For cases of the conformance kit that compare times."""
+"""Runs cases of the conformance kit that compare times."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from stopscan_conformance import Case, Result, Server
 
 
 def quietly(case: Case, server: Server) -> Result:
-    """The result of a case that compares times: a busy machine may fail it, hardly three times in turn."""
+    """Returns the result of a case, tried up to three times: a busy machine may fail it, but hardly three times."""
     for _ in range(2):
         result = case.run(server)
         if result.outcome == "pass":

@@ -1,4 +1,4 @@
-"""What a script of the reciting checkpoint gives under some stops, by the reference: for the tests of every engine."""
+"""What a script of the reciting checkpoint must give with some stops, by the reference, for tests of every engine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reference import Reference
 
 @dataclass
 class Recital:
-    """The safe text with each token, EOS included, and what ended it."""
+    """The safe text that comes with each token, EOS included, and why the recital ended."""
 
     texts: list[str]
     matched: str | None = None
@@ -28,7 +28,7 @@ def recite(
 ) -> Recital:
     """The recital of a script by the rules of matching; ``args`` and ``options`` are the reference's."""
     reference, texts = Reference(*args, **options), []
-    # A character that is cut in two comes with its last half; bytes that are none are U+FFFD at once.
+    # A character in two pieces comes with the second piece. Bytes that are not a character are U+FFFD at once.
     decoder = getincrementaldecoder("utf-8")("replace")
     for number, piece in enumerate(script, 1):
         decoded = decoder.decode(piece.encode() if isinstance(piece, str) else piece)

@@ -1,8 +1,8 @@
-"""The rules of matching, spelled out as directly as Python can say them, and as slowly as need be.
+"""The reference: the rules of matching, in Python that is as direct and as slow as need be.
 
 The whole text is kept as one string. After every character the reference asks, with `endswith`, which stops and markers
 complete there, and compares the text with itself for loops. There is no automaton, no state but the text itself and the
-name of where it is, and nothing is ever undone.
+name of the open state, and nothing is ever undone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Match(NamedTuple):
 
 
 class Stream:
-    """What the text is, where it is, and what completes. Those below say what comes out of it."""
+    """The text of a stream, its place in the graph, and what completes. The subclasses return the output."""
 
     markers_stay: bool
 
@@ -54,14 +54,14 @@ class Stream:
         self.part = 0  # how many markers began a part
         self.match: Match | None = None
         self.unused = ""
-        self.marker_ended = False  # with the last character
+        self.marker_ended = False  # whether a marker ended with the last character
 
     @property
     def region(self) -> str:
         return region_of(self.state)
 
     def live_stops(self) -> list[str]:
-        """The stops that can fire here."""
+        """The stops that can fire in the open region."""
         enders = [*self.stops, *self.graph[self.state]]
         return [s for s in self.stops if self.region in self.stop_in and not any(other in s[:-1] for other in enders)]
 
@@ -75,7 +75,7 @@ class Stream:
         return max((prefix for prefix in prefixes if self.text[self.edge :].endswith(prefix)), key=len, default="")
 
     def complete(self, armed: bool) -> str | None:
-        """The marker that completes with the last character, and leads to another state; a stop is noted."""
+        """Returns the marker that completes with the last character, and follows it. Puts a stop in `match`."""
         seen, leads = self.text[self.edge :], self.graph[self.state]
         words = [*(self.live_stops() if armed else []), *leads]
         completed = max((word for word in words if seen.endswith(word)), key=len, default=None)
@@ -91,7 +91,7 @@ class Stream:
         return None
 
     def follow(self, marker: str) -> None:
-        """Goes where a marker leads. It begins a part unless it leads back and is taken out."""
+        """Enters the state that `marker` leads to. A marker begins a part unless it leads back and is taken out."""
         state = self.graph[self.state][marker]
         self.part += state != self.state or isinstance(state, keep)
         self.state = state
@@ -110,7 +110,7 @@ def region_of(state: str) -> str:
 
 
 def loop(seen: str, repeat: Repeat, end: int) -> Match | None:
-    """The loop that `seen` ends with, by the least period."""
+    """The loop that `seen` ends with, with the least period."""
     for period in range(1, repeat.max_period + 1):
         length = max(repeat.count * period, repeat.min_length)
         sequence = seen[-length:]
@@ -120,7 +120,7 @@ def loop(seen: str, repeat: Repeat, end: int) -> Match | None:
 
 
 class Reference(Stream):
-    """A scanner by the book: the same methods and attributes as `stopscan.StopScanner`."""
+    """The reference for scanners, with the methods and attributes of `stopscan.StopScanner`."""
 
     markers_stay = True
 
@@ -185,7 +185,7 @@ class Reference(Stream):
 
 
 class SegmentReference(Stream):
-    """A segmenter by the book: the same methods and attributes as `stopscan.segments.Segmenter`."""
+    """The reference for segmenters, with the methods and attributes of `stopscan.segments.Segmenter`."""
 
     markers_stay = False
 

@@ -1,4 +1,4 @@
-"""The loops of reports, rebuilt as scripts for the reciter, with what the rule says of each by hand."""
+"""Loops from bug reports, rebuilt as scripts for the reciter. What the rule says of each is computed by hand."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Report:
 
     @property
     def end(self) -> int:
-        """Where the loop is proven; it begins with the block, because ``before`` ends otherwise than the block."""
+        """The end of the loop. It begins with the first block: ``before`` and ``block`` end in different characters."""
         assert self.before[-1] != self.block[-1]
         return len(self.before) + max(self.repeat.count * len(self.block), self.repeat.min_length)
 
@@ -48,7 +48,7 @@ class Report:
 
     @property
     def once(self) -> str:
-        """What is left where the answer comes as a whole."""
+        """What is left of an answer that is truncated as a whole: one copy of the block."""
         return self.before + self.block
 
 
@@ -65,9 +65,9 @@ REPORTS = {
     "llama.cpp-26039": Report("Here is the file:\n```python", "\n" + FILE[:-1], 61, Repeat(max_period=8192)),
     # DeepSeek with 400,000 tokens of context: a character, in the reasoning.
     "hermes-agent-94224": Report("<think>The cost is shown twice, so", "\uff01", 3),
-    # A request that says itself what a loop is.
+    # A request that brings its own `Repeat`.
     "dynamo-10939": Report("The request goes to the router", ", which asks the cache", 5, Repeat(3, min_length=32)),
-    # Qwen3.8: a word, behind variants of it that are no loop yet.
+    # Qwen3.8: a word, after variants of it that are not a loop yet.
     "vllm-mlx-723": Report("The its items itemsThe items its itemsThe", " items", 6),
     # Qwen3.8: a tool call that is tried again.
     "vllm-mlx-723-calls": Report("Let me read the file.", CALL, 11),

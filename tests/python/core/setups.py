@@ -1,4 +1,4 @@
-"""Stops, regions and texts that collide, for the properties of scanners.
+"""Random stops, regions and texts that overlap, for the property tests of scanners.
 
 The alphabets are small, so that stops nest, overlap themselves and share bytes.
 """
@@ -57,13 +57,13 @@ class Setup(NamedTuple):
 
 
 def numbers_in(drawn: bytes) -> list[int]:
-    """As many as the first byte says, often all, of three bytes each."""
+    """Numbers of three bytes each. The first byte says how many; often it is all of them."""
     count = min(drawn[0] % (len(drawn) // 3 + 2), len(drawn) // 3)
     return [int.from_bytes(drawn[place : place + 3], "big") for place in range(1, 3 * count, 3)]
 
 
-# Drawn as bytes: a draw from a list costs hypothesis many times that of a byte, and a strategy that is made anew for
-# each example more than all that the test does with the example.
+# Numbers are drawn as bytes, because hypothesis takes much longer to draw from a list. Strategies are made once: to
+# make one for each example takes longer than all that the test does with the example.
 NUMBERS = {most: st.binary(min_size=3 * most + 1, max_size=3 * most + 1).map(numbers_in) for most in (2, 3, 4, 8, 12)}
 LETTERS = {alphabet: st.text(alphabet, min_size=4, max_size=12) for alphabet in ALPHABETS}
 alphabets, coins, few = st.sampled_from(ALPHABETS), st.booleans(), st.integers(0, 7)
@@ -88,13 +88,13 @@ def words(draw: st.DrawFn, letters: str, most: int, besides: Iterable[str] = ())
 
 
 def pick(draw: st.DrawFn, choices: Iterable[str]) -> str | None:
-    """One of them, or none."""
+    """One of the choices, or `None`."""
     several = [*choices]
     return several[draw(few) % len(several)] if draw(coins) else None
 
 
 def some(draw: st.DrawFn, choices: Iterable[str]) -> tuple[str, ...] | None:
-    """Any of up to three, or nothing said of them."""
+    """Any of the first three choices, or `None`, which leaves the default."""
     chosen = draw(few)
     return tuple(choice for place, choice in enumerate(choices) if chosen >> place & 1) if draw(coins) else None
 
@@ -116,14 +116,14 @@ def setups(draw: st.DrawFn, *, hidden_only: bool = False) -> Setup:
     return setup._replace(protect=protect, start_protected=draw(coins) if protect else False)
 
 
-# Loops of the least length that is allowed: the texts here have as many characters of one word only by design.
+# Loops of the least length that is allowed. Texts here repeat a word so often only because `texts` does it on purpose.
 repeats = st.none() | st.builds(Repeat, st.integers(3, 40), max_period=st.integers(1, 9), min_length=st.just(32))
 
 STATES = ("answer", "reasoning", "tool_call", "tool_call/in reasoning")
 
 
 def graphs(draw: st.DrawFn, letters: str, stops: list[str]) -> dict[str, dict[str, str]]:
-    """States of regions, with markers that can be reached and are no stops; some stay in the text."""
+    """States of regions. Their markers can be reached and are not stops; some markers stay in the text."""
     states = STATES[: draw(few) % len(STATES) + 1]
     graph = {}
     for state in states:

@@ -158,7 +158,7 @@ def test_an_async_error_of_the_source_comes_through(make: Callable[..., Any]) ->
 
 @pytest.mark.parametrize("make", [ascan, asplit], ids=["ascan", "asplit"])
 def test_the_source_and_its_iterator_are_closed_both(make: Callable[..., Any]) -> None:
-    """Only the close of an API client's stream ends the request, whatever its iterator's does."""
+    """Only the close of an API client's stream ends the request, whatever the close of its iterator does."""
 
     class Request:
         closed = 0

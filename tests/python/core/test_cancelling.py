@@ -15,7 +15,7 @@ from stopscan.segments import SegmentSet, asplit
 
 @pytest.mark.parametrize("make", [ascan, asplit], ids=["ascan", "asplit"])
 def test_cancelled_while_closing_after_a_stop(make: Callable[..., Any]) -> None:
-    """`textEND` under a timeout, with a source that is slow to close, used to give nothing."""
+    """Once, `textEND` under a timeout gave nothing if its source was slow to close."""
 
     class Slow(AsyncSource):
         delays = iter([3600, 0])
@@ -47,8 +47,8 @@ def test_cancelled_while_closing_after_a_stop(make: Callable[..., Any]) -> None:
 def test_a_close_whose_task_was_cancelled_is_finished_by_the_next_step(
     make: Callable[..., Any], kind: str, cancelled_at: int
 ) -> None:
-    """A timeout that struck inside the source's `aclose` left the source open, although its reader went on to the end.
-    The task is cancelled at each await in turn."""
+    """Once, a timeout inside the source's `aclose` left the source open, although its reader went on to the end. Here
+    the task is cancelled at each await in turn."""
 
     async def run() -> None:
         source = SOURCES[kind]()
@@ -65,7 +65,7 @@ def test_a_close_whose_task_was_cancelled_is_finished_by_the_next_step(
         reader.cancel()
         await asyncio.gather(reader, return_exceptions=True)
         await read()
-        if stream.match is None:  # a generator that is cancelled while it works is over: its text has no stop
+        if stream.match is None:  # cancelled at work, a generator is over before its text has the stop
             assert kind == "generator"
         else:
             assert texts(items) == "text"
@@ -144,7 +144,7 @@ def test_an_aclose_whose_task_was_cancelled_is_finished_by_the_next_step(make: C
 
 @pytest.mark.parametrize("make", [ascan, asplit], ids=["ascan", "asplit"])
 def test_a_step_that_is_cancelled_while_closing_is_cancelled(make: Callable[..., Any]) -> None:
-    """It does not end as if nothing had happened; the text comes with the next step, and no error behind it."""
+    """The step does not end as if nothing had happened. The next step has the text, and no error follows."""
     closing = asyncio.Event()
 
     class Slow(AsyncSource):
@@ -172,7 +172,7 @@ def test_a_step_that_is_cancelled_while_closing_is_cancelled(make: Callable[...,
 
 @pytest.mark.parametrize("make", [ascan, asplit], ids=["ascan", "asplit"])
 def test_cancelled_while_waiting_for_a_delta(make: Callable[..., Any]) -> None:
-    """What is held stays in `held`, and a source that can go on goes on."""
+    """Held text stays in `held`, and a source that can be read again goes on."""
 
     class Slow(AsyncSource):
         waits = True

@@ -1,4 +1,4 @@
-"""Bad input is refused by name, and what refused it is as it was before."""
+"""An error names the bad input, and the object that refuses it stays as it was."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ def test_a_scanner_has_no_attributes_to_set(name: str) -> None:
 def test_a_number_that_is_out_of_range_was_an_overflow_error(
     call: Callable[[int], object], message: str, number: int
 ) -> None:
-    """Issue 22: `StopMatch("a", -1)` and `max_held=-1` were an `OverflowError`, which is no `ValueError`."""
+    """Once, `StopMatch("a", -1)` and `max_held=-1` raised an `OverflowError`, which is not a `ValueError`."""
     with pytest.raises(ValueError, match=f"^{message} {number} is out of range$"):
         call(number)
 

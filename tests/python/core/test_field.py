@@ -1,4 +1,4 @@
-"""What goes wrong elsewhere, one test a report: each would fail on the project it is named after."""
+"""What goes wrong in other projects, one test for each report: a test would fail on the project in its name."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_dynamo_14378_leaks_every_fragment_but_the_last() -> None:
 
 
 def test_rapid_mlx_leaks_a_stop_that_its_streaming_matcher_does_not_hold() -> None:
-    """Rapid-MLX has three matchers, and they differ: streamed and whole text must not."""
+    """Rapid-MLX has three matchers that differ. Here, streamed text and whole text give the same answer."""
     deltas = ["The answer", " is 42\n", "\nQuestion", ": next"]
     stream = scan(deltas, "\n\nQuestion:")
     assert list(stream) == ["The answer", " is 42"]
@@ -89,7 +89,7 @@ def test_mlx_lm_drops_held_text_at_eos() -> None:
 
 
 def test_mlx_lm_git_rereads_held_text() -> None:
-    """mlx-lm of August 2026 makes `## Tit# Title` of it."""
+    """mlx-lm of August 2026 makes `## Tit# Title` of this text."""
     assert list(scan(["##", " Title"], "###")) == ["## Title"]
 
 
@@ -106,7 +106,7 @@ def test_mlx_engine_loses_the_held_tail_at_the_limit() -> None:
 
 
 def test_an_aborted_stream_keeps_its_held_tail() -> None:
-    """Asked for in most trackers: the tail at every kind of end, an error of the source included."""
+    """Asked for in most trackers: held text survives every kind of end, also an error of the source."""
 
     def aborted() -> Iterable[str]:
         yield "ends in ST"
@@ -170,7 +170,7 @@ def test_exo_ollama_sglang_and_dynamo_14848_search_in_list_order(stop: list[str]
 
 @pytest.mark.parametrize("deltas", [["abc"], ["a", "b", "c"], ["ab", "c"], ["a", "bc"]])
 def test_llama_cpp_and_mlx_engine_answer_by_chunks_for_nested_stops(deltas: list[str]) -> None:
-    """The earliest start in what was seen so far is `abc` in one delta and `b` in three."""
+    """The match that begins first in the text so far is `abc` after one delta, but `b` if `abc` comes in three."""
     stream = scan(deltas, ["abc", "b"])
     assert (list(stream), stream.match) == (["a"], StopMatch("b", 1))
 
@@ -202,7 +202,7 @@ def test_vllm_38499_stop_fires_inside_reasoning() -> None:
 
 
 def test_vllm_51641_splits_the_closing_marker() -> None:
-    """vLLM's hold-back cuts `</think>` in two, and the reasoning parser behind it waits for one piece."""
+    """vLLM's hold-back cuts `</think>` in two, and the reasoning parser after it waits for one piece."""
     scanner = StopScanner(StopSet("a stop of many characters", protect=THINK))
     deltas = ["<think>", "hm", "</think>", "yes"]
     assert feed_all(scanner, deltas) == deltas

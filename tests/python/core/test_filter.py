@@ -174,7 +174,7 @@ def test_a_stop_that_is_not_utf8() -> None:
         (b"x" * 65_535 + b"\xf0\x9fx", b"x" * 65_535, 65_535),
         ("é".encode() * 100_001 + b"\xfe", "é".encode() * 100_001, 200_002),
     ],
-    # The system bounds an environment, and pytest puts the test's name there.
+    # Short names: pytest puts a test's name into the environment, whose size the system limits.
     ids=["alone", "in-text", "continuation", "cut-short", "broken", "surrogate", "overlong", "over-a-read", "late"],
 )
 def test_invalid_utf8_is_named_after_the_good_text_was_written(data: bytes, out: bytes, offset: int) -> None:
@@ -193,7 +193,7 @@ def test_invalid_utf8_behind_the_stop_is_never_seen() -> None:
 def test_agrees_with_scan(stream: tuple[Setup, list[str]]) -> None:
     setup, deltas = stream
     setup = setup._replace(start_protected=False, regions=None, stop_in=None, region=None, repeat=None)
-    # The filter sees a whole text, from its start.
+    # The filter reads a whole text from its start, so these options are left out.
     arguments = [f"--stop={stop}" for stop in setup.stop] + [f"--visible={stop}" for stop in setup.visible]
     arguments += [word for pair in setup.protect for word in ("--protect", *pair)]
     arguments += ["--include-stop"] * setup.include_stop

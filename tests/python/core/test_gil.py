@@ -1,5 +1,5 @@
-"""What can take more than a millisecond lets other threads run. Nothing is timed: the interpreter is told never to take
-the GIL from a thread, so that another one runs only when it is given up."""
+"""Calls that can take more than a millisecond let other threads run. Nothing is timed: the interpreter is told never to
+take the GIL from a thread, so that another thread runs only if the call gives the GIL up."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def gil_is_never_taken() -> Iterator[None]:
 
 
 def lets_run(call: Callable[[], object], times: int) -> bool:
-    """Whether another thread, which waits for nothing but the GIL, runs during one of so many calls."""
+    """Whether another thread, which waits for nothing but the GIL, runs during one of `times` calls."""
     start, ran = threading.Event(), []
 
     def other() -> None:

@@ -13,7 +13,7 @@ from stopscan import StopMatch, StopScanner, StopSet
 LIMIT = 8_000_000  # bytes of stops and markers, documented
 ON_WINDOWS = sys.platform == "win32"
 
-# What a hostile request may send, as source, so that the memory is measured in a process of its own.
+# Stops that a hostile request may send. They are source text for a process of its own, whose memory is measured.
 SETS = {
     "100,000 stops of 20 bytes": "[random.randbytes(10).hex() for _ in range(100_000)]",
     "400,000 stops of 20 bytes": "[random.randbytes(10).hex() for _ in range(400_000)]",
@@ -81,7 +81,7 @@ def test_three_thousand_nested_stops() -> None:
 
 
 def test_two_thousand_nested_suffixes() -> None:
-    """None is pruned: all complete at the same character, and the longest that is there wins."""
+    """None is pruned: all complete at the same character, and the longest one in the text wins."""
     longest = "".join(chr(0x4E00 + number) for number in range(2_000))
     stops = StopSet([longest[start:] for start in range(2_000)])
     assert stops.find(longest) == StopMatch(longest, 0)
@@ -114,7 +114,7 @@ def test_at_the_limit() -> None:
 
 
 def test_a_million_characters_held_one_by_one() -> None:
-    """Would take hours if a feed copied what is held."""
+    """This would take hours if each `feed` copied the held text."""
     stop = "a" * 1_000_000 + "b"
     scanner = StopScanner(stop)
     assert {scanner.feed("a") for _ in range(1_000_000)} == {""}

@@ -90,7 +90,7 @@ def test_reference_counts_stay() -> None:
         assert scanner.stops is STOPS
         scanner.flush()
     after = [sys.getrefcount(thing) for thing in objects]
-    # `None` has no count since Python 3.12, and other threads may hold it for a moment before.
+    # `None` has no count since Python 3.12. Before that, other threads may hold it for a moment.
     assert [now - then for then, now in zip(before, after, strict=True) if abs(now - then) > 20] == []
 
 
@@ -193,7 +193,7 @@ SEGMENTS = SegmentSet({"a": {"<b>": "b"}, "b": {"</b>": "a"}}, stop=["END"])
     ],
 )
 def test_no_utf8_of_a_long_text_is_left_behind(letter: str, read: Callable[[str], object]) -> None:
-    """Issue 22: CPython keeps the UTF-8 that it was asked for, and counts it: a data set in memory doubled."""
+    """CPython keeps the UTF-8 of a string when asked for it. Once, a data set took twice its memory for that."""
 
     def strings(found: object) -> Iterator[str]:
         if isinstance(found, str):
@@ -226,7 +226,7 @@ class Delta(str):
 
 @pytest.mark.parametrize("make", [scan, split])
 def test_a_cycle_through_a_delta_that_comes_again_is_collected(make: Callable[..., Any]) -> None:
-    """The stream did not show the collector the delta for which there had been no memory."""
+    """Once, the stream hid from the collector the delta that it had no memory to read."""
     delta = Delta("text<th")
     gone = weakref.ref(delta)
     delta.stream = stream = make(

@@ -104,7 +104,7 @@ def test_a_region_without_a_noun(name: str) -> None:
 
 
 class Loud(str):
-    """A string whose own methods are not to be run."""
+    """A string whose own methods must not be called."""
 
     __slots__ = ()
 
@@ -138,7 +138,7 @@ def test_a_delta_of_a_subclass_runs_no_method_of_its_own(text: str) -> None:
 @pytest.mark.parametrize("pattern", ["abc", "a+bc", "(?:ab|cd)e"])
 @pytest.mark.parametrize("stop", [[], ["abd"], ["xabce"]])
 def test_a_snapshot_of_a_restored_stream_is_the_same(pattern: str, stop: list[str]) -> None:
-    """It was another for a pattern that is plain text: the beginning was told in another way."""
+    """Once, it differed for a pattern that is plain text: it described the beginning of a match in another way."""
     stops = StopSet(stop, patterns=[pattern])
     for fed in ("xab", "a", "xxcd", "ab"):
         scanner, other = StopScanner(stops), StopScanner(stops)

@@ -1,5 +1,5 @@
-"""Memory that cannot be had, in processes of their own: each allocation of the process fails in turn, and so does that
-of another thread, as of one by which pytest-xdist's workers are told what to run."""
+"""Runs the tests without memory in processes of their own. There each allocation of the process fails in turn, also one
+of another thread, such as that which tells pytest-xdist's workers what to run."""
 
 from __future__ import annotations
 

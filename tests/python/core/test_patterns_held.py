@@ -13,7 +13,7 @@ from setups import cut
 
 from stopscan import StopScanner, StopSet
 
-# Each with a way to ask `re`: whether a text is a match, and whether the next character is to confirm it.
+# Each pattern, and whether the next character must confirm its match. `re` finds the matches themselves.
 PATTERNS = {
     "a[ab]{2}b": False,
     "ab+a": False,
@@ -26,14 +26,14 @@ PATTERNS = {
 
 @cache
 def matches(pattern: str, length: int) -> list[str]:
-    """The matches of so many characters, those without a shorter one at their beginning."""
+    """The matches that have `length` characters."""
     words = ("".join(word) for word in product("ab ", repeat=length))
     bare = pattern.removesuffix(r"\b")
     return [word for word in words if re.fullmatch(bare, word)]
 
 
 def can_match(pattern: str, begun: str, max_held: int) -> bool:
-    """Whether a match within the limit begins so. Its last character is never held, unless the next one confirms it."""
+    """Whether a match within the limit begins with `begun`. Its last character is held only if the next confirms it."""
     longest = max_held + (not PATTERNS[pattern])
     least = len(begun) + (not PATTERNS[pattern])
     found = (word for length in range(least, longest + 1) for word in matches(pattern, length))

@@ -104,7 +104,7 @@ def test_nothing_is_lost(longest_filler: int, data: st.DataObject) -> None:
 @example((Setup(("abcd", "bc")), ["ab"]))
 @example((Setup(("ab",)), ["aaaa"]))
 def test_what_is_held_could_still_be_taken_out_whole(stream: tuple[Setup, list[str]]) -> None:
-    """The other half of the minimum, that too little was held, is what `test_nothing_is_lost` would see."""
+    """No more is held than must be. If too little were held, `test_nothing_is_lost` would fail."""
     setup, deltas = stream
     scanner, sent = setup.scanner(), 0
     for delta in deltas:

@@ -1,4 +1,4 @@
-"""A call that reads a stream waits for the call that runs, and never ends a request."""
+"""A call that looks at a stream waits for a call in another thread. It does not raise, which would end a request."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from stopscan.tokens import TokenScanner, TokenSegmenter
 
 MARKERS = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}}
 VOCABULARY = Vocabulary(["a ", "E", "N", "D", "<think>", "</think>"])
-# A text that takes long enough to meet, in which patterns are looked for at every character.
+# A text that takes so long to read that the calls meet: patterns are looked for at every character.
 LONG = "plain text, 字 and \nUser " * 20_000 + "."
 STOPS = StopSet(["END"], patterns=[r"\nUser \d+:"])
 
@@ -37,7 +37,7 @@ READERS: list[Callable[[Any], object]] = [
 
 @pytest.mark.parametrize("read", READERS)
 def test_a_reader_waits_for_a_long_delta(read: Callable[[Any], object]) -> None:
-    """It raised while another thread was in `feed`, and under free threading `feed` raised."""
+    """Once, the reader raised while another thread was in `feed`, and under free threading `feed` raised."""
     scanner = StopScanner(STOPS)
     scanner.feed("E")
     done = threading.Event()

@@ -1,4 +1,4 @@
-"""How servers and commands are asked for `Repeat`: one reading for all of them."""
+"""How requests, command lines and the environment ask for `Repeat`: one way to read it for all of them."""
 
 from __future__ import annotations
 
@@ -75,5 +75,5 @@ def test_the_loops_of_reports(name: str) -> None:
     assert stops.find(text) == report.match
     assert stops.truncate(text)[0] == report.once
     by_default = StopSet(repeat=Repeat()).find(text)
-    # A block of more than 1,024 characters is none by default.
+    # By default, a repeated block of more than 1,024 characters is not a loop.
     assert (by_default is None) == (name == "llama.cpp-26039")

@@ -43,7 +43,7 @@ class Source:
 
 
 class Response:
-    """Like an API client's stream: what closes the request is not the iterator but what gives it."""
+    """Like an API client's stream: this object closes the request, and its iterator does not."""
 
     def __init__(self, source: Source) -> None:
         self.source = source

@@ -16,7 +16,7 @@ from stopscan.segments import Segmenter, keep
 
 GRAPH = {"answer": {"<think>": "reasoning", "<call>": keep("call")}, "reasoning": {"</think>": "answer"}, "call": {}}
 
-# What tests/rust/snapshots.rs has as version 3, of the same set.
+# The bytes of `VERSION_3` in tests/rust/snapshots.rs, of the same set.
 VERSION_3 = bytes([3, 91, 20, 249, 222, 49, 150, 105, 239, 0, 0, 0, 23, 24, 0, 0, 1, 4, 101, 147, 143, 63])
 
 
@@ -30,7 +30,7 @@ def test_version_3_is_that_of_rust() -> None:
 
 
 def test_a_set_of_stops_has_one_order() -> None:
-    """Its order is another one in each process, and then no snapshot of it could be restored in another process."""
+    """A Python set has another order in each process. If stopscan kept it, no other process could restore."""
     made = "from stopscan import StopScanner; print(StopScanner({'END', 'STOP', 'Human:', '###'}).snapshot().hex())"
     snapshots = {
         subprocess.run(

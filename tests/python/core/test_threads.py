@@ -1,4 +1,4 @@
-"""A set is for any number of threads; a scanner is for one, and says so or stays right."""
+"""Any number of threads may share a set. A scanner is for one thread: with more, it raises or stays right."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_shared_set_is_right_in_every_thread() -> None:
 
 
 def test_a_shared_scanner_never_loses_text() -> None:
-    """With the GIL a call is one step; without it a call that meets another raises, and takes nothing."""
+    """With the GIL a call is one step. Without it, a call that meets another raises and reads nothing."""
     scanner = StopScanner("END")
     taken: list[str] = []
     returned: list[str] = []

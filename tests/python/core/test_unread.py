@@ -1,4 +1,4 @@
-"""What passes while nothing begins is read when somebody looks: a stream that nobody looks at ends the same."""
+"""Text in which nothing begins is read only when somebody looks. A stream that nobody looks at must end the same."""
 
 from __future__ import annotations
 

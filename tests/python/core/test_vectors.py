@@ -1,6 +1,6 @@
-"""The named cases of `vectors/`, run by the scanner and by the reference alike, and those with patterns by the scanner.
+"""Runs the named cases of `vectors/` with the scanner and with the reference.
 
-`test_patterns.py` has the patterns' reference.
+Cases with patterns run with the scanner only: the reference for patterns is in `test_patterns.py`.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def check(subject: StopScanner | Reference, case: Case, size: int) -> None:
     if size == WHOLE:
         assert subject.unused == case["unused"]
     else:
-        assert case["unused"].startswith(subject.unused)  # the part of it that was in the completing piece
+        assert case["unused"].startswith(subject.unused)  # only the rest of the completing piece
 
 
 @every_case

@@ -1,4 +1,4 @@
-"""Does what takes much memory in a process that may have but so many megabytes more. `no_memory_streams.py` runs it."""
+"""Calls that need much memory, in a process that may take only a few megabytes more. `no_memory_streams.py` runs it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LONG = 6_000_000
 
 
 def limited(call: Callable[[], object]) -> object:
-    """What `call` gives, or `None` if there was no memory for it."""
+    """What `call` returns, or `None` if there was no memory for it."""
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + ROOM, resource.RLIM_INFINITY))
     try:

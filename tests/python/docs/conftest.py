@@ -1,4 +1,4 @@
-"""The APIs that the documents' programs talk to: a local server, found where the official clients look for theirs."""
+"""A local server for the programs in the documents. Environment variables lead the official clients to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a release publishes leads somewhere on a package index, which has none of the repository's other files."""
+"""The links that a release publishes work on a package index, which has none of the repository's other files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ each_distribution = pytest.mark.parametrize("folder", ["", "clients/", "conforma
 
 @pytest.fixture(scope="module")
 def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of what is published, with the address in it."""
+    """A copy of the published files, with the repository's address written into them."""
     root = tmp_path_factory.mktemp("release")
     files = ["Cargo.toml", "ci/addresses.py"]
     files += [folder + name for folder in ("", "clients/", "conformance/") for name in ("README.md", "pyproject.toml")]

@@ -1,4 +1,4 @@
-"""The type stub says what the compiled module says, so that editors show it."""
+"""The type stub has the docstrings of the compiled module, so that editors show them."""
 
 from __future__ import annotations
 

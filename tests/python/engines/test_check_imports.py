@@ -1,4 +1,4 @@
-"""``ci/check_imports.py`` sees who imports another package's private names, and arrows that go back."""
+"""``ci/check_imports.py`` finds imports of another package's private names, and imports in the wrong direction."""
 
 from __future__ import annotations
 

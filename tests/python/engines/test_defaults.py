@@ -1,4 +1,4 @@
-"""The operator's defaults, the switch, and the breaker of an adapter."""
+"""An adapter's defaults, which the operator sets, its switch, and the breaker that turns it off after faults."""
 
 from __future__ import annotations
 

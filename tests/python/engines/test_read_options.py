@@ -1,4 +1,4 @@
-"""``read_options``: what a request asks, and a ``ValueError`` that names the option whatever a client sent."""
+"""``read_options``: what a request asks for. Whatever a client sent, a ``ValueError`` names the option."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_the_same_in_a_flat_mapping_that_others_share() -> None:
 def test_a_request_that_asks_nothing(nothing: Any) -> None:
     assert read_options(nothing) == StopOptions()
     default = Defaults(repeat=Repeat(5))
-    assert read_options(nothing, default) == StopOptions(StopSet(repeat=Repeat(5)))  # `asks` is for the request's own
+    assert read_options(nothing, default) == StopOptions(StopSet(repeat=Repeat(5)))  # `asks` is about the request alone
     assert read_options({"repeat": False}, default) == StopOptions()
 
 
@@ -197,6 +197,6 @@ def test_limits_can_be_changed() -> None:
 
 
 def test_patterns_of_two_requests_are_compiled_once() -> None:
-    """vLLM reads a request where it checks it, and again for each of its children."""
+    """vLLM reads a request when it checks it, and again for each of its child requests."""
     body = {"stop": ["END"], "patterns": [r"\nUser \d+:"]}
     assert read_options(body).stops is read_options(json.loads(json.dumps(body))).stops

@@ -1,4 +1,4 @@
-"""Token ids as engines draw them, beside the reference: an id without a token is a piece without text."""
+"""Token ids as engines draw them, against the reference. An id without a token is a piece without text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from stopscan.finish import Finish
 from stopscan.segments import SegmentSet
 from stopscan_conformance.reciter import SCRIPTS, Reciter
 
-UNKNOWN = 65_000  # ids that the model has, and the tokenizer has not
+UNKNOWN = 65_000  # from here on, the model has ids that the tokenizer does not have
 STOPS = ["hello world", "4,", "2"]
 
 

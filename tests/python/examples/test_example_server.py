@@ -1,4 +1,4 @@
-"""`examples/server.py` as it is copied: run by uvicorn on loopback, and asked by httpx and the official clients."""
+"""`examples/server.py`, unchanged: run by uvicorn on loopback, and asked by httpx and the official clients."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def messages(url: str) -> Any:
 
 
 class Model:
-    """Yields these tokens, then ends, goes on or fails; knows how many it yielded, and when it was closed."""
+    """A fake model: yields tokens, then ends, goes on or fails. Counts the tokens, and notes that it was closed."""
 
     def __init__(self, *tokens: str, seconds: float = 0.0, fails: bool = False, last: bool = True) -> None:
         self.tokens, self.seconds, self.fails, self.last = tokens, seconds, fails, last
@@ -240,7 +240,7 @@ def test_a_client_that_leaves_while_a_token_is_computed_closes_the_model(http: A
 
 
 def test_a_client_that_does_not_read_and_leaves_closes_the_model(http: Any, put: Any) -> None:
-    model = put(Model("a " * 10_000_000, seconds=600))  # more than the sockets take
+    model = put(Model("a " * 10_000_000, seconds=600))  # more than the sockets buffer
     with http.stream("POST", APIS[0], json={"messages": CHAT, "stream": True}) as answer:
         next(answer.iter_lines())
     assert model.closed.wait(SECONDS)

@@ -1,4 +1,4 @@
-"""What the tests of the finish reports have in common: the mappers by API, and the same payload as nested objects."""
+"""What the tests of finish reports share: `to_*` and `from_*` by API, and a payload as nested objects."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def read(api: str, payload: object) -> Finish | None:
 
 
 def told(api: str, payload: object) -> tuple[str, str | int | None] | None:
-    """The reason and the stop that are read of a payload, without the API's own word."""
+    """The reason and the stop that are read from a payload, without the API's own word."""
     finish = read(api, payload)
     return None if finish is None else (finish.reason, finish.matched_stop)
 
 
 def as_object(payload: Any) -> Any:
-    """The payload as nested plain objects: what a client without dicts would hand over."""
+    """The payload as nested plain objects, as from a client that does not return dicts."""
     if isinstance(payload, list):
         return [as_object(item) for item in payload]
     if isinstance(payload, dict):

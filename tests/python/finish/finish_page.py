@@ -1,4 +1,4 @@
-"""The tables of docs/finish.md, from the tables of the code; as a program, it writes them into the page."""
+"""Makes the tables of docs/finish.md from those of the code. Run as a program, it writes them into the page."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WRITTEN, READ = "| reason | ", "| said by | "
 
 
 def written() -> str:
-    """A row for each reason, a column for each API: all of what is written, but what never differs."""
+    """A row for each reason, a column for each API: the values that `to_*` writes."""
     rows = [[code(reason), *(cell(api, reason) for api in APIS)] for reason in get_args(Reason)]
     heads = [f"`to_{api}`: {fields}" for api, fields in APIS.items()]
     return table([WRITTEN.strip("| "), *heads], rows)
@@ -50,7 +50,7 @@ def cell(api: str, reason: str) -> str:
 
 
 def values(part: Any) -> Iterable[str]:
-    """What is written, without what is the same for every reason."""
+    """The values that are written, except `None`, `True` and the empty string."""
     if isinstance(part, dict):
         for value in part.values():
             yield from values(value)
@@ -69,7 +69,7 @@ def code(text: str) -> str:
 
 
 def page(text: str) -> str:
-    """The text with its two tables as they are to be."""
+    """The text of the page with its two tables made anew."""
     lines = iter(text.splitlines(keepends=True))
     out = ""
     for line in lines:

@@ -1,4 +1,4 @@
-"""Payloads of each API, and what is to be read of them: a reason and a stop, None while the stream goes on."""
+"""Payloads of each API, and what is read from them: a reason and a stop, or None while the stream goes on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FILTER = ("content_filter", None)
 ABORT = ("abort", None)
 UNKNOWN = ("unknown", None)
 REFUSED = ("refusal", None)
-STOP = ("stop_sequence", None)  # and nobody says which
+STOP = ("stop_sequence", None)  # and the payload does not say which
 
 ERROR = {"error": {"message": "out of memory"}}
 
@@ -105,10 +105,10 @@ CASES: dict[str, list[tuple[Any, Report]]] = {
         *((chunk(finish_reason=word), None) for word in (None, "", "null")),
         (chat(), UNKNOWN),
         (chunk(), None),
-        (chunk(finish_reason=None, finishReason="stop"), EOS),  # jakobdylanc/llmcord#84: the first that is not null
+        (chunk(finish_reason=None, finishReason="stop"), EOS),  # jakobdylanc/llmcord#84: the first non-null counts
         (chunk(finish_reason="", finishReason="stop"), None),
         (chunk(finish_reason=["END"]), UNKNOWN),  # langchain#37370
-        # Perplexity's full streams have both
+        # Perplexity's full streams have both `message` and `delta`
         ({"choices": [{"index": 0, "message": {"content": "A"}, "delta": {"content": "A"}, "finish_reason": None}]},
          None),
         (chat(finish_reason="", message={"content": "4", "function_call": {"name": "", "arguments": ""}}), UNKNOWN),
@@ -150,7 +150,7 @@ CASES: dict[str, list[tuple[Any, Report]]] = {
         (final("response.incomplete", status="incomplete", incomplete_details={"reason": "max_tokens"}), LENGTH),
         (final("response.incomplete", status="incomplete", incomplete_details=None), ABORT),
         (final("response.failed", status="failed", **ERROR), ABORT),
-        (final("response.completed"), EOS),  # the event says it as well
+        (final("response.completed"), EOS),  # the event's type says it as well
         (final("response.completed", status="failed"), ABORT),
         *((final(f"response.{end}", status=None), ABORT) for end in ("failed", "incomplete", "cancelled")),
         (final("response.created", status="in_progress"), None),
@@ -191,7 +191,7 @@ CASES: dict[str, list[tuple[Any, Report]]] = {
         (sglang("FINISH_LENGTH: 16"), LENGTH),
         (sglang("FINISH_ABORT"), ABORT),
         (sglang("stop"), EOS),
-        (sglang("stop: 2"), EOS),  # only what `__str__` wrote has the stop in it
+        (sglang("stop: 2"), EOS),  # only what sglang's `__str__` wrote contains the stop
         (sglang("length"), LENGTH),
         (sglang("None"), None),
         (ERROR, ABORT),
@@ -204,7 +204,7 @@ CASES: dict[str, list[tuple[Any, Report]]] = {
         ({"content": "A", "stop": True, "stop_type": "none", "stopping_word": ""}, ABORT),
         ({"content": "A", "stop": False, "stop_type": "none", "stopping_word": ""}, None),
         ({"content": "A", "stop": False}, None),
-        # before `stop_type`
+        # before llama.cpp had `stop_type`
         ({"stop": True, "stopped_word": True, "stopped_eos": False, "stopped_limit": False, "stopping_word": "END"},
          END),
         ({"stop": True, "stopped_word": False, "stopped_eos": True, "stopped_limit": False, "stopping_word": ""}, EOS),

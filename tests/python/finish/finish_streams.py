@@ -50,7 +50,7 @@ def anthropic(report: Report, stop_reason: str, stop_sequence: str | None = None
 
 def chat(report: Report, **last: Any) -> Stream:
     choices: list[list[dict[str, Any]]] = [
-        [],  # Azure's
+        [],  # Azure's first chunk
         [{"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}],
         [{"index": 0, "delta": {"content": "ABC"}, "finish_reason": None, "matched_stop": None, "stop_reason": None}],
         [{"index": 0, "delta": {}, **last}],

@@ -1,4 +1,4 @@
-"""The report itself: a plain value that is valid or does not exist."""
+"""`Finish`: a plain value, of which no invalid one can be made."""
 
 from __future__ import annotations
 

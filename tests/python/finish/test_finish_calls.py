@@ -1,4 +1,4 @@
-"""What is a call, and what is only a stub of one."""
+"""What is a tool call, and what is only an empty stub of one."""
 
 from __future__ import annotations
 

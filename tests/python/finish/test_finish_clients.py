@@ -1,4 +1,4 @@
-"""The official clients' own objects, as they come from a server: whole answers and streams."""
+"""Reports read from the official clients' own objects, as a server fills them: whole answers and streams."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def reports(api: str, events: Iterable[Any]) -> list[Any]:
 def test_anthropic_streams(anthropic: Any, serve: Serve, stream: Stream) -> None:
     client = anthropic.Anthropic(api_key="key", base_url=serve(stream.events), max_retries=0)
     events = client.messages.create(**QUESTION, max_tokens=9, stream=True)
-    # The client keeps pings to itself.
+    # The client does not pass pings on.
     assert reports("anthropic", events) == [None] * 4 + [stream.report, None]
     with client.messages.stream(**QUESTION, max_tokens=9) as helper:
         assert {*reports("anthropic", helper)} == {None, stream.report}

@@ -1,4 +1,4 @@
-"""docs/finish.md is of today's tables; `python tests/python/finish/finish_page.py` writes it anew."""
+"""docs/finish.md has the tables of today's code. `python tests/python/finish/finish_page.py` writes them anew."""
 
 from __future__ import annotations
 

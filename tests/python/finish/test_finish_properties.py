@@ -1,4 +1,4 @@
-"""No payload of any shape costs a client its answer: what is a dict or an object is read without an error."""
+"""A dict or an object of any shape is read without an error: no payload costs a client its answer."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ shapes = st.recursive(
 
 @st.composite
 def payloads(draw: st.DrawFn) -> Any:
-    """A real payload in which other things are at some of the places."""
+    """A real payload with random values in up to three places."""
     payload = draw(real)
     for _ in range(draw(st.integers(0, 3))):
         paths = list(places(payload))

@@ -128,8 +128,8 @@ def test_what_is_no_payload_is_an_error_that_names_its_type(api: str, payload: o
 
 
 def test_enums_are_read_by_their_words() -> None:
-    """google-genai's enums are strings; those of google-generativeai before it are numbers, and 0 while it goes on.
-    An engine's own class may be neither."""
+    """google-genai's enums are strings. Those of the older google-generativeai are numbers, with 0 while a stream goes
+    on. An engine's own class may be neither."""
 
     class Word(str, Enum):
         STOP = "STOP"

@@ -1,4 +1,4 @@
-"""One test for each word that servers say at the end, with where it comes from."""
+"""One test for each word with which a server reports an end, with the source of that word."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Said(NamedTuple):
 
 
 def payload(api: str, word: Any) -> dict[str, Any]:
-    """The least payload that says a word."""
+    """The smallest payload that contains a word."""
     match api:
         case "anthropic":
             return {"type": "message_delta", "delta": {"stop_reason": word, "stop_sequence": None}}
@@ -127,7 +127,7 @@ def test_a_word_is_read(case: Said) -> None:
     assert read(case.api.replace("incomplete", "responses"), as_object(payload(case.api, case.word))) == finish
 
 
-# Said in another place than the least payload's.
+# Words that servers put elsewhere than in the fields of `payload`.
 ELSEWHERE = {"stopped_word", "stopped_eos", "stopped_limit"} | {
     f"finish_{end}" for end in ("matched_str", "matched_token", "length", "abort")
 }
@@ -149,7 +149,7 @@ def test_a_word_that_nobody_documented_is_unknown(api: str) -> None:
         assert read(api.replace("incomplete", "responses"), payload(api, word)) == Finish("unknown", raw=word)
 
 
-# A line of Ollama that is done has ended, whatever else it says.
+# A line of Ollama with `done` has ended, whatever word it has.
 @pytest.mark.parametrize("api", [api for api in APIS if api != "ollama"])
 @pytest.mark.parametrize(
     "word",

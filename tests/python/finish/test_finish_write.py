@@ -1,4 +1,4 @@
-"""What a server writes, and what a client makes of that."""
+"""What a server writes for each finish, and what a client reads from that."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _responses(status: str, why: str | None = None) -> dict[str, Any]:
     return {"status": status, "incomplete_details": None if why is None else {"reason": why}}
 
 
-# The words of each API; those that are not here are its word for the end of a turn.
+# The words of each API. A reason that is missing here is written as the API's word for the end of a turn.
 WORDS: dict[str, dict[str, Any]] = {
     "anthropic": {
         "stop_sequence": "stop_sequence",
@@ -110,7 +110,7 @@ def test_what_is_written_belongs_to_the_caller(api: str) -> None:
     assert write(api, Finish("length")) == expected(api, "length")
 
 
-# The reasons that come back as another one, since the API has no word for them.
+# The reasons that are read back as another one, since the API has no word for them.
 EOS = dict.fromkeys(("stop_token", "tool_calls", "content_filter", "refusal", "pause", "unknown"), "eos")
 NEAREST: dict[str, dict[str, str]] = {
     "anthropic": {"stop_token": "eos", "content_filter": "refusal", "abort": "length", "unknown": "eos"},
@@ -130,7 +130,7 @@ NEAREST: dict[str, dict[str, str]] = {
     },
     "tgi": {**EOS, "abort": "length"},
 }
-NAMELESS = ("bedrock", "tgi")  # they say that it was a stop, and not which
+NAMELESS = ("bedrock", "tgi")  # they report that a stop fired, but not which one
 
 
 @pytest.mark.parametrize("reason", get_args(Reason))
@@ -142,7 +142,7 @@ def test_what_is_written_is_read_as_the_same_or_the_nearest_reason(api: str, rea
     payload = write(api, finish)
     assert told(api, payload) == told(api, as_object(payload)) == (nearest, stop)
     assert told(api, json.loads(json.dumps(payload))) == (nearest, stop)
-    assert read(api, payload).offset is None  # type: ignore[union-attr] # no API says it
+    assert read(api, payload).offset is None  # type: ignore[union-attr] # no API reports the offset
 
 
 def literals(annotation: Any) -> set[str]:

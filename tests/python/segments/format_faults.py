@@ -1,7 +1,7 @@
-"""Answers with the faults that models make, by the tests of vLLM's parsers, and answers in the forms beside.
+"""Answers with faults that models make, from the tests of vLLM's parsers, and answers in the remaining forms.
 
-The paths are those of vLLM's repository; behind them is the name of the test there. Each expected answer is what that
-test expects, white space apart; where ours differs, the source says so.
+Paths are in vLLM's repository, followed by the name of the test. Each expected answer is what that test expects,
+except for white space; if ours differs, the source says so.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The table of docs/formats.md, from the data; as a program, it writes the table into the page."""
+"""Makes the table of docs/formats.md from the data. Run as a program, it writes the table into the page."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def row(forms: list[str], markers: str) -> str:
 
 
 def leads(markers: Mapping[str, str]) -> str:
-    """`a` `b` → one; `c` → other; of states, the regions."""
+    """The markers, and the regions that they lead to: `a` `b` → one; `c` → other."""
     by_region: dict[str, list[str]] = {}
     for marker, state in markers.items():
         region = state.partition("/")[0] + (", kept" if isinstance(state, keep) else "")

@@ -1,4 +1,4 @@
-"""Markers, stops and texts that collide, for the properties of segmenters."""
+"""Random markers, stops and texts that overlap, for the property tests of segmenters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Markers = dict[str, dict[str, str]]
 
 
 def by_region(segments: Iterable[Segment]) -> list[tuple[str, str]]:
-    """Regions and texts, neighbours of one region joined, for those who do not ask for parts."""
+    """Regions and texts without part numbers: neighbouring segments of one region are joined."""
     regions = groupby(segments, key=lambda segment: segment[0])
     return [(region, "".join(text for _, text, _ in run)) for region, run in regions]
 
@@ -54,7 +54,7 @@ class Setup(NamedTuple):
 
 
 def as_read(segments: Iterable[Segment]) -> list[tuple[str, str]]:
-    """Regions and texts as a consumer joins them: the text of a region, and that of calls by part."""
+    """Regions and texts as a consumer joins them: by region, and tool calls by part."""
     runs = groupby(segments, key=lambda segment: (segment[0], segment[2] if segment[0] == "tool_call" else None))
     return [(region, "".join(text for _, text, _ in run)) for (region, _), run in runs]
 

@@ -1,4 +1,4 @@
-"""The forms for which `transformers serve` has a template, beside its own parser."""
+"""The forms for which `transformers serve` has a template, compared with its own parser."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from transformers_parts import parts
 
 serving = pytest.importorskip("transformers.cli.serving.utils", reason="transformers' server, 5.20 or later")
 
-# The form, the model type of the template, and what the template's pattern takes of a call besides the marker.
+# The form, the model type of the template, and the text of a call that its pattern removes with the marker.
 TEMPLATES = {
     "hermes": ("qwen2", ""),
     "qwen3": ("qwen3", ""),
@@ -19,7 +19,7 @@ TEMPLATES = {
 }
 FIELDS = {"content": "answer", "reasoning_content": "reasoning", "tool_calls": "tool_call"}
 
-# transformers reads on until `</think>`; see docs/formats.md.
+# Without answers whose reasoning is never closed: transformers reads on until `</think>`; see docs/formats.md.
 CLOSED = [answer for answer in ANSWERS if answer.form in TEMPLATES and "never closed" not in answer.source]
 
 
@@ -29,7 +29,7 @@ def template_of(model_type: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("answer", CLOSED, ids=lambda answer: answer.form)
 def test_the_parts_are_those_of_transformers(answer: Answer) -> None:
-    """But for white space around the parts, which its patterns take and its values lose."""
+    """Except for white space around the parts, which transformers' patterns and values drop."""
     model_type, taken = TEMPLATES[answer.form]
     template = template_of(model_type)
     anchor = template["start_anchor"]

@@ -1,4 +1,4 @@
-"""``stopscan.regions``: one graph a checkpoint, and stops that do not fire in some of its regions."""
+"""``stopscan.regions``: one graph for each checkpoint, and stops that do not fire in some of its regions."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_segments_of_another_model() -> None:
 
 
 def test_the_pair_of_a_known_region_is_its_name() -> None:
-    """It was passed over, because the graph has its opening marker, and the region stayed open."""
+    """Once, the pair was ignored because the graph has its opening marker, and the region stayed open."""
     assert protected(StopSet("END"), QWEN3, ["tool_call", "<think>", "</think>"]) == protected(StopSet("END"), QWEN3)
 
 
@@ -136,7 +136,7 @@ def test_only_the_prompts_end_opens_a_region(prompt_end: str, region: str) -> No
     ],
 )
 def test_several_markers_at_the_prompts_end_lead_to_a_region(name: str, prompt_end: str, region: str) -> None:
-    """Only markers of the first region counted: a stop fired in reasoning that the prompt had opened."""
+    """Once, only markers of the first region counted: a stop fired in reasoning that the prompt had opened."""
     assert region_after(FORMATS[name], prompt_end) == SegmentSet(FORMATS[name]).region_after(prompt_end) == region
     stops = protected(StopSet("END"), FORMATS[name])
     scanner = StopScanner(stops, region=begins(stops, prompt_end))
@@ -171,7 +171,7 @@ def test_a_template_of_glm_is_not_one_of_hermes() -> None:
 
 
 def test_a_tokenizer_with_several_chat_templates() -> None:
-    """transformers has those as a mapping, of which nothing was read."""
+    """transformers has them as a mapping. Once, nothing was read from it."""
     templates = {"default": "<think></think>", "tool_use": "<think></think><tool_call></tool_call>"}
     assert graph_of(SimpleNamespace(chat_template=templates)) == FORMATS["hermes"]
 

@@ -1,4 +1,4 @@
-"""`from_response_template` beside transformers' own parser."""
+"""`from_response_template`, compared with transformers' own parser."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ anchor = marker | st.lists(marker, min_size=1, max_size=3)
 
 @st.composite
 def templates(draw: st.DrawFn) -> dict[str, Any]:
-    # Then the values are the texts themselves, joined.
+    # With these keys, transformers' values are the texts themselves, joined.
     verbatim = {"repeats": True, "join": "", "content_args": {"strip": False}}
     fields = {}
     for name in draw(st.lists(st.sampled_from(sorted(NAMES)), min_size=1, unique=True)):
@@ -182,7 +182,7 @@ def literals(field: dict[str, Any], key: str) -> list[str]:
 
 
 def live_together(template: dict[str, Any]) -> list[list[str]]:
-    """The markers of each region."""
+    """The markers that are live at the same time, by region."""
     fields = template["fields"].values()
     outer = [word for field in fields for word in literals(field, "open")]
     outer += [word for field in fields if "open" not in field for word in literals(field, "close")]
@@ -243,7 +243,7 @@ def test_the_region_after_a_prompt_is_that_of_transformers(case: tuple[dict[str,
     template, deltas = case
     prompt = ANCHOR.join(deltas)
     own = prompt.rpartition(ANCHOR)[2]
-    # A character of no marker: it is text of the region that is open.
+    # No marker contains "!", so it is text of the open region.
     fields = [NAMES[field] for field, text in parts(template, prompt, ["!"]) if text.endswith("!")]
     segments = SegmentSet(from_response_template(template))
     assert [segments.region_after(own)] == (fields or ["outside"])

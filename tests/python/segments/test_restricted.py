@@ -1,4 +1,4 @@
-"""A graph without the regions that a text is not told apart into."""
+"""``restricted``: a graph of the answer and the named regions. A form with others, like headers, stays whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the types are and say, apart from cutting."""
+"""The types of segments apart from cutting: attributes, equality, copies, errors, threads and memory."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_a_bad_delta_changes_nothing() -> None:
 
 
 def test_two_threads_at_once() -> None:
-    """One of them gets an error, or they took turns: the pieces are all there."""
+    """Either one thread gets an error, or they take turns. At least one of them reads its delta."""
     segmenter = Segmenter({"a": {"||": "b"}, "b": {"||": "a"}})
     delta = "one||two|" * 20_000
     barrier = threading.Barrier(2)

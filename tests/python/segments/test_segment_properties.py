@@ -81,9 +81,9 @@ def test_every_chunking_gives_one_answer(data: st.DataObject) -> None:
 @settings(max_examples=200)
 @given(data=st.data())
 def test_texts_and_markers_joined_are_the_input(longest_filler: int, data: st.DataObject) -> None:
-    """Each segment lies where the last one ended, or behind markers that lead from state to state."""
+    """Each segment lies where the last one ended, or after markers that lead from state to state."""
     setup = data.draw(setups())
-    # Markers that are kept are text, and not between the texts.
+    # No marker is kept here: kept markers are text, and do not lie between the texts.
     taken_out = {state: {marker: str(to) for marker, to in leads.items()} for state, leads in setup.markers.items()}
     setup = setup._replace(markers=taken_out)
     text = data.draw(texts(setup, longest_filler=longest_filler))
@@ -104,7 +104,7 @@ def test_texts_and_markers_joined_are_the_input(longest_filler: int, data: st.Da
 
 
 def reachable(setup: Setup, text: str, places: set[tuple[int, str]]) -> set[tuple[int, str]]:
-    """The places, and those behind any markers that stand there."""
+    """The places, and those after any markers that stand there."""
     found, new = set(places), set(places)
     while new:
         new = {

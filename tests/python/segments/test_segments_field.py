@@ -1,4 +1,4 @@
-"""What goes wrong elsewhere when a stream is cut into its parts, one test a report."""
+"""What goes wrong in other projects when a stream is cut into its parts, one test for each report."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def cut(form: str, deltas: Iterable[str], region: str | None = None) -> Segments
 
 
 def chunkings(text: str) -> Iterator[list[str]]:
-    """The whole, each cut in two, and one character at a time."""
+    """The whole text, each cut of it in two, and one character at a time."""
     yield [text]
     yield from ([text[:at], text[at:]] for at in range(1, len(text)))
     yield list(text)
 
 
 def test_vllm_55195_marker_and_text_in_one_delta() -> None:
-    """The opening marker leaks into the reasoning, and Olmo's answer behind the closing one is lost."""
+    """In vLLM, the opening marker leaks into the reasoning, and Olmo's answer after the closing marker is lost."""
     assert cut("olmo3", ["<think>step one"]) == [("reasoning", "step one")]
     assert cut("olmo3", ["<think>step one</think>The answer."]) == [
         ("reasoning", "step one"),
@@ -37,7 +37,7 @@ def test_vllm_55195_marker_and_text_in_one_delta() -> None:
 
 
 def test_vllm_40911_part_of_a_marker_at_the_end_of_reasoning() -> None:
-    """A delta that ends in `<|` lets Gemma's tool call into the content."""
+    """In vLLM, a delta that ends in `<|` lets Gemma's tool call into the content."""
     deltas = ["<|channel>thought\nA call.<channel|><|", 'tool_call>call:f{a:<|"|>b<|"|>}<tool_call|>']
     expected = [("reasoning", "A call."), ("tool_call", 'call:f{a:<|"|>b<|"|>}')]
     assert cut("gemma4", deltas) == expected
@@ -45,7 +45,7 @@ def test_vllm_40911_part_of_a_marker_at_the_end_of_reasoning() -> None:
 
 
 def test_vllm_43221_the_end_of_reasoning_and_a_call_in_one_delta() -> None:
-    """The last words of the reasoning are lost."""
+    """In vLLM, the last words of the reasoning are lost."""
     deltas = ["I will use the tool ", "Write.</think><tool_call>", '{"name": "f"}</tool_call>']
     expected = [("reasoning", "I will use the tool Write."), ("tool_call", '{"name": "f"}')]
     assert cut("qwen3", deltas, region="reasoning") == expected
@@ -57,7 +57,7 @@ def test_vllm_50303_a_token_that_closes_the_marker_and_opens_the_reasoning() -> 
 
 
 def test_vllm_57490_the_opening_marker_of_a_call_in_pieces() -> None:
-    """A part of the marker goes out as content, and the call is lost."""
+    """In vLLM, a part of the marker goes out as content, and the call is lost."""
     text = '<|action_start|><|plugin|>{"name": "f"}<|action_end|>'
     for size in (1, 8):
         deltas = [text[at : at + size] for at in range(0, len(text), size)]
@@ -65,7 +65,7 @@ def test_vllm_57490_the_opening_marker_of_a_call_in_pieces() -> None:
 
 
 def test_sglang_38537_a_marker_whose_beginning_is_in_it_again() -> None:
-    """The shortest tail that could begin the marker is held, where the longest must be."""
+    """sglang holds the shortest tail that could begin the marker. It must be the longest."""
     segmenter = Segmenter(FORMATS["internlm2"])
     assert (segmenter.feed("ok <|action_start|> <"), segmenter.held) == ([("answer", "ok ", 0)], "<|action_start|> <")
     assert segmenter.feed("|plugin|>{}") == [("tool_call", "{}", 1)]
@@ -76,7 +76,7 @@ CALLS = [answer for answer in ANSWERS if any(region == "tool_call" for region, _
 
 @pytest.mark.parametrize("answer", CALLS, ids=lambda answer: answer.form)
 def test_sglang_35564_calls_that_come_token_by_token(answer: Answer) -> None:
-    """Eight parsers make other calls of them than of the whole text, or none."""
+    """In sglang, eight parsers find other calls in single tokens than in the whole text, or none."""
     region = SegmentSet(FORMATS[answer.form]).region_after(answer.prompt)
     whole, by_character = cut(answer.form, [answer.text], region), cut(answer.form, answer.text, region)
     calls = [text for name, text in answer.segments if name == "tool_call"]
@@ -92,13 +92,13 @@ def test_sglang_has_six_outcomes_of_22_chunkings() -> None:
 
 
 def test_sglang_35083_text_before_the_opening_marker() -> None:
-    """It goes one of four ways, by the path and the chunks."""
+    """In sglang, this text goes one of four ways, depending on the path and the chunks."""
     for deltas in chunkings("Sure.<think>checking</think>Done."):
         assert cut("qwen3", deltas) == [("answer", "Sure."), ("reasoning", "checking"), ("answer", "Done.")]
 
 
 def test_dynamo_10569_a_delta_that_ends_in_a_lone_bracket() -> None:
-    """It is sent on, so that the marker is never seen: the call stays in the reasoning."""
+    """dynamo sends the bracket on, so that the marker is never seen: the call stays in the reasoning."""
     assert cut("qwen3", ["think<", "/think>\n<tool_call>{}</tool_call>"], region="reasoning") == [
         ("reasoning", "think"),
         ("answer", "\n"),
@@ -113,14 +113,14 @@ def test_dynamo_10569_a_delta_that_ends_in_a_lone_bracket() -> None:
 
 
 def test_exo_2233_a_marker_that_is_not_alone_in_its_chunk() -> None:
-    """A call is found only where a chunk begins or ends with the marker."""
+    """exo finds a call only if a chunk begins or ends with the marker."""
     text = 'Sure. <tool_call>{"name": "f"}</tool_call> Done.'
     expected = [("answer", "Sure. "), ("tool_call", '{"name": "f"}'), ("answer", " Done.")]
     assert all(cut("qwen3", deltas) == expected for deltas in chunkings(text))
 
 
 def test_mlx_lm_1867_channels_of_gpt_oss() -> None:
-    """The raw channels are the content."""
+    """In mlx-lm, the raw channels are the content."""
     text = (
         "<|channel|>analysis<|message|>The user wants a function.<|end|>"
         "<|start|>assistant<|channel|>commentary to=functions.edit <|constrain|>json<|message|>{}<|call|>"
@@ -134,7 +134,7 @@ def test_mlx_lm_1867_channels_of_gpt_oss() -> None:
 
 
 def test_rapid_mlx_799_reasoning_that_is_cut_off_is_sent_once() -> None:
-    """It is sent again, as the answer, when the stream ends before the closing marker."""
+    """Rapid-MLX sends the reasoning again, as the answer, if the stream ends before the closing marker."""
     segmenter = Segmenter(FORMATS["qwen3"])
     assert segmenter.feed("<think>half a thought</thi") == [("reasoning", "half a thought", 1)]
     assert (segmenter.flush(), segmenter.flush()) == ([("reasoning", "</thi", 1)], [])
@@ -149,12 +149,12 @@ def test_rapid_mlx_799_reasoning_that_is_cut_off_is_sent_once() -> None:
     [(["<think>abc", "def</th", "ink> answer"], "abcdef", " answer"), (["<think>a</th", "ink>b"], "a", "b")],
 )
 def test_smg_1751_a_marker_behind_text_and_in_two_chunks(deltas: list[str], reasoning: str, answer: str) -> None:
-    """Only a chunk that is nothing but the beginning of a marker is held: the rest is reasoning for ever."""
+    """smg holds only a chunk that is nothing but the beginning of a marker; else the rest stays reasoning for ever."""
     assert cut("qwen3", deltas) == [("reasoning", reasoning), ("answer", answer)]
 
 
 def test_vllm_52393_stops_inside_the_thinking() -> None:
-    """`Question:`, which lm-evaluation-harness sends, ends the answer before it begins."""
+    """In vLLM, `Question:`, which lm-evaluation-harness sends, ends the answer before it begins."""
     segments = SegmentSet(FORMATS["deepseek_v4"], stop=["Question:"], stop_in=["answer"])
     segmenter = Segmenter(segments, region=segments.region_after("<think>"))
     assert segmenter.feed("Question: 2 + 2.</think>It is 4.\n\nQuest") == [

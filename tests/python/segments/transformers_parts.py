@@ -1,4 +1,4 @@
-"""What transformers' own parser makes of a text."""
+"""The parts that transformers' own parser finds in a text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ chat_parsing = pytest.importorskip("transformers.utils.chat_parsing", reason="tr
 
 
 def parts(template: Mapping[str, Any], prefix: str, deltas: Iterable[str]) -> list[tuple[str, str]]:
-    """Field and text of each region that it opened, in their order, without the empty ones."""
+    """Field and text of each region that the parser opened, in order, without empty ones."""
     parser = chat_parsing.ResponseParser(template, prefix=prefix)
     events = [*parser.initial_events]
     for delta in deltas:

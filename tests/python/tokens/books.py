@@ -1,7 +1,7 @@
-"""What tokens spell, by the book: each character of the text, and the last token that has a part in it.
+"""The reference for what tokens spell: each character of the text, and the last token that has a part in it.
 
-Everything is decoded anew, from the first token on, as often as somebody asks. The properties compare the result with
-the tokenizer's own `decode`.
+Everything is decoded anew, from the first token on, in each call. Property tests compare the result with the
+tokenizer's own `decode`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Literal
 Character = tuple[str, int]
 Run = list[tuple[int, int]]  # bytes, each with its token
 
-# Of a token: its text, some bytes of text, or one byte of a run.
+# What a token is: text, bytes that may be parts of characters, or one byte of a run of byte tokens.
 Raw = str | bytes | int
 
 
@@ -27,10 +27,10 @@ class Book:
     raw: Callable[[int], Raw]
     strays: Literal["parts", "runs", "bytes"]
     special: frozenset[int]
-    # The token at the start of a stream.
+    # What a token is at the start of a stream, if that differs.
     first: Callable[[int], Raw] | None = None
     special_ends_character: bool = False
-    # Whether `decode` says otherwise, because it takes whole characters back.
+    # Whether the tokenizer's `decode` differs, because it takes back whole characters.
     takes_back: bool = field(default=False, init=False)
     # A space that is not in the text, because it is the first.
     _stripped: Character | None = field(default=None, init=False)
@@ -38,7 +38,7 @@ class Book:
     def characters(
         self, prompt: Sequence[int], token_ids: Sequence[int], *, skip_special_tokens: bool, ended: bool
     ) -> list[Character]:
-        """The text that is certain after these tokens, without what the prompt says by itself."""
+        """The text that is certain after these tokens, without the prompt's own text."""
         self.takes_back = False
         out: list[Character] = []
         run: Run = []
@@ -81,14 +81,14 @@ class Book:
                 out.append((character, run[at - 1][1]))
             if error is None or (error.reason == "unexpected end of data" and not ended):
                 break
-            if out == [self._stripped]:  # nothing of the run was in the text yet
+            if out == [self._stripped]:  # the run has sent nothing yet, so all of it is replaced
                 out = [("\ufffd", out[0][1])]
             else:
                 self.takes_back |= self.strays == "runs" and bool(out)
             size = {"parts": error.end - error.start, "runs": len(data) - at, "bytes": 1}[self.strays]
             of = run[at : at + size]
             if self.strays == "parts":
-                # What the prompt has begun is U+FFFD in the prompt's own text already.
+                # If the prompt began the character, the U+FFFD belongs to the prompt's text.
                 out.append(("\ufffd", of[-1][1] if of[0][1] else 0))
             else:
                 out += [("\ufffd", number) for _, number in of]
@@ -98,7 +98,7 @@ class Book:
 
 @dataclass
 class Decoded:
-    """A vocabulary of which only `decode` knows the text. What it may still change is not certain."""
+    """A vocabulary whose text only `decode` knows. Text that `decode` may still change is not certain."""
 
     decode: Callable[[Sequence[int], bool], str]
     withheld: Callable[[str], int] = lambda text: len(text) - len(text.rstrip("\ufffd"))

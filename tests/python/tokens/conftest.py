@@ -7,5 +7,5 @@ from vocabularies import Vocabulary
 
 @pytest.fixture(scope="module")
 def vocabulary(request: pytest.FixtureRequest) -> Vocabulary:
-    """The one that `families.over` names."""
+    """The vocabulary that `families.over` names."""
     return load(request.param)

@@ -1,4 +1,4 @@
-"""The vocabularies that the tests run over: what packages ship, and what is trained in a moment."""
+"""The vocabularies that the tests run over: some come with packages, others are trained in a moment."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def small_bytes() -> Vocabulary:
 
 
 def prefixed_bytes() -> Vocabulary:
-    """As transformers carries a tokenizer, with added tokens that are not special, and one that has a space."""
+    """A tokenizer that transformers carries. Its added tokens are not special, and one has a space."""
     transformers = pytest.importorskip("transformers", reason="transformers is not installed")
     tokenizer = trained_bytes(add_prefix_space=True)
     tokenizer.add_tokens(["<think>", "</think>", AddedToken("two words", normalized=False), "é🚀"])
@@ -167,7 +167,7 @@ def gemma() -> Vocabulary:
 
 
 def normalized() -> Vocabulary:
-    """As Llama's of before 2024: a normalizer that added tokens go through too."""
+    """Like Llama's tokenizers from before 2024: with a normalizer that added tokens go through as well."""
     tokenizer = small_fallback().tokenizer
     tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
     tokenizer.pre_tokenizer = None
@@ -176,7 +176,7 @@ def normalized() -> Vocabulary:
 
 
 def trained_pieces(kind: str) -> Vocabulary:
-    """A model that sentencepiece trains, with byte fallback, in a tokenizer as Llama's (BPE) or Mistral's (Unigram)."""
+    """Trains a sentencepiece model with byte fallback, in a tokenizer like Llama's (BPE) or Mistral's (Unigram)."""
     library = pytest.importorskip("sentencepiece", reason="sentencepiece is not installed: it trains the model")
     model = io.BytesIO()
     library.SentencePieceTrainer.train(
@@ -204,7 +204,7 @@ def trained_pieces(kind: str) -> Vocabulary:
 
 
 def metaspace(scheme: str) -> Vocabulary:
-    """Unigram behind Metaspace, as T5's and XLM-R's."""
+    """A Unigram model with Metaspace, like those of T5 and XLM-R."""
     tokenizer = Tokenizer(models.Unigram())
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme=scheme)
     tokenizer.decoder = decoders.Metaspace(prepend_scheme=scheme)
@@ -261,11 +261,11 @@ REAL: list[Callable[[], Vocabulary]] = [
 ]
 NATIVE = [*REAL, *SMALL]
 
-load = cache(lambda make: make())  # each once in a run
+load = cache(lambda make: make())  # each vocabulary is made once in a run
 
 
 def over(makes: list[Callable[[], Vocabulary]]) -> Any:
-    """Runs a test over some of them."""
+    """Runs a test over the given vocabularies."""
     return pytest.mark.parametrize("vocabulary", makes, ids=name, indirect=True)
 
 

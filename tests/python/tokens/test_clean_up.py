@@ -22,7 +22,7 @@ load = cache(lambda make: make())
 
 
 @given(deltas=st.lists(st.sampled_from([*" .?!,'ntmsa", " '", " n", "ve", "re"]), max_size=12), cut=st.integers(0, 12))
-@example(deltas=["a '", " "], cut=0)  # what one replacement withholds, another takes
+@example(deltas=["a '", " "], cut=0)  # one replacement withholds text that another one uses
 def test_a_stream_is_cleaned_up_like_the_whole_text(deltas: list[str], cut: int) -> None:
     clean_up, safe = CleanUp(), ""
     for number, delta in enumerate(deltas):
@@ -45,7 +45,7 @@ class Tidy(Shouting):
 
 
 def test_a_space_at_the_end_of_a_prompt_came_out_with_the_next() -> None:
-    """What the clean-up withholds may be of more than one token, and of the prompt."""
+    """Text that the clean-up withholds may belong to several tokens, and to the prompt."""
     carrier = load(Tidy)
     space, full_stop = (carrier.backend_tokenizer.token_to_id(piece) for piece in ("Ġ", "."))
     assert run(TokenScanner(carrier, prompt_token_ids=[space]), [space]) == ["", " "]

@@ -1,4 +1,4 @@
-"""A tokenizer whose `decode` says otherwise than its tokens, wherever that is, is found out and decodes itself."""
+"""If a tokenizer's `decode` differs from its tokens' text anywhere, that is found out, and it decodes itself."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stopscan.tokens import TokenScanner, Vocabulary
 
 MODEL = partial(sentencepiece, "tokenizer.model.v1")
 
-# By kind: a text, a special token, the unknown one, whose text differs at the start, and a byte of a character.
+# Patterns of kinds of tokens: t is text, s special, u the unknown token, whose text differs at the start, b a byte.
 KINDS = ["^t$", "^tt", "^s.*t", "tst", "ts+t$", "^u$", "^uu", "us", "^tb", "bbt", "bt", "tbs", "sb"]
 RUNS = [b"a", "é".encode(), "你".encode(), "🚀🚀".encode(), b"\xff", b"\x80\x80", b"\xe4\xbd", b"\xf0\x9f\x9a"]
 
@@ -32,7 +32,7 @@ def kind(token_id: int) -> str:
 
 
 def saying(tokenizer: Any, say: Callable[..., str]) -> Any:
-    """One like this, but for what its `decode` says: `say` makes that of the text and the arguments."""
+    """A copy of the tokenizer whose `decode` returns what `say` makes of the text and the arguments."""
 
     def decode(self: Any, token_ids: Sequence[int], *policy: Any, **named: Any) -> str:
         return say(type(tokenizer).decode(self, token_ids, *policy, **named), token_ids, *policy, *named.values())
@@ -49,7 +49,7 @@ def small_tekken() -> Any:
 
 
 def small_tiktoken() -> Any:
-    """It has a gap: there is no 257."""
+    """An encoding with a gap: no token has the id 257."""
     library = pytest.importorskip("tiktoken", reason="tiktoken is not installed")
     ranks = {bytes([byte]): byte for byte in range(256)}
     return library.Encoding("small", pat_str=".", mergeable_ranks=ranks, special_tokens={"<s>": 256, "</s>": 258})
@@ -87,7 +87,7 @@ def test_nowhere() -> None:
 
 
 def louder() -> list[tuple[Any, list[int], list[int]]]:
-    """Tokenizers of three kinds that decode in their own way, the ids of a special token and a text, and no ids."""
+    """Tokenizers of three kinds with their own `decode`, ids of a special token and a text, and unknown ids."""
     letters, model = b"a stop", load(MODEL)
     kinds = (
         (model.tokenizer, [model.special[0], *(model.byte_tokens[byte] for byte in letters)], [-1, 32000]),

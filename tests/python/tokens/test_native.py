@@ -1,4 +1,4 @@
-"""Every native vocabulary has the text of its tokenizer's own `decode`, whatever tokens come."""
+"""Every native vocabulary gives the text of its tokenizer's own `decode`, whatever the tokens are."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_every_token_is_what_decode_says_of_it(vocabulary: Vocabulary) -> None:
             assert decoded(read, [token_id], skip) == vocabulary.decode([token_id], skip)
 
 
-# Marks and spaces at all places, byte tokens, a character in them, and a gap: there is no 11.
+# Marks and spaces at all places, byte tokens, a character spelled in them, and a gap: no token has the id 11.
 PIECES = ["▁a", "▁b▁c", "▁▁", " d", "e▁", "<0x20>", "<0x41>", "<0xC3>", "<0xA9>", "é", "_f▁"]
 SPACES = decoders.Replace("▁", " ")
 STRIP = decoders.Strip(" ", 1, 0)
@@ -97,7 +97,7 @@ def test_a_vocabulary_without_tokens_or_with_some_of_a_characters_bytes() -> Non
         assert emitted(TokenScanner(tokenizer), [*pieces.values()]) == "a\ufffd"[: len(pieces)]
 
 
-# Some of them have the same text with these tokens; that is not known from single ids.
+# Some of these decoders give the same text with these tokens, but single ids cannot show that.
 OTHERS = {
     "a pattern": [decoders.Replace(Regex("▁"), " ")],
     "bytes before the spaces": [decoders.ByteFallback(), SPACES],
@@ -119,7 +119,7 @@ def test_a_decoder_of_other_steps_is_not(steps: list[Any]) -> None:
 
 @pytest.mark.parametrize("make", [claude, llama, *SMALL], ids=name)
 def test_the_file_of_a_tokenizer_has_the_same_vocabulary(make: Any) -> None:
-    """What Rust's hosts read."""
+    """Rust programs read this file."""
     tokenizer = load(make).tokenizer
     backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
     of_file = _stopscan.Vocabulary(backend.to_str().encode())
@@ -127,7 +127,7 @@ def test_the_file_of_a_tokenizer_has_the_same_vocabulary(make: Any) -> None:
 
 
 def test_a_pre_tokenizer_in_python_changes_nothing() -> None:
-    """Such a tokenizer has no file."""
+    """Such a tokenizer cannot be saved as a file."""
 
     class Words:
         def pre_tokenize(self, text: Any) -> None:
@@ -192,7 +192,7 @@ def test_real_text(vocabulary: Vocabulary) -> None:
         assert decoded(vocabulary.tokenizer, token_ids) == whole
         prompt = token_ids[: len(token_ids) // 3]
         while vocabulary.decode(prompt, True).endswith("\ufffd"):
-            prompt.pop()  # half a character would be the stream's
+            prompt.pop()  # half a character would belong to the stream
         rest = decoded(vocabulary.tokenizer, token_ids[len(prompt) :], True, prompt)
         assert vocabulary.decode(prompt, True) + rest == whole
 
@@ -201,7 +201,7 @@ def test_real_text(vocabulary: Vocabulary) -> None:
 @settings(max_examples=50)
 @given(data=st.data())
 def test_any_ids(vocabulary: Vocabulary, data: st.DataObject) -> None:
-    """Random tokens, those with half characters and special ones often among them."""
+    """Random tokens, often with half characters and special tokens among them."""
     draw = Random(data.draw(st.integers(0, 2**32)))
     halves = [i for i in draw.choices(range(vocabulary.size), k=200) if is_half(vocabulary, i)]
     kinds = [range(vocabulary.size), halves, vocabulary.special, list(vocabulary.byte_tokens.values())]

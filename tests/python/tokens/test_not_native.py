@@ -1,4 +1,4 @@
-"""Tokenizers whose text is not made from the bytes of single ids decode themselves, behind the same scanner."""
+"""Tokenizers whose text is not made from the bytes of single ids decode themselves, for the same scanner."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_a_decoder_in_python_is_not_native() -> None:
 def test_everything_is_that_of_the_whole_text(carrier: Any, data: st.DataObject) -> None:
     tokenizer = backend(carrier)
     draw = Random(data.draw(st.integers(0, 2**32)))
-    # Whole characters: a half is decoded as late as it can be, and the book says as soon.
+    # Only whole characters: a scanner emits a half as late as possible, and the book expects it as soon as possible.
     ids = [i for i in range(tokenizer.get_vocab_size()) if "\ufffd" not in tokenizer.decode([i])]
     token_ids = draw.choices(ids, k=draw.randrange(12))
     special = [tokenizer.token_to_id(name) for name in SPECIAL if tokenizer.token_to_id(name) is not None]
@@ -132,7 +132,8 @@ def test_everything_is_that_of_the_whole_text(carrier: Any, data: st.DataObject)
 
 
 def test_half_characters_and_stray_bytes() -> None:
-    """`Shouting` is byte-level: a character comes with its last token, and what is none at the end."""
+    """`Shouting` is byte-level: a character comes out with its last token. A stray byte comes out as U+FFFD, with the
+    next character or at the end of the stream."""
     carrier = load(Shouting)
     tokenizer = carrier.backend_tokenizer
     token_ids = [tokenizer.token_to_id(piece) for piece in ("a", "ä", "½", "ł", "ð", "a", "Ł", "Ł")]
@@ -222,7 +223,7 @@ def test_tokens_without_text() -> None:
 
 
 class Strict(Shouting):
-    """Decodes only what it knows."""
+    """Its `decode` fails for an id that it does not know."""
 
     def decode(self, token_ids: Sequence[int], skip_special_tokens: bool = False) -> str:
         assert all(self.backend_tokenizer.id_to_token(token_id) is not None for token_id in token_ids)

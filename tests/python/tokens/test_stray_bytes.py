@@ -1,4 +1,4 @@
-"""Bytes that are no character, in vocabularies that spell characters in byte tokens."""
+"""Bytes that are not a character, in vocabularies that spell characters in byte tokens."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stopscan.tokens import TokenScanner
 
 
 def test_stray_bytes_after_a_character_in_bytes() -> None:
-    # DecodeStream raises "Invalid prefix" here, and from then on for every token.
+    # The tokenizers library's DecodeStream raises "Invalid prefix" here, and from then on for every token.
     vocabulary = load(small_fallback)
     token_ids = vocabulary.spell("你") + vocabulary.spell(b"\x80\x80") + vocabulary.spell("the 你 END", [3, 0])
     scanner = TokenScanner(vocabulary.tokenizer, "END")
@@ -24,7 +24,7 @@ def test_stray_bytes_after_a_character_in_bytes() -> None:
 
 
 def test_decode_takes_back_a_character_before_stray_bytes_and_a_stream_cannot() -> None:
-    # The one difference from decoding the whole: a run of byte tokens that is not UTF-8 has no character at all there.
+    # The one difference from `decode`, which has no characters at all in a run of byte tokens that is not UTF-8.
     vocabulary = load(small_fallback)
     for end, tail in (("", ["\ufffd", ""]), (" the", ["\ufffd", " the", ""])):
         token_ids = vocabulary.spell("a你", [1, 0]) + vocabulary.spell(b"\x80") + vocabulary.spell(end, [4])
@@ -33,7 +33,7 @@ def test_decode_takes_back_a_character_before_stray_bytes_and_a_stream_cannot() 
 
 
 def test_a_space_as_a_byte_does_not_come_again_before_stray_bytes() -> None:
-    # DecodeStream decodes its window by itself, where a leading space is stripped, and so does not see it taken back.
+    # DecodeStream decodes only its window, strips a leading space there, and so misses that the space is taken back.
     vocabulary = load(small_fallback)
     spaced = [*vocabulary.spell("the", [3]), *vocabulary.spell(b" ")]
     assert run(TokenScanner(vocabulary.tokenizer), spaced + vocabulary.spell("é")) == ["the", " ", "", "é", ""]
@@ -43,7 +43,7 @@ def test_a_space_as_a_byte_does_not_come_again_before_stray_bytes() -> None:
 @pytest.mark.parametrize("run", [b" \xff", b" \xc3", b" \xe4\xbd", b" \xe4\xff", b" ", b" \xc3\xa9", b"  "])
 @pytest.mark.parametrize("after", ["", "the"])
 def test_a_space_as_the_first_byte_is_a_stray_byte_of_a_run_that_is_no_utf8(run: bytes, after: str) -> None:
-    # `decode` strips the space of a text; of " \xff" it makes two U+FFFD, and there is no space to strip.
+    # `decode` strips the first space of a text, but makes two U+FFFD of " \xff": then there is no space to strip.
     vocabulary = load(small_fallback)
     token_ids = vocabulary.spell(run) + vocabulary.spell(after, [3])
     scanner = agree(vocabulary.tokenizer, vocabulary.book, token_ids)

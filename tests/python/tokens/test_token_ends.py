@@ -1,4 +1,4 @@
-"""What ends a stream beside a stop string, and what comes out then."""
+"""What ends a stream other than a stop string, and which text comes out at that end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from stopscan.tokens import TokenScanner, Vocabulary
 
 
 class Carrier:
-    """Its ``decode`` is its own, so that the vocabulary is not native."""
+    """A carrier with a ``decode`` of its own, so that the vocabulary is not native."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.backend_tokenizer = tokenizer
@@ -87,7 +87,7 @@ def test_a_special_token_that_ends_the_stream_is_not_text() -> None:
 
 @pytest.mark.parametrize("native", [True, False])
 def test_half_a_character_before_a_special_stop_comes_out(native: bool) -> None:
-    """It was lost, and the stop's offset was one less than the text before the stop has."""
+    """Once, the half character was lost, and the stop's offset was too small by one."""
     tokenizer, token_ids = staged("a", b"\xc3", "<|im_end|>", special=["<|im_end|>"])
     carrier = tokenizer if native else Carrier(tokenizer)
     scanner = TokenScanner(carrier, ["<|im_end|>"])
@@ -195,7 +195,7 @@ IM_END = ["It", " is", " 6", ".", "<|im_end|>"]
 @pytest.mark.parametrize("native", [True, False])
 @pytest.mark.parametrize("stop", ["end", "|", " 6.<", ".<|im_end|>", "<|im_end"])
 def test_no_stop_fires_in_the_own_text_of_an_end_token(native: bool, stop: str) -> None:
-    """With special tokens kept, ``["end"]`` gave ``It is 6.<|im_`` and a stop, and ``[" 6.<"]`` deleted `` 6.``."""
+    """Once, with special tokens kept, ``["end"]`` fired after ``It is 6.<|im_``, and ``[" 6.<"]`` deleted `` 6.``."""
     tokenizer, token_ids = staged(*IM_END, special=["<|im_end|>"])
     carrier = tokenizer if native else Carrier(tokenizer)
     for end in ("eos_token_ids", "stop_token_ids"):
@@ -233,7 +233,7 @@ def test_an_id_that_the_vocabulary_lacks_counts_if_asked(native: bool) -> None:
 
 
 class Interrupted:
-    """Its ``__index__`` raises, and says how often it was asked."""
+    """Its ``__index__`` raises, and ``calls`` counts how often it was called."""
 
     calls = 0
 
@@ -252,7 +252,7 @@ def test_an_id_that_raises_is_asked_once() -> None:
 
 
 def test_a_marker_that_is_one_token_is_one_step() -> None:
-    """``["<"]`` fired in a one-token ``<think>``, so that the answer of a chat was empty after one token."""
+    """Once, ``["<"]`` fired in a one-token ``<think>``, so that a chat's answer was empty after one token."""
     tokenizer, (think, less, text) = staged("<think>", "<", "think>")
     stops = StopSet(["<"], protect=[("<think>", "</think>")])
     scanner = TokenScanner(tokenizer, stops)

@@ -82,7 +82,7 @@ def test_a_special_token_after_half_a_character_has_no_part_in_it() -> None:
 
 
 def test_a_stop_before_the_rest_of_a_token_leaves_its_start_to_the_token_before() -> None:
-    # "aE" is kept when its "a" is out; of "ZN", held behind it, nothing is.
+    # "aEE" is kept because its "a" was emitted. "ZN", which was held after it, is not.
     tokenizer, token_ids = staged("aEE", "ZN", "Q")
     scanner = agree(tokenizer, byte_level_book(tokenizer), token_ids, ["EEZNQ", "ZNX"])
     assert scanner.tokens_kept == 1
@@ -126,7 +126,7 @@ def test_clean_up_tokenization_spaces_was_ignored(model: str) -> None:
 
 
 def test_a_clean_up_that_decode_leaves_out_changes_nothing() -> None:
-    """transformers 5.7 and later ignore it for BPE."""
+    """transformers 5.7 and later ignore the setting for BPE."""
     transformers = pytest.importorskip("transformers", reason="transformers is not installed")
     vocabulary = load(small_bytes)
     carrier = transformers.PreTrainedTokenizerFast(

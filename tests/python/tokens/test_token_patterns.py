@@ -1,4 +1,4 @@
-"""Regular expressions as stops of token streams: what the whole text says, whatever tokens it came in."""
+"""Regular expressions as stops of token streams: the result is that of the whole text, whatever its tokens are."""
 
 from __future__ import annotations
 

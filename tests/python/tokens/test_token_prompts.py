@@ -1,4 +1,4 @@
-"""What goes before a stream decides how it begins, and is never given out."""
+"""The prompt decides how a stream begins, and is never emitted."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_prompt_that_ends_in_half_a_character(
 
 
 def test_a_character_of_the_prompt_is_not_cut_off_where_bytes_are_one_run() -> None:
-    """The bytes that complete it were then decoded without it, and spoiled the run that they are in."""
+    """Once, the bytes that complete the character were decoded without its first byte, and spoiled their run."""
     tokenizer = small_fallback().tokenizer  # its own: the decoder of the shared one must not change
     tokenizer.decoder = decoders.Sequence(
         [decoders.ByteFallback(), decoders.Fuse(), decoders.Replace("▁", " "), decoders.Strip(" ", 1, 0)]

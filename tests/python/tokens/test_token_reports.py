@@ -1,4 +1,4 @@
-"""Regressions, named after the reports of other projects."""
+"""Tests against bugs of other projects, named after the reports there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`TokenSegmenter` says what cutting the whole decoded text says, whatever tokens the text came in."""
+"""`TokenSegmenter` cuts as if the whole text were decoded first, whatever tokens the text came in."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REGIONS = ("answer", "reasoning", "tool")
 
 
 class Labelled(SegmentReference):
-    """The reference, which also says of each character in which region it went out; ``None`` is a marker."""
+    """The reference, which also notes the region in which each character was sent; ``None`` is a marker."""
 
     def reset(self) -> None:
         super().reset()
@@ -50,7 +50,7 @@ def kept(whole: Whole) -> int:
 
 
 def gone(whole: Whole) -> int:
-    """The last token some of whose text, or a marker behind it, went out."""
+    """The last token with text that was sent, or taken out as a marker."""
     sent = len(whole.reference.labels)
     return whole.numbers[sent - 1] if sent else 0
 
@@ -74,7 +74,7 @@ def run(segmenter: TokenSegmenter, token_ids: Sequence[int], reason: Any = "eos"
 
 
 def agree(vocabulary: Known, token_ids: Sequence[int], markers: Any, **options: Any) -> TokenSegmenter:
-    """The segmenter after all tokens, all of which was what the oracle says."""
+    """Compares a segmenter with the reference at all tokens, and returns the segmenter."""
     stops = {name: options.pop(name) for name in ("stop", "visible", "stop_in") if name in options}
     region = options.pop("region", None)
     include_stop = options.get("include_stop", False)

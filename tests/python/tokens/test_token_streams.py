@@ -1,4 +1,4 @@
-"""`TokenScanner` says what scanning the whole decoded text says, whatever tokens the text came in."""
+"""`TokenScanner` scans as if the whole text were decoded first, whatever tokens the text came in."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ WISHES = st.binary(min_size=6, max_size=6).map(lambda drawn: [byte % 7 for byte 
 BYTES = [b"END", b"\xe4", b"\xbd\xa0", b"\xff", b"\x80", "🚀".encode(), b"\xf0\x9f", b"a", b" ", "é".encode()]
 
 
-# One of each kind for many examples, all of them for some.
+# One vocabulary of each kind, for many examples, and all vocabularies, for fewer examples.
 KINDS = over(
     [
         claude,
@@ -124,7 +124,7 @@ def test_ids_that_end_and_limits_beside_strings(vocabulary: Vocabulary, data: st
 @KINDS
 @given(data=st.data())
 def test_visible_stops_and_protected_regions(vocabulary: Vocabulary, data: st.DataObject) -> None:
-    """A marker may be text or a special token: then it counts although it is left out of the text."""
+    """A marker may be text or a special token. A special token counts although it is left out of the text."""
     token_ids, stop = data.draw(streams(vocabulary))
     names = {token_id: text(vocabulary.book.raw(token_id)) for token_id in vocabulary.special}
     marker = st.sampled_from(["<think>", "</think>", *[names[i] for i in token_ids if i in names]])
@@ -153,7 +153,7 @@ def text(raw: str | bytes | int) -> str:
 @KINDS
 @given(data=st.data())
 def test_prompts(vocabulary: Vocabulary, data: st.DataObject) -> None:
-    """A prompt of its own, or one that is cut anywhere from the text: in a character, before special tokens."""
+    """A prompt of its own, or one that is cut from the text anywhere: inside a character, before special tokens."""
     token_ids, stop = data.draw(streams(vocabulary))
     prompt = data.draw(streams(vocabulary))[0]
     if data.draw(st.booleans()):

@@ -1,4 +1,4 @@
-"""Words that begin in tokens and go on in others: the core reads these when the word ends, or when somebody looks."""
+"""Stops and markers in several tokens: the core reads them when they end, or when somebody looks at the scanner."""
 
 from __future__ import annotations
 

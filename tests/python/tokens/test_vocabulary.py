@@ -1,4 +1,4 @@
-"""The vocabulary object: made once for each tokenizer, kept as long as that lives, shared."""
+"""The vocabulary object: made once for each tokenizer, kept as long as the tokenizer lives, and shared."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ BYTES = {character: byte for byte, character in enumerate(SPELLING)}
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Vocabulary:
-    """A tokenizer, what it does according to itself, and what its tokens spell according to the book."""
+    """A tokenizer, its own `encode` and `decode`, and the reference for what its tokens spell."""
 
     name: str
     tokenizer: Any
@@ -34,7 +34,7 @@ class Vocabulary:
 
     @property
     def skips(self) -> list[bool]:
-        """SentencePiece has no text with special tokens; ours puts them between its text."""
+        """Values for `skip_special_tokens`: SentencePiece always leaves special tokens out, and ours need not."""
         return [True] if self.book.strays == "bytes" else [True, False]
 
     def __repr__(self) -> str:
@@ -56,8 +56,8 @@ class Vocabulary:
         return {text: token_id for token_id, text in raw.items() if isinstance(text, int)}
 
     def spell(self, text: str | bytes, wishes: Iterable[int] = (0,)) -> list[int]:
-        """Token ids of `text`, each the longest of at most so many characters, or bytes if tokens may be halves of
-        characters; 0 is for the shortest spelling. What no token spells is left out. Bytes need not be UTF-8."""
+        """Token ids of `text`. Each is the longest token of at most `wish` characters, or bytes if tokens may be parts
+        of characters; a wish of 0 is for the smallest. What no token spells is left out. Bytes need not be UTF-8."""
         if isinstance(text, bytes) and self.book.strays != "parts":
             return [self.byte_tokens[byte] for byte in text]
         data = text if isinstance(text, bytes) else text.encode()
@@ -66,7 +66,7 @@ class Vocabulary:
             if not data:
                 return ids
             size = max(wish, 1)
-            if self.book.strays != "parts":  # so many characters, and a space is never spelled as a byte
+            if self.book.strays != "parts":  # `wish` counts characters; a space is never spelled as a byte
                 size = len(data.decode()[: max(wish, data[:1] == b" ")].encode())
             piece = next((data[:length] for length in range(size, 0, -1) if data[:length] in self.pieces), b"")
             if piece:
@@ -111,7 +111,7 @@ def byte_level(name: str, tokenizer: Tokenizer, carrier: Any = None) -> Vocabula
 
 
 def in_pieces(name: str, tokenizer: Tokenizer, first: Callable[[str], str] | None = None) -> Vocabulary:
-    """One of the tokenizers library in SentencePiece's spelling; `first` makes of the first token what it is."""
+    """A vocabulary of the tokenizers library in SentencePiece's spelling. `first` gives the text of a first token."""
     fallback = "ByteFallback" in str(tokenizer.decoder)
 
     def raw(token_id: int) -> Raw:
@@ -131,17 +131,17 @@ def in_pieces(name: str, tokenizer: Tokenizer, first: Callable[[str], str] | Non
 
 
 def strip(token: str) -> str:
-    """The first space of the text is stripped."""
+    """The text of a first token, without its leading space."""
     return token.replace("▁", " ").removeprefix(" ")
 
 
 def drop(token: str) -> str:
-    """The first token loses all of its marks."""
+    """The text of a first token, without any marks."""
     return token.replace("▁", "")
 
 
 def fallback(pieces: dict[str, int], special: Sequence[str]) -> Tokenizer:
-    """A tokenizer as Llama's: without merges, for its decoder is what matters here."""
+    """A tokenizer like Llama's, but without merges, because only its decoder matters here."""
     tokenizer = Tokenizer(models.BPE(pieces, [], byte_fallback=True, unk_token="<unk>"))
     chain = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
     tokenizer.decoder = decoders.Sequence(chain)

@@ -1,4 +1,4 @@
-"""What a token scanner must say, found by spelling out all tokens again after each one and scanning by the book."""
+"""The reference for token scanners: after each token, it spells out all tokens again and scans their text."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class Whole:
     ) -> None:
         self.book, self.prompt, self.ids, self.skips = book, prompt_token_ids, token_ids, skip_special_tokens
         self.region_of = str if protect else region_of  # a protected region is named after its opening marker
-        self.silent: set[int] = set()  # the numbers of tokens that have no text whatever they are
+        self.silent: set[int] = set()  # the numbers of tokens without text, such as an EOS
         self.regions: list[str | None] = []  # of each token, where its last character lies
-        self.marked = 0  # the last token that was a marker without text
+        self.marked = 0  # the number of the last token that was a marker without text
         self.reference = reference or Reference(
             stop, visible=visible, protect=protect, include_stop=include_stop, start_protected=start_protected
         )
@@ -85,7 +85,7 @@ class Whole:
         return self.numbers[count - 1] if count else 0
 
     def tokens_in(self, gone: int) -> dict[str, int]:
-        """The tokens of each region, of those up to ``gone``: some of their text, or a marker behind it, went out."""
+        """Counts the tokens of each region up to ``gone``, or up to the last marker without text."""
         names = dict.fromkeys(map(self.region_of, self.reference.graph))
         if len(names) == 1 and self.reference.markers_stay:
             return dict.fromkeys(names, gone)
@@ -132,7 +132,7 @@ class Whole:
         return out
 
     def end_at(self, finish: Finish, armed: bool) -> None:
-        """The end at a token, whose text is not emitted. A stop fires there only if it is all of that text."""
+        """Ends the stream at a token, whose text is not emitted. A stop fires only if it is all of that text."""
         stop = self.own(self.seen + 1) if armed else None
         out = self.feed(self.seen, ended=True, armed=armed)
         if self.reference.match is None and stop in self.stops_here():
@@ -156,7 +156,7 @@ class Whole:
 
 
 def pass_marker(reference: Any, marker: str, number: int) -> Any:
-    """A marker that is a token without text leads into its region, or out of it, all the same."""
+    """Reads a marker that is a token without text: it leads into its region, or out of it, all the same."""
     if not isinstance(reference, Reference):
         return reference.pass_marker(marker, number)
     if reference.match or marker not in reference.graph[reference.state]:
@@ -168,7 +168,7 @@ def pass_marker(reference: Any, marker: str, number: int) -> Any:
 
 
 def run(scanner: TokenScanner, token_ids: Sequence[int], reason: Any = "eos") -> list[str]:
-    """What each token emitted, and what the end did if it was not one of them."""
+    """The text that each token emitted, and that of the flush if no token ended the stream."""
     outputs = []
     for token_id in token_ids:
         outputs.append(scanner.feed(token_id))
@@ -184,7 +184,7 @@ def emitted(scanner: TokenScanner, token_ids: Sequence[int], reason: Any = "eos"
 def agree(
     tokenizer: Any, book: Book | Decoded, token_ids: Sequence[int], stop: Sequence[str] = (), **options: Any
 ) -> TokenScanner:
-    """The scanner after all tokens, each output, count and the finish of which were what the oracle says."""
+    """Compares a scanner with the reference: outputs, counts and finish. Returns the scanner after all tokens."""
     whole = Whole(book, token_ids, stop, **options)
     reason = options.pop("reason", "eos")
     options.pop("marker", None)

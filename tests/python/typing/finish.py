@@ -1,5 +1,5 @@
 """Not run, but checked by mypy and by pyright: what `to_*` returns fits into the official clients' own types, and what
-must not type-check does not (both tools say so if an `ignore` here is for nothing).
+must not type-check does not (both tools report an `ignore` that is not needed).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def openai_chat(finish: Finish, message: ChatCompletionMessage) -> tuple[Choice,
 
 def openai_completions(finish: Finish) -> CompletionChoice:
     reason = to_openai(finish)["finish_reason"]
-    assert reason != "tool_calls"  # the client has none in text completions
+    assert reason != "tool_calls"  # the client's text completions lack this reason
     return CompletionChoice(index=0, text="", finish_reason=reason)
 
 

@@ -1,4 +1,4 @@
-//! One random stream: rules and what a caller does, drawn from bytes, and checked against the reference.
+//! Random cases, drawn from bytes: rules and the calls of one stream, to be checked against the reference.
 //!
 //! The fuzzer and the property tests draw the same cases from the same bytes.
 
@@ -14,10 +14,10 @@ use arbitrary::{Result, Unstructured};
 use crate::reference::Op;
 use words::Words;
 
-/// More operations say nothing new.
+/// The most operations of a case. Longer cases test nothing new.
 const MOST_OPS: usize = 60;
 
-/// What a caller does, with text that ends anywhere in its last word, from where the next one goes on.
+/// Draws operations. Up to 8 characters are cut from the end of each text and begin the next operation's text.
 fn ops<'a>(
     u: &mut Unstructured<'a>,
     words: &Words,

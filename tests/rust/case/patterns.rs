@@ -10,17 +10,17 @@ const ALPHABETS: [&[char]; 3] = [&['a', 'b', '.'], &['a', 'é', '\n'], &['a', ' 
 
 const LOOKS: [Look; 6] = [Look::Start, Look::End, Look::LineStart, Look::LineEnd, Look::Word, Look::NotWord];
 
-/// Every cut of a text is tried: it has few characters.
+/// The most characters of a text. They are few because every cut of the text is tried.
 const LONGEST: usize = 7;
 
-/// How far the reference looks for a continuation.
+/// The most characters of the continuations that the reference tries.
 const REACH: usize = 5;
 
 #[derive(Clone, Debug)]
 pub struct Case {
     pub rules: Rules,
     alphabet: &'static [char],
-    /// Texts, and how many of their characters are unarmed.
+    /// Texts, and how many of the first characters of each are unarmed.
     texts: Vec<(String, usize)>,
 }
 
@@ -39,13 +39,13 @@ impl<'a> Arbitrary<'a> for Case {
 }
 
 impl Case {
-    /// Panics unless the library does what the reference does, in every cut of each text; whether it could be tried at
-    /// all. The held text costs the reference the most, and it does not find what needs longer continuations.
+    /// Panics unless the library does what the reference does, in every cut of each text. Returns `false` if the set is
+    /// refused. With `held`, also compares the held text, which costs most, if no pattern is longer than `REACH`.
     pub fn check(&self, held: bool) -> bool {
         if self.rules.set().is_err() {
-            return false; // it can match the empty string
+            return false; // for example, a pattern can match the empty string
         }
-        // Beside the letters of the texts one that is of a word, and one that is not: looks may need either.
+        // The letters of the texts, one more word character and one that is not: looks may need either.
         let letters: String = self.alphabet.iter().chain(&['-', 'x']).collect();
         let reference = Reference::new(&self.rules, &letters, REACH);
         let held = held && self.rules.patterns.iter().all(|pattern| pattern.length() <= REACH);

@@ -8,7 +8,7 @@ use crate::reference::repeat::{Found, Rule, first_loop};
 const ALPHABETS: [&str; 11] =
     ["a", "ab", "abc", "aé🤦", "a b\n", "éêè", "日本語", "🤦🤷a", "aébê日🤦", "àáâ", "a\u{301}e\u{300}"];
 
-/// Text with runs in runs, most of which end just before they are loops.
+/// Text with repeats inside repeats, most of which end just before they count as a loop.
 #[derive(Clone, Debug)]
 pub struct Case {
     pub rule: Rule,
@@ -19,7 +19,7 @@ pub struct Case {
 pub struct Delta {
     pub text: String,
     pub armed: bool,
-    /// Whether the stream goes on elsewhere behind it.
+    /// Whether, after this delta, the stream is saved as bytes and continued by another `Loops`.
     pub moves: bool,
 }
 
@@ -35,7 +35,7 @@ impl<'a> Arbitrary<'a> for Case {
 }
 
 impl Case {
-    /// Of words of up to `longest` characters, about `length` characters.
+    /// Draws about `length` characters of text, made of words of up to `longest` characters, and cuts it into deltas.
     pub fn drawn(u: &mut Unstructured<'_>, rule: Rule, longest: usize, length: usize) -> Result<Case> {
         let text = text(u, rule, longest, length)?;
         let most = *u.choose(&[1, 5, 40, 5_000])?;

@@ -58,7 +58,7 @@ pub fn rules(words: &Words, u: &mut Unstructured<'_>) -> Result<Rules> {
             }
         }
     }
-    // A string is one thing only, a marker leads to one region, and each can be reached.
+    // Drop what the library refuses: a string of two kinds, a marker with two targets or one that cannot be reached.
     rules.stop.retain(|stop| !rules.visible.contains(stop));
     for region in &mut regions {
         let mut taken = HashSet::new();
@@ -77,7 +77,7 @@ pub fn rules(words: &Words, u: &mut Unstructured<'_>) -> Result<Rules> {
     Ok(rules)
 }
 
-/// What may be done with `text`, or without.
+/// Draws an operation. Most operations use `text`.
 fn op(u: &mut Unstructured<'_>, text: String) -> Result<Op> {
     Ok(match u.int_in_range(0..=31)? {
         0 => Op::Flush,

@@ -71,7 +71,7 @@ pub(super) fn rules(words: &Words, u: &mut Unstructured<'_>) -> Result<Rules> {
             _ => {}
         }
     }
-    // A string is one thing only.
+    // The library refuses a string of two kinds.
     rules.stop.retain(|stop| !rules.visible.contains(stop));
     let is_stop = |word: &String| rules.stop.contains(word) || rules.visible.contains(word);
     rules.protect.retain(|(open, close)| !is_stop(open) && !is_stop(close));
@@ -79,7 +79,7 @@ pub(super) fn rules(words: &Words, u: &mut Unstructured<'_>) -> Result<Rules> {
     Ok(rules)
 }
 
-/// What may be done with `text`, or without.
+/// Draws an operation. Most operations use `text`.
 fn op(u: &mut Unstructured<'_>, text: String) -> Result<Op> {
     Ok(match u.int_in_range(0..=31)? {
         0 => Op::Flush,

@@ -10,17 +10,17 @@ use crate::reference::token_scanner::{Step, TokenPair};
 use crate::reference::token_segmenter::check_segmenter;
 use crate::reference::tokens::{Plan, Token};
 
-/// More tokens say nothing new.
+/// The most tokens of a case. Longer cases test nothing new.
 const MOST_STEPS: usize = 60;
 
-/// Bytes that are no character, or not yet.
+/// Bytes that are invalid UTF-8, or only the beginning of a character.
 const STRAYS: [&[u8]; 8] =
     [b"\xFF", b"\x80", b"\xE4\xBD", b"\xF0", b"\xF0\x9F\x98", b"\xC3", b"\xED\xA0\x80", b"\xBD\xFFa"];
 
 #[derive(Clone, Debug)]
 pub struct Case {
     plan: Plan,
-    /// What a segmenter over the same tokens is told, and what it is fed.
+    /// The rules of a segmenter over the same tokens, and the ids that it is fed.
     segments: segments::Rules,
     ids: Vec<u32>,
     steps: Vec<Step>,
@@ -93,7 +93,7 @@ impl Case {
     }
 }
 
-/// Some rules with a stop that bytes complete which are no character.
+/// Adds a stop with U+FFFD to some of the rules. Bytes that are not a character complete it.
 fn stops_of_strays(mut rules: Rules, u: &mut Unstructured<'_>) -> Result<Rules> {
     if u.ratio(1, 4)? {
         let word = rules.stop.first().map_or("", |stop| stop);
@@ -102,7 +102,7 @@ fn stops_of_strays(mut rules: Rules, u: &mut Unstructured<'_>) -> Result<Rules> 
     Ok(rules)
 }
 
-/// The tokens of some text, cut anywhere that the vocabulary allows, or one that is no text.
+/// Draws the tokens of some text, cut anywhere that the vocabulary allows, or one token that is not such text.
 fn tokens(u: &mut Unstructured<'_>, words: &Words, strays: Strays) -> Result<Vec<Token>> {
     let bytes = match u.int_in_range(0..=15)? {
         0 => return Ok(vec![Token::Gap]),

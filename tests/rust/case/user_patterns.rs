@@ -1,5 +1,5 @@
-//! Sets as the users of a server write them: patterns for keys, addresses, roles, markdown, tags, log lines, numbers and
-//! dates, beside strings, in one region and in several.
+//! Sets as the users of a server write them: patterns for keys, addresses, roles, markdown, tags, log lines, numbers
+//! and dates, together with strings, in one region and in several.
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 use stopscan::{SegmentSet, StopSet, StopSetError};
@@ -82,8 +82,8 @@ pub struct UserSet {
 }
 
 impl UserSet {
-    /// A set of one pattern beside `strings`, in one region.
-    #[allow(dead_code)] // not all that share this file use it
+    /// A set of one pattern and `strings`, in one region.
+    #[allow(dead_code)] // not every test that includes this file uses it
     pub fn one(pattern: &str, strings: &[&'static str]) -> UserSet {
         UserSet { patterns: vec![pattern.into()], strings: strings.to_vec(), regions: 1, max_held: None }
     }

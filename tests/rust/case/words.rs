@@ -1,10 +1,10 @@
-//! Words that collide, and text that is full of them.
+//! Random words that overlap each other, and text that is full of them.
 
 use std::ops::RangeInclusive;
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 
-/// Alphabets small enough that words collide. Some of their characters share their first or their last bytes.
+/// Alphabets so small that words overlap. Some of their characters share their first or their last bytes.
 const ALPHABETS: [&[char]; 5] =
     [&['a', 'b'], &['a', 'b', 'é'], &['é', 'è', 'ê'], &['日', '旦', 'a'], &['😀', '😁', '\u{1F300}', 'é']];
 
@@ -30,7 +30,7 @@ impl<'a> Arbitrary<'a> for Words {
 }
 
 impl Words {
-    /// A word that is not empty: short, or one that repeats itself, or one that has another one inside.
+    /// Draws a word that is not empty: a short one, one that repeats itself, or one that contains another word.
     fn word(&self, u: &mut Unstructured<'_>) -> Result<String> {
         let short = self.letters(u, 1..=4)?;
         Ok(match u.int_in_range(0..=9)? {
@@ -45,7 +45,7 @@ impl Words {
         (0..u.int_in_range(count)?).map(|_| u.choose(self.alphabet)).collect()
     }
 
-    /// Text that is full of words and beginnings of words. It may be long, and searched with the prefilter.
+    /// Draws text that is full of words and their beginnings. It may be so long that the prefilter searches it.
     pub fn text(&self, u: &mut Unstructured<'_>) -> Result<String> {
         let mut text = String::new();
         for _ in 0..u.int_in_range(0..=4)? {

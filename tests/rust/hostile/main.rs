@@ -1,10 +1,10 @@
-//! Stops and streams that users of a server send to hurt it. Memory is counted; what would take quadratic work would
-//! not end.
+//! Stops and streams with which users could attack a server. The tests count the allocated memory. Quadratic work would
+//! show because a test would not end.
 
 mod no_memory;
 mod patterns;
 #[path = "../random.rs"]
-#[allow(dead_code)] // of the other tests
+#[allow(dead_code)] // the other tests use the rest
 mod random;
 mod stops;
 mod tokens;
@@ -25,17 +25,17 @@ static ALONE: Mutex<()> = Mutex::new(());
 const MIB: usize = 1 << 20;
 const MILLION: usize = 1_000_000;
 
-/// As many bytes as a test's surroundings may allocate meanwhile.
+/// The most bytes that the test runner may allocate during a test.
 const SMALL: usize = 4_096;
 
-/// More than the surroundings allocate, and far less than a million tokens would.
+/// A bound for memory that must not grow: more than the test runner allocates, far less than a million tokens need.
 const FLAT: usize = 16 * SMALL;
 
 fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// How many bytes more are allocated than `before`. The test runner's own threads may have freed some of theirs.
+/// How many bytes more than `before` are allocated. 0 if they are fewer: the test runner may have freed some.
 fn kept_since(before: usize) -> usize {
     ALLOCATOR.allocated().saturating_sub(before)
 }

@@ -1,20 +1,20 @@
-//! Memory that cannot be had while a set is compiled is an error, and does not end the process.
+//! If a set cannot get memory while it is compiled, that is an error and does not end the process.
 
 use stopscan::{SegmentSet, SetBuilder, StopScanner, StopSet, StopSetErrorKind, Text};
 
 use crate::{ALLOCATOR, MIB, MILLION, SMALL, alone, kept_since};
 
-/// What the library does not ask for: what is small, and as patterns are compiled, what their bounds allow.
+/// The bytes that the library may allocate unchecked: small things, and for patterns what their limits allow.
 const UNASKED: usize = 1 << 16;
 const UNASKED_OF_PATTERNS: usize = MIB;
 
-/// Lets each allocation fail in turn: as much may be allocated as it takes before it, and no more.
+/// Builds a set with little memory, then with more and more until it is enough. Each failure must be an error.
 fn fails_in_turn(name: &str, unasked: usize, builder: impl Fn() -> SetBuilder<Text>) {
     let mut failed = 0;
     let mut room = unasked;
     loop {
         let builder = builder();
-        println!("{name} with {room} bytes"); // where an allocation was not asked for, the process aborts
+        println!("{name} with {room} bytes"); // if an unchecked allocation fails, the process aborts
         ALLOCATOR.set_limit(ALLOCATOR.allocated() + room).unwrap();
         let set = builder.build();
         ALLOCATOR.set_limit(usize::MAX).unwrap();

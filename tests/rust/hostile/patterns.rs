@@ -1,4 +1,4 @@
-//! Patterns.
+//! Hostile patterns: their automata and their matches stay within bounds.
 
 use std::process::{Command, Stdio};
 use std::thread::sleep;
@@ -11,17 +11,17 @@ use crate::random::Random;
 use crate::user_patterns::UserSet;
 use crate::{ALLOCATOR, MIB, MILLION, alone, kept_since};
 
-/// Says to a child process which sets it compiles.
+/// The variable that tells a child process how many random sets to compile.
 const SEEDS: &str = "STOPSCAN_SEEDS";
 
-/// One pattern with a count killed the process: a pass over its automaton was not counted, and doubled a list at each
-/// character. A child process compiles sets as people write them, each within the memory that a set may take; a set that
-/// takes too long or too much ends the child, and is the last that it named. `STOPSCAN_CASES` tries more.
+/// Once, one pattern with a count killed the process: a pass over its automaton was not counted, and doubled a list at
+/// each character. Here a child process compiles sets as people write them, within a limit of memory. A set that takes
+/// too long or too much ends the child, and is the last set in its output. `STOPSCAN_CASES` sets how many.
 #[test]
 fn sets_of_users_compile_in_bounded_time_and_memory() {
     let _alone = alone();
     let sets = std::env::var("STOPSCAN_CASES").map_or(1_500, |sets| sets.parse().expect("it is a number"));
-    let limit = Duration::from_millis(10_000 + 40 * sets); // a debug build on a busy machine takes a tenth
+    let limit = Duration::from_millis(10_000 + 40 * sets); // a debug build on a busy machine takes a tenth of it
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "patterns::compile_sets_of_users", "--ignored", "--nocapture"])
         .env(SEEDS, sets.to_string())
@@ -74,8 +74,8 @@ fn compile_sets_of_users() {
     assert!(taken > all / 2, "only {taken} of {all} are taken");
 }
 
-/// Patterns that make a backtracking engine take exponential time, or an automaton exponential memory: each either
-/// compiles within bounds, and then a million characters are read, or says that it is too large.
+/// Patterns that make a backtracking engine take exponential time, or an automaton exponential memory. Each is refused
+/// as too large, or compiles within bounds and then reads 100,000 characters.
 #[test]
 fn hostile_patterns() {
     let _alone = alone();
@@ -113,7 +113,7 @@ fn hostile_patterns() {
     }
 }
 
-/// To say which of many patterns is the first too many, not every one of them is compiled: that took minutes.
+/// Once, patterns were compiled one by one to name the first that was too many, which took minutes.
 #[test]
 fn patterns_that_are_too_large_together() {
     let _alone = alone();
@@ -126,7 +126,7 @@ fn patterns_that_are_too_large_together() {
     assert!(error.to_string().starts_with("the 10000 patterns together are too large; "));
 }
 
-/// Every character begins a match that goes on for long: those that are in one state are one.
+/// Every character begins a match that stays open for long. Matches that are in the same state are kept as one.
 #[test]
 fn a_million_beginnings_of_a_match() {
     let _alone = alone();
@@ -137,8 +137,8 @@ fn a_million_beginnings_of_a_match() {
     assert_eq!(scanner.feed("END").stop_match.unwrap().end(), MILLION + 3);
 }
 
-/// Every character begins a match, in a state of its own or after a long run of others: no character may cost as much as
-/// was held before it.
+/// Every character begins a match, in a state of its own or after a long run of others. The cost of a character must
+/// not grow with the text held before it.
 #[test]
 fn texts_in_which_many_matches_have_begun() {
     let _alone = alone();

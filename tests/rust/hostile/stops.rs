@@ -1,18 +1,18 @@
-//! Stops, and text that is held for them.
+//! Many stops, long stops, and long text that is held for them.
 
 use stopscan::{MAX_SET_BYTES, StopScanner, StopSet};
 
 use crate::{ALLOCATOR, MIB, MILLION, SMALL, alone, kept_since};
 
-/// Compiles a set, whose memory at its peak, with the given stops and all that this process allocated before, is
-/// within bounds.
+/// Compiles a set and checks the peak memory of the process. That includes the given stops and all that was allocated
+/// before.
 fn compile(stops: &[String]) -> StopSet {
     let set = StopSet::new(stops).unwrap();
     assert!(ALLOCATOR.max_allocated() <= 512 * MIB, "{} bytes", ALLOCATOR.max_allocated());
     set
 }
 
-/// What is kept of `text`, read character by character and in one piece, and the stop that fired.
+/// Returns the output for `text` and the stop that fired. Characters one by one and the whole text must agree.
 fn read(set: &StopSet, text: &str) -> (String, Option<String>) {
     let mut scanner = StopScanner::new(set);
     let mut kept = String::new();
@@ -65,7 +65,7 @@ fn as_many_stops_as_the_limit_allows() {
     let _alone = alone();
     let letters: Vec<char> = (' '..='~').collect();
     let letter = |number: usize| letters[number % letters.len()];
-    // Multiplied by a prime, neighbours share no prefix: the widest tree.
+    // Because of the prime factor, neighbouring numbers share no prefix: this makes the widest tree.
     let stop = |number: usize| (0..20).map(|place| letter((number * 7_919) >> place)).collect::<String>() + "é";
     let stops: Vec<String> = (0..MAX_SET_BYTES / 22).map(stop).collect();
     compile(&stops);
@@ -128,7 +128,7 @@ fn memory_of_held_text_is_given_back() {
     }
 }
 
-/// A long delta passes through the buffer when text was held before it.
+/// If text is held, a long delta is copied into the scanner's buffer. The buffer does not stay that large.
 #[test]
 fn memory_of_long_deltas_is_given_back() {
     let _alone = alone();
@@ -147,7 +147,7 @@ fn memory_of_long_deltas_is_given_back() {
     assert!(kept <= SMALL, "{kept} bytes");
 }
 
-/// A short held text that was long before, and a delta as long as it: neither makes the buffer keep what was long.
+/// The buffer gives a long delta's memory back, also if short text is held before the delta and after it.
 #[test]
 fn memory_of_long_deltas_is_given_back_while_text_is_held() {
     let _alone = alone();
@@ -165,7 +165,7 @@ fn memory_of_long_deltas_is_given_back_while_text_is_held() {
     assert!(kept <= 2 * SMALL, "{kept} bytes");
 }
 
-/// While some text is always held, what was released does not pile up before it.
+/// Some text is always held here. The text released before it must not pile up in the scanner.
 #[test]
 fn memory_does_not_grow_with_the_stream() {
     let _alone = alone();

@@ -1,10 +1,10 @@
-//! Tokens that are no text, or are held.
+//! Streams and prompts of a million tokens: tokens without text, stray bytes and held text.
 
 use stopscan::{StopScanner, StopSet, Strays, TokenOptions, TokenScanner, Vocabulary};
 
 use crate::{ALLOCATOR, FLAT, MILLION, alone, kept_since};
 
-/// What a model can be made to repeat, between text that is held and after it: nothing piles up.
+/// A model can be made to repeat each of these tokens. While text is held and after that, memory does not grow.
 #[test]
 fn a_million_tokens_that_are_no_text() {
     let _alone = alone();
@@ -26,7 +26,7 @@ fn a_million_tokens_that_are_no_text() {
             assert!(kept <= FLAT, "{kept} bytes after token {id} with {strays:?}");
         }
         assert_eq!(scanner.held(), "E");
-        // Of the bytes that begin a character the first is held as "\u{FFFD}", and the last may still go on.
+        // The first "E", three million bytes as U+FFFD, and the later "E"s except the last, which is held.
         assert_eq!(read, 4 * MILLION, "{strays:?}");
         assert_eq!((scanner.tokens_seen(), scanner.tokens_kept()), (6 * MILLION + 1, 5 * MILLION));
     }
@@ -49,7 +49,7 @@ fn a_prompt_of_a_million_tokens() {
     }
 }
 
-/// A million tokens that are held, and given back.
+/// A million tokens are held. Their memory is given back when their text is released.
 #[test]
 fn memory_of_held_tokens_is_given_back() {
     let _alone = alone();

@@ -1,4 +1,4 @@
-//! The rules of matching, spelled out as directly as Rust can say them, and as slowly as need be.
+//! References for the library: the rules of matching, as direct and as slow as need be.
 //!
 //! The whole text is kept as one string. After every character a reference asks, with `ends_with`, which stops and
 //! markers complete there. There is no automaton, no state but the text itself, and nothing is ever undone.
@@ -20,7 +20,7 @@ use stopscan::StopMatch;
 pub struct Match {
     pub sequence: String,
     pub visible: bool,
-    /// Its place in the list of hidden or in that of visible stops.
+    /// The index in the list of hidden stops, or in the list of visible stops.
     pub index: usize,
     pub offset: usize,
     pub end: usize,
@@ -42,7 +42,7 @@ impl From<StopMatch<'_>> for Match {
     }
 }
 
-/// What a caller does.
+/// A call of a scanner's or a segmenter's method.
 #[derive(Clone, Debug)]
 pub enum Op {
     Feed { delta: String, armed: bool },

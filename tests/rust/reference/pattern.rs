@@ -24,10 +24,10 @@ pub enum Look {
     NotWord,
 }
 
-/// What stands at a place: a character, or nothing, at the beginning and at the end.
+/// A character beside a position. `None` at the beginning and at the end of the stream.
 type Beside = Option<char>;
 
-/// What may stand behind a text, a character of each kind that looks tell apart.
+/// What may follow a text: a character of each kind that looks tell apart, or the end.
 const BEHIND: [Beside; 4] = [Some('\n'), Some('a'), Some('.'), None];
 
 impl Pattern {
@@ -49,7 +49,7 @@ impl Pattern {
         }
     }
 
-    /// How many characters it has at most, each loop taken once.
+    /// The most characters that the pattern matches if each `+` repeats once.
     pub fn length(&self) -> usize {
         match self {
             Pattern::Char(_) | Pattern::Not(_) | Pattern::Plus(_) => 1,
@@ -61,7 +61,7 @@ impl Pattern {
         }
     }
 
-    /// Where what begins at `at` can end, if `behind` stands behind the text.
+    /// Where a match that begins at `at` can end, if `behind` follows the text.
     fn ends(&self, text: &[char], behind: Beside, at: usize) -> BTreeSet<usize> {
         let one = |fits: bool| if fits { BTreeSet::from([at + 1]) } else { BTreeSet::new() };
         let both = |one: &Pattern, other: &Pattern| {
@@ -83,12 +83,12 @@ impl Pattern {
         }
     }
 
-    /// Whether this matches the end of `text` from `start` on, if `behind` stands behind it.
+    /// Whether this matches `text` from `start` to its end, if `behind` follows.
     pub(super) fn matches(&self, text: &[char], start: usize, behind: Beside) -> bool {
         self.ends(text, behind, start).contains(&text.len())
     }
 
-    /// Whether this matches the end of `text` from `start` on, whatever stands behind it.
+    /// Whether this matches `text` from `start` to its end, whatever follows.
     pub(super) fn matches_surely(&self, text: &[char], start: usize) -> bool {
         BEHIND.iter().all(|&behind| self.matches(text, start, behind))
     }

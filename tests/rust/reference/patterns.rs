@@ -1,14 +1,13 @@
-//! A scanner for patterns by the book.
+//! The reference for patterns.
 //!
-//! After every character each place
-//! of the text is asked which stops begin there and complete here, and what is held is found by trying every
-//! continuation.
+//! After every character it asks, for each place of the text, which stops begin there and complete here. It finds the
+//! held text by trying every continuation.
 
 use stopscan::{StopSet, StopSetError};
 
 use super::pattern::Pattern;
 
-/// What a scanner is told.
+/// The stops and options of a scanner.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     pub stop: Vec<String>,
@@ -32,12 +31,12 @@ impl Rules {
     }
 }
 
-/// A stop that completes with the last character of a text. In the order in which they win.
+/// A stop that completes, or is confirmed, with the last character of a text. Of several, the smallest one wins.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Event {
     start: usize,
     end: usize,
-    /// A pattern's index; a string comes first.
+    /// The index of a pattern. `None` is a string, which wins over patterns.
     pattern: Option<usize>,
     hidden: bool,
 }
@@ -53,18 +52,18 @@ pub struct Fired {
 
 pub struct Reference<'a> {
     rules: &'a Rules,
-    /// What continuations are made of.
+    /// The characters of the continuations that are tried.
     alphabet: Vec<char>,
-    /// How long they may be, in characters.
+    /// The most characters of a continuation.
     reach: usize,
 }
 
-/// How a text was read.
+/// The state after a text was read.
 pub(super) struct Reading {
     pub(super) fired: Option<Fired>,
-    /// Where the region began that is open at the end, or `None` in a protected one.
+    /// Where the open region began. `None` if the open region is protected.
     region: Option<usize>,
-    /// What begins here or earlier contains a match that completed in unarmed text.
+    /// A stop that begins here or earlier cannot fire: it contains a match that completed in unarmed text.
     over: Option<usize>,
 }
 
@@ -101,14 +100,14 @@ impl<'a> Reference<'a> {
         reading
     }
 
-    /// Where the opening marker begins with which `text` ends, if all of it is in the region.
+    /// Where the opening marker at the end of `text` begins, if all of the marker is in the region.
     fn marker(&self, text: &[char], region: usize) -> Option<usize> {
         let (open, _) = self.rules.protect.as_ref()?;
         let start = text.len().checked_sub(open.chars().count()).filter(|start| *start >= region)?;
         ends_with(text, open).then_some(start)
     }
 
-    /// Where the last protected region began.
+    /// Where the last opening marker ends, which is where the protected region begins.
     fn opened(&self, text: &[char]) -> Option<usize> {
         let (open, _) = self.rules.protect.as_ref()?;
         (0..=text.len()).rev().find(|&end| ends_with(&text[..end], open))
@@ -119,7 +118,7 @@ impl<'a> Reference<'a> {
         Fired { pattern, start: event.start, end: event.end, hidden: event.hidden }
     }
 
-    /// What completes with the last character of `text` and began at `from` or later.
+    /// The stops that complete, or are confirmed, with the last character of `text` and begin at `from` or later.
     fn events(&self, text: &[char], from: usize) -> Vec<Event> {
         let mut events = Vec::new();
         let hidden = self.rules.stop.iter().map(|stop| (stop, true));
@@ -135,7 +134,7 @@ impl<'a> Reference<'a> {
         for (index, pattern) in self.rules.patterns.iter().enumerate() {
             for start in from..text.len() {
                 let event = |end| Event { start, end, pattern: Some(index), hidden: !self.rules.include_stop };
-                // Its last character is never held.
+                // The last character of a match is never held.
                 if within(before - start) && pattern.matches_surely(text, start) {
                     events.push(event(text.len()));
                 }
@@ -152,7 +151,7 @@ impl<'a> Reference<'a> {
         events
     }
 
-    /// What the end of `text` confirms.
+    /// The pattern whose match only the end of the stream confirms.
     pub(super) fn at_end(&self, text: &[char], reading: &Reading) -> Option<Fired> {
         let region = reading.region?;
         let starts = (region..text.len()).filter(|&start| reading.over.is_none_or(|over| start > over));
@@ -165,8 +164,8 @@ impl<'a> Reference<'a> {
         })
     }
 
-    /// How many characters at the end of `text`, which fires nothing, may still become a hidden stop. A beginning is
-    /// judged by what follows it, and not by what began before.
+    /// How many characters at the end of `text`, in which nothing fired, may still become a hidden stop. Whether a stop
+    /// may begin at a place is judged by what follows, not by what began before.
     pub(super) fn held(&self, text: &[char], reading: &Reading) -> usize {
         let Some(region) = reading.region else {
             return 0;
@@ -179,7 +178,7 @@ impl<'a> Reference<'a> {
         starts.next().map_or(0, |start| text.len() - start)
     }
 
-    /// Whether some continuation of `text` makes a hidden stop fire that begins at `start`: a pattern or a string.
+    /// Whether a hidden stop that begins at `start` fires in some continuation. `pattern`: a pattern, else a string.
     fn can_begin(&self, text: &mut Vec<char>, start: usize, reach: usize, pattern: bool) -> bool {
         let wanted = |event: &Event| event.start == start && event.hidden && event.pattern.is_some() == pattern;
         if pattern

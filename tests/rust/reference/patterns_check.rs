@@ -1,11 +1,11 @@
-//! The library's scanner for patterns beside the one by the book.
+//! Compares the library's scanner for patterns with the reference.
 
 use stopscan::{Options, StopScanner};
 
 use super::patterns::{Fired, Reference, Rules};
 
-/// Panics unless the library does what the reference does, for the text in each of the given cuts, its first characters
-/// unarmed.
+/// Panics unless the library does what the reference does, for the text in each of the given cuts. The first `unarmed`
+/// characters are unarmed. The held text is compared if `held`.
 pub fn check(rules: &Rules, reference: &Reference<'_>, text: &str, unarmed: usize, cuts: &[Vec<usize>], held: bool) {
     let context = || format!("in {text:?}, {unarmed} unarmed, with {rules:#?}");
     let letters: Vec<char> = text.chars().collect();

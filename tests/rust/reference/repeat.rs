@@ -1,4 +1,4 @@
-//! The rule of loops, as it is written.
+//! The reference for loops: the rule, checked anew at every character.
 
 /// What counts as a loop.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +16,7 @@ pub struct Found {
     pub period: usize,
 }
 
-/// The first loop of `text`, whose characters are armed or not.
+/// The first loop of `text` that completes at an armed character. The flags say which characters are armed.
 pub fn first_loop(rule: Rule, text: &[(char, bool)]) -> Option<Found> {
     (1..=text.len()).filter(|end| text[end - 1].1).find_map(|end| loop_at_end(rule, &text[..end]))
 }
@@ -26,7 +26,7 @@ fn loop_at_end(rule: Rule, text: &[(char, bool)]) -> Option<Found> {
     (1..=rule.max_period.min(end)).find_map(|period| {
         let length = rule.min_length.max(rule.count * period);
         let repeats = |at: usize| text[at].0 == text[at - period].0;
-        // The newest characters first, since most are no repetition.
+        // The newest characters first, since most of them are not a repetition.
         let is_loop = length <= end && (end - length + period..end).rev().all(repeats);
         is_loop.then_some(Found { end, length, period })
     })

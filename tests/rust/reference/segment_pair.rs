@@ -27,7 +27,7 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// What both return.
+    /// Applies `op` to both and returns the segments. Panics if the two differ.
     pub fn apply(&mut self, op: Op) -> Vec<Segment> {
         let expected = match &op {
             Op::Feed { delta, armed } => self.reference.feed(delta, *armed),
@@ -35,7 +35,7 @@ impl<'a> Pair<'a> {
             Op::Flush => self.reference.flush(),
             Op::Reset => self.reference.reset(),
         };
-        // What is done to a copy, or to a segmenter that goes on elsewhere, must not show in the original.
+        // An operation on a copy, or on one restored from a snapshot, must not show in the original.
         let copy = apply(&mut self.segmenter.clone(), &op);
         let snapshot = self.segmenter.snapshot();
         let mut resumed = self.segmenter.clone();

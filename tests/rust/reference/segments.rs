@@ -1,10 +1,10 @@
-//! A segmenter by the book.
+//! The reference for segmenters.
 
 use stopscan::{Emit, Options, SegmentSet, Segmenter, SetBuilder, StopScanner, StopSet, StopSetError, Target, keep};
 
 use super::{Match, firing, longest_beginning, longest_end, match_at_end};
 
-/// What a segmenter is told.
+/// The stops, markers and options of a segmenter.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     /// The regions, or states of regions.
@@ -74,7 +74,7 @@ pub struct Reference<'a> {
     rules: &'a Rules,
     /// Everything fed, through the stop.
     text: String,
-    /// Where partial matches may begin: the last marker or flush.
+    /// Where partial matches may begin: at the end of the last marker, or at the last flush.
     edge: usize,
     /// How much of the text was returned or taken out.
     sent: usize,
@@ -82,13 +82,13 @@ pub struct Reference<'a> {
     part: u32,
     pub matched: Option<Match>,
     pub(super) unused: String,
-    /// The region that each character which was sent is of; one of a marker that was taken out is of none.
+    /// The region of each character that was sent. `None` for the characters of a marker that was taken out.
     pub labels: Vec<Option<&'a str>>,
     /// Whether a marker ended with the last character.
     pub marker_ended: bool,
 }
 
-/// The region of a state: what stands before the slash.
+/// The region of a state: the name before the slash.
 pub fn region_of(state: &str) -> &str {
     state.split('/').next().expect("it is not empty")
 }
@@ -170,12 +170,12 @@ impl<'a> Reference<'a> {
         segments
     }
 
-    /// Whether `marker` leads somewhere now.
+    /// Whether `marker` is a marker of the open region.
     pub fn leads(&self, marker: &str) -> bool {
         self.matched.is_none() && self.markers().any(|other| other == marker)
     }
 
-    /// Whether a special token is a stop here.
+    /// Whether a special token is a stop in the open region.
     pub fn fires(&self, special: &str) -> bool {
         let here =
             self.rules.stop_in.as_ref().is_none_or(|names| names.iter().any(|name| name == region_of(self.region)));
@@ -183,7 +183,7 @@ impl<'a> Reference<'a> {
         self.matched.is_none() && here && stops.any(|stop| stop == special)
     }
 
-    /// A stop or a marker that is a token without text.
+    /// Reads a special token without text, which may be a stop or a marker.
     pub fn pass_special(&mut self, special: &str) -> Vec<Segment> {
         if !self.fires(special) {
             return self.pass_marker(special);
@@ -203,7 +203,7 @@ impl<'a> Reference<'a> {
         segments
     }
 
-    /// Goes where a marker leads. It begins a part unless it leads back and is taken out.
+    /// Enters the region that `marker` leads to. A marker begins a part unless it leads back and is taken out.
     fn follow(&mut self, marker: &str) {
         let leads = self.rules.markers(self.region).iter().find(|(other, _)| other == marker);
         let region = &leads.expect("it is one of them").1;
@@ -232,7 +232,7 @@ impl<'a> Reference<'a> {
         }
     }
 
-    /// Gives all but the last bytes.
+    /// Sends the text except its last `withheld` bytes.
     fn send(&mut self, withheld: usize, segments: &mut Vec<Segment>) {
         let until = self.text.len() - withheld;
         let text = &self.text[self.sent..until];

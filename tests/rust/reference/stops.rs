@@ -1,4 +1,4 @@
-//! A scanner by the book, and the library's beside it.
+//! The reference for scanners, and the library's scanner beside it.
 
 use std::slice;
 
@@ -6,7 +6,7 @@ use stopscan::{Options, Output, StopScanner, StopSet, StopSetError};
 
 use super::{Match, Op, firing, longest_beginning, longest_end, match_at_end};
 
-/// What a scanner is told.
+/// The stops, markers and options of a scanner.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     pub stop: Vec<String>,
@@ -46,7 +46,7 @@ impl<'a> Pair<'a> {
         Pair { rules, scanner: rules.scanner(), reference: Reference::new(rules), done: Vec::new() }
     }
 
-    /// What both return.
+    /// Applies `op` to both and returns the output. Panics if the two differ.
     pub fn apply(&mut self, op: Op) -> String {
         let held = self.held().len();
         let expected = match &op {
@@ -55,7 +55,7 @@ impl<'a> Pair<'a> {
             Op::Flush => self.reference.flush(),
             Op::Reset => self.reference.reset(),
         };
-        // What is done to a copy, or to a scanner that goes on elsewhere, must not show in the original.
+        // An operation on a copy, or on one restored from a snapshot, must not show in the original.
         let copy = apply(&mut self.scanner.clone(), &op);
         let mut resumed = self.scanner.clone();
         resumed.reset();
@@ -88,7 +88,7 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// What a call gives.
+/// What a call returns.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Given {
     pub text: String,
@@ -185,7 +185,7 @@ impl<'a> Reference<'a> {
         self.send()
     }
 
-    /// Whether `text` is a marker here.
+    /// Whether `text` is a marker that opens or closes a region now.
     pub(super) fn leads(&self, text: &str) -> bool {
         match self.region {
             _ if self.matched.is_some() => false,
@@ -215,14 +215,14 @@ impl<'a> Reference<'a> {
         self.send()
     }
 
-    /// Whether a token without text, but this one in the vocabulary, is a stop here.
+    /// Whether a special token without text is a stop in the open region.
     pub(super) fn fires(&self, special: &str) -> bool {
         let mut stops = self.rules.stop.iter().chain(&self.rules.visible);
         self.matched.is_none() && self.region.is_none() && stops.any(|stop| stop == special)
     }
 
-    /// A token without text that is a stop fires behind the text; one that is a marker leads into its region, or out of
-    /// it.
+    /// Reads a special token without text. If it is a stop, it fires at the end of the text so far. If it is a marker,
+    /// it opens or closes a region.
     pub(super) fn pass_special(&mut self, special: &str, armed: bool) -> String {
         if !armed || !self.fires(special) {
             return self.pass_marker(special);

@@ -1,4 +1,4 @@
-//! A token scanner by the book, and the library's beside it.
+//! The reference for token scanners, and the library's beside it.
 
 use stopscan::{EndReason, Finish, Strays, TokenDecoder, TokenOptionsError, TokenScanner, UnknownIds, UnknownToken};
 
@@ -6,7 +6,7 @@ use super::Match;
 use super::stops::Reference;
 use super::tokens::{Character, Plan, Token};
 
-/// What a caller does.
+/// A call of a token scanner's method.
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
     Feed(u32),
@@ -26,14 +26,14 @@ pub struct TokenPair<'a> {
     emitted: usize,
     kept: usize,
     finish: Option<Finish>,
-    /// For each token, the region where its last character lies; none for a marker's end.
+    /// For each token, the region of its last character. `None` if a marker ends with the token.
     regions: Vec<Option<&'a str>>,
-    /// The last token that was a marker without text.
+    /// The number of the last token that was a marker without text.
     marked: usize,
 }
 
 impl<'a> TokenPair<'a> {
-    /// `None` if the prompt has an id that no token has, or a marker could not be found, which must be an error.
+    /// Returns `None` if the library refuses, as it must: the prompt has an unknown id, or a marker cannot be found.
     pub fn new(plan: &'a Plan) -> Option<TokenPair<'a>> {
         let vocabulary = plan.vocabulary();
         let scanner = TokenScanner::new(&vocabulary, plan.rules.scanner(), &plan.options);
@@ -71,7 +71,7 @@ impl<'a> TokenPair<'a> {
         self.finish.is_some()
     }
 
-    /// Panics unless both say the same.
+    /// Applies `step` to both. Panics if the two differ.
     pub fn apply(&mut self, step: Step) {
         let mut copy = self.scanner.clone();
         let expected = match step {
@@ -95,7 +95,7 @@ impl<'a> TokenPair<'a> {
         }
     }
 
-    /// Panics unless the bare decoder gives the text of all tokens.
+    /// Panics unless the decoder alone, without a scanner, returns the text of all tokens.
     pub fn check_decoder(&mut self, ids: &[u32]) {
         let bare = Plan { options: self.plan.options.clone().prompt_token_ids([]), ..self.plan.clone() };
         let mut text = String::new();
@@ -144,7 +144,7 @@ impl<'a> TokenPair<'a> {
         if unknown && options.unknown_ids == UnknownIds::Refuse {
             return Err(UnknownToken(id));
         }
-        // An EOS that is passed over has no text, as an id that no token has.
+        // An EOS that does not end the stream has no text, just as an id that no token has.
         self.ids.push(if eos { u32::MAX } else { id });
         self.stops.marker_ended = false;
         let marker = self.plan.own_text(&self.ids, self.ids.len()).filter(|_| !eos);
@@ -170,7 +170,7 @@ impl<'a> TokenPair<'a> {
         Ok(out)
     }
 
-    /// How many tokens some of whose text went out have their last character in `region`.
+    /// How many of the tokens that have text in the output have their last character in `region`.
     fn count_in(&self, region: &str) -> usize {
         if self.plan.rules.protect.is_empty() {
             return self.kept;
@@ -186,7 +186,7 @@ impl<'a> TokenPair<'a> {
         self.end(Finish::Ended(EndReason::Unknown), self.ids.len() > self.plan.options.min_tokens)
     }
 
-    /// The end at a token whose text is neither scanned nor emitted. A stop fires only if it is all of the token's text.
+    /// Ends the stream at a token whose text is not scanned or emitted. A stop fires if it is the token's whole text.
     fn end_at(&mut self, id: u32, finish: Finish, armed: bool) -> String {
         let with_token = [&self.ids[..], &[id]].concat();
         let stop = self.plan.own_text(&with_token, with_token.len()).filter(|_| armed);
@@ -213,7 +213,7 @@ impl<'a> TokenPair<'a> {
         out
     }
 
-    /// Scans the text that is new. `own` is the whole text of the newest token: if it is a marker, it is one step.
+    /// Scans the new text. `own` is the whole text of the newest token. If `own` is a marker, it is read in one step.
     fn scan(&mut self, ended: bool, armed: bool, own: Option<&str>) -> String {
         let characters = self.plan.spelled(&self.ids, ended);
         let new = &characters[self.scanned..];

@@ -1,4 +1,4 @@
-//! A segmenter of tokens by the book, and the library's beside it.
+//! The reference for segmenters of tokens, compared with the library's.
 
 use stopscan::{EndReason, Finish, Segments, TokenOptions, TokenSegmenter};
 
@@ -6,8 +6,8 @@ use super::Match;
 use super::segments;
 use super::tokens::{Character, Plan, Token};
 
-/// Panics unless a segmenter of tokens cuts the text that they spell as the reference does. What ends a stream of tokens
-/// is the scanner's to show.
+/// Panics unless a segmenter of tokens cuts the tokens' text as the reference does. Stop tokens, EOS and limits are
+/// left to the tests of scanners.
 pub fn check_segmenter(plan: &Plan, rules: &segments::Rules, ids: &[u32]) {
     let Plan { options: TokenOptions { skip_special_tokens, prompt_token_ids, .. }, .. } = plan;
     let options = TokenOptions::default().skip_special_tokens(*skip_special_tokens);
@@ -67,7 +67,7 @@ pub fn check_segmenter(plan: &Plan, rules: &segments::Rules, ids: &[u32]) {
         assert_eq!(segmenter.held(), if ended { "" } else { reference.held() }, "held text {}", context());
         assert_eq!(segmenter.region(), segments::region_of(reference.region), "region {}", context());
         assert_eq!(segmenter.stop_match().map(Match::from), reference.matched.clone(), "match {}", context());
-        // The last token some of whose text, or a marker behind it, has gone out.
+        // The number of the last token that has sent text, or that is a marker after such a token.
         let gone = reference.labels.len().checked_sub(1).map_or(0, |last| characters[last].1).max(marked);
         for (region, tokens) in segmenter.tokens_in() {
             let expected = regions.iter().take(gone).filter(|other| **other == Some(region)).count();
@@ -94,7 +94,7 @@ fn owned(segments: Segments<'_>) -> Vec<segments::Segment> {
     segments.into_iter().map(|segment| (segment.region.into(), segment.text.into(), segment.part)).collect()
 }
 
-/// Neighbours of one part together.
+/// Joins neighbouring segments of one part.
 fn joined(segments: Vec<segments::Segment>) -> Vec<segments::Segment> {
     let mut out: Vec<segments::Segment> = Vec::new();
     for (region, text, part) in segments {

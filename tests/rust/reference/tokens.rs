@@ -1,4 +1,4 @@
-//! Token ids by the book: the text that they spell is spelled out anew after each token.
+//! The reference for token ids: after each token, the text of all tokens is made anew.
 
 use std::str;
 
@@ -14,7 +14,7 @@ pub enum Token {
     Gap,
 }
 
-/// A vocabulary, and what a scanner over it is told.
+/// A vocabulary, and the stops and options of a scanner over it.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub tokens: Vec<Token>,
@@ -49,8 +49,8 @@ impl Plan {
         self.tokens.iter().fold(builder, add).build().expect("these tokens compile")
     }
 
-    /// Whether the space that a text begins with is left out if it is a byte token, too: Llama's, whose decoder strips
-    /// the text.
+    /// Whether the space at the beginning of a text is left out even if it is a byte token. Llama's decoder does that:
+    /// it strips the text.
     fn strips_byte(&self) -> bool {
         self.strip_first_space && self.strays == Strays::Runs
     }
@@ -59,7 +59,7 @@ impl Plan {
         self.tokens.get(id as usize).filter(|token| **token != Token::Gap)
     }
 
-    /// The text of the prompt and `ids`, all of it or what is certain yet, without what is the prompt's own.
+    /// The text of `ids` after the prompt, without the prompt's own: all of it if `ended`, else what is certain.
     pub(super) fn spelled(&self, ids: &[u32], ended: bool) -> Vec<Character> {
         let mut out = Vec::new();
         let mut run: Vec<Byte> = Vec::new();
@@ -129,13 +129,13 @@ impl Plan {
             if let [space] = &mut out[..]
                 && Some(*space) == stripped
             {
-                space.0 = REPLACEMENT; // nothing of the run was in the text yet
+                space.0 = REPLACEMENT; // the run has sent nothing yet, so all of it is replaced
             }
             let tokens = || run[at..at + size].iter().map(|byte| byte.1);
             if of_all {
                 out.extend(tokens().map(|token| (REPLACEMENT, token)));
             } else {
-                // What the prompt has begun is U+FFFD in the prompt's own text.
+                // If the prompt began the character, the U+FFFD belongs to the prompt's text.
                 let ours = tokens().all(|token| token > 0);
                 out.push((REPLACEMENT, if ours { tokens().next_back().unwrap_or_default() } else { 0 }));
             }
@@ -144,7 +144,7 @@ impl Plan {
         out
     }
 
-    /// Whether a special token has a part in a marker that is none itself.
+    /// Whether a marker contains a special token but is not one itself.
     pub(super) fn is_spelled(&self, marker: &str) -> bool {
         let specials =
             || self.tokens.iter().filter_map(|token| if let Token::Special(text) = token { Some(text) } else { None });
@@ -183,7 +183,7 @@ fn only_character(bytes: &[u8]) -> Option<char> {
     characters.next().filter(|_| characters.next().is_none())
 }
 
-/// Whether bytes that are no character become one with more of them; not all of those go everywhere.
+/// Whether more bytes can make `bytes` a character. Several are tried: not every byte may follow every beginning.
 fn begins_character(bytes: &[u8]) -> bool {
     let completed = |tail: &[u8]| only_character(&[bytes, tail].concat()).is_some();
     let by = |&byte: &u8| completed(&[byte]) || completed(&[byte, 0x80]) || completed(&[byte, 0x80, 0x80]);

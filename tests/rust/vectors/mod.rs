@@ -1,4 +1,4 @@
-//! The named cases of `vectors/`, run by the library and by the references alike.
+//! The named cases of `vectors/`. Both the library and the references run them; cases with patterns, only the library.
 
 mod patterns;
 mod segments;
@@ -35,7 +35,7 @@ impl From<Match> for Found {
     }
 }
 
-/// What is done in a step, its text cut into pieces of `size` characters.
+/// The operations of a step. Its text is cut into pieces of `size` characters.
 fn pieces(op: Call, text: &str, size: usize) -> Vec<Op> {
     let feed = |armed| {
         let letters: Vec<char> = text.chars().collect();

@@ -1,6 +1,6 @@
-"""An answer in every form, as the model's template or its parsers' tests write it, and the parts that it has.
+"""Answers in every form, as models' templates or parsers' tests write them, with the parts that each of them has.
 
-The paths are those of vLLM's repository, where no other is named.
+Paths are in vLLM's repository, unless another one is named.
 """
 
 from __future__ import annotations

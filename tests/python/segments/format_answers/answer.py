@@ -1,4 +1,4 @@
-"""An answer of a model, and the calls that answers in several forms have."""
+"""An answer of a model, and the calls that appear in answers of several forms."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class Answer(NamedTuple):
     source: str
     text: str
     segments: list[tuple[str, str]]
-    prompt: str = ""  # the assistant's own part, as the template ends
+    prompt: str = ""  # the end of the template, which begins the answer
 
 
 WEATHER = '{"name": "get_weather", "arguments": {"city": "Tokyo"}}'

@@ -1,4 +1,4 @@
-"""Answers whose markers are special tokens, such as `<|channel|>`, and words."""
+"""Answers whose markers are special tokens, such as `<|channel|>`, or words."""
 
 from __future__ import annotations
 
