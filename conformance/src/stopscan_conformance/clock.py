@@ -27,15 +27,9 @@ from stopscan_conformance.plays import TOO_FAST, Exchange, NotSupported
 from stopscan_conformance.probe import probe
 
 OTHERS = 16
-<<<<<<< HEAD
-# The tokens of an answer that is measured; of the answers beside it, which take more than twice as long; and of an
-# answer that is left or stopped before its end.
-FEW, MANY, LASTING = 100, 300, 800
-=======
 # The numbers of tokens: of a measured answer; of the answers that run beside it, which take more than twice as long;
 # and of a long answer, which a client leaves or a stop ends.
-FEW, MANY, LASTING = 100, 400, 800
->>>>>>> pD
+FEW, MANY, LASTING = 100, 300, 800
 TRIES = 4
 TOO_MUCH = 0.7  # of `Times.share`, which is near 0 if the server does not go on generating, and near 1 if it does
 

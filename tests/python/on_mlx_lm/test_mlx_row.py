@@ -133,7 +133,7 @@ def test_what_is_no_snapshot_of_such_a_row_is_refused(mlx: tuple[Any, Any], reci
     assert len(snapshot) < 256
     others = [RowScanner(mlx[1], "hello world"), RowScanner(mlx[1], "hello", max_tokens=50)]
     for wrong in (b"", b"1234", snapshot[:-1], snapshot[:9] + b"x" + snapshot[10:], *(o.snapshot() for o in others)):
-        with pytest.raises(ValueError, match="the snapshot (is|has version|was made)"):
+        with pytest.raises(ValueError, match=r"the snapshot (is|has version|was made)"):
             row.restore(wrong)
         assert (row.held, row.tokens_seen) == ("hel", 5)
 
