@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from events import field
 from responses_events import CLOSING, answer, kinds, llama_cpp
 
@@ -14,33 +12,29 @@ def test_the_rest_of_a_stream_that_was_broken_off() -> None:
     """A stream that is resumed with `starting_after` has no `response.created`, and the first deltas are missing."""
     rest = answer(["one ", "two E", "ND three"])[-12:]
     assert kinds(rest)[0] == "output_text.delta"
-    for made in (rest,):
-        stream = scan_events(made, "END")
-        out = list(stream)
-        assert [field(e, "type").removeprefix("response.") for e in out[-4:]] == [
-            "output_text.done",
-            "content_part.done",
-            "output_item.done",
-            "completed",
-        ]
-        response = field(out[-1], "response")
-        assert [field(response, name) for name in ("object", "status", "usage")] == ["response", "completed", None]
-        item = field(response, "output", 0)
-        assert [field(item, name) for name in ("type", "role", "status")] == ["message", "assistant", "completed"]
-        assert field(item, "id") == field(made[0], "item_id") == field(out[-4], "item_id") == field(out[-3], "item_id")
-        part = field(item, "content", 0)
-        assert [field(part, name) for name in ("type", "text", "annotations")] == ["output_text", "two ", []]
-        assert [field(event, "output_index") for event in out[-4:-1]] == [1, 1, 1]
-        assert [field(event, "content_index") for event in out[-4:-1]] == [0, 0, None]
+    stream = scan_events(rest, "END")
+    out = list(stream)
+    assert [field(e, "type").removeprefix("response.") for e in out[-4:]] == [
+        "output_text.done",
+        "content_part.done",
+        "output_item.done",
+        "completed",
+    ]
+    response = field(out[-1], "response")
+    assert [field(response, name) for name in ("object", "status", "usage")] == ["response", "completed", None]
+    item = field(response, "output", 0)
+    assert [field(item, name) for name in ("type", "role", "status")] == ["message", "assistant", "completed"]
+    assert field(item, "id") == field(rest[0], "item_id") == field(out[-4], "item_id") == field(out[-3], "item_id")
+    part = field(item, "content", 0)
+    assert [field(part, name) for name in ("type", "text", "annotations")] == ["output_text", "two ", []]
+    assert [field(event, "output_index") for event in out[-4:-1]] == [1, 1, 1]
+    assert [field(event, "content_index") for event in out[-4:-1]] == [0, 0, None]
 
 
 def test_llama_cpp_20607_events_that_say_no_index() -> None:
-    def made(*deltas: str) -> list[Any]:
-        return llama_cpp(*deltas)
-
     closing = ["output_text.done", "content_part.done", "output_item.done", "completed"]
     for drain in (False, True):
-        stream = scan_events(made("one E", "ND two", "three"), "END", drain=drain)
+        stream = scan_events(llama_cpp("one E", "ND two", "three"), "END", drain=drain)
         out = list(stream)
         assert stream.matches[0].offset == 4
         deltas = [field(event, "delta") for event in out if field(event, "type") == "response.output_text.delta"]
@@ -52,7 +46,7 @@ def test_llama_cpp_20607_events_that_say_no_index() -> None:
         assert [field(item, "id") for item in items] == ["msg_1", "msg_1"]
         assert [field(item, "content", 0, "text") for item in items] == ["one ", "one "]
         assert len(field(out[-1], "response", "output")) == 2
-    events = made("one E", "N")
+    events = llama_cpp("one E", "N")
     out = list(scan_events(events, "END"))
     assert [field(event, "delta") for event in out if not any(event is one for one in events)] == ["one ", "", "EN"]
     assert kinds(out)[-5:] == [*closing[:3], "output_item.done", "completed"]

@@ -92,7 +92,7 @@ def make_app(engine: Engine, form: str = "hermes", defaults: Defaults = Defaults
         exception_handlers={
             HTTPException: lambda request, error: told(request, error.status_code, error.detail),
             EngineError: lambda request, error: told(request, max(engine.status, 500), str(error)),
-            Exception: lambda request, error: told(request, 500, "the server has a defect"),
+            Exception: lambda request, error: told(request, 500, "internal error"),
         },
     )
 

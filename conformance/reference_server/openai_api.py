@@ -69,7 +69,7 @@ class CompletionBody(Common):
         prompt: Any = self.prompt
         if form(prompt) in ("texts", "lists"):
             if len(prompt) > 1:
-                raise HTTPException(400, f"prompt: {len(prompt)} prompts are more than one")
+                raise HTTPException(400, f"prompt: {len(prompt)} prompts, but only one is supported")
             prompt = prompt[0] if prompt else ""
         return self.asked(prompt, self.max_tokens, apart=False)
 

@@ -81,7 +81,7 @@ def calls(text: str) -> list[Call]:
             raise ValueError("the call has no name")
         arguments = data.get("arguments", {})
         if not isinstance(arguments, dict):
-            raise ValueError("the arguments are no object")
+            raise ValueError("the arguments are not an object")
         found.append(Call(data["name"], arguments, f"call_{uuid4().hex[:24]}"))
         at = SPACE.match(text, at).end()  # type: ignore[union-attr] # it also matches the empty string
     return found

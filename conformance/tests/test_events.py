@@ -74,7 +74,7 @@ def test_what_all_events_have_stays_the_same(staged_url: str, name: str, keys: s
         ("ollama-chat", '"done": true', "done", False, "[]"),
         ("ollama-chat", '"content": "It"', "done", True, "[6, 12]"),
         ("ollama-chat", '"content": "It"', "done_reason", "stop", None),
-        ("generate", '"type": "stop"', "text", "Is", "was taken back"),
+        ("generate", '"type": "stop"', "text", "Is", "is missing in the next event"),
         ("generate", "It is 5 or", "meta_info.finish_reason", {"type": "stop"}, "[11, 14]"),
         ("generate", "It is 5 or", "meta_info.finish_reason", {}, None),
     ],

@@ -104,7 +104,7 @@ def test_what_is_no_fault(made: Callable[[Recital], Chunks], recital: Recital) -
 
 @pytest.mark.parametrize("recital", [HELD, FREE], ids=["held", "free"])
 def test_bursts_of_20_milliseconds_are_late(recital: Recital) -> None:
-    assert "chunks wait for each other" in str(said_of(by_a_clock(recital, 0.02), recital))
+    assert "chunks come in bursts" in str(said_of(by_a_clock(recital, 0.02), recital))
 
 
 def test_what_was_read_late_did_not_come_late() -> None:

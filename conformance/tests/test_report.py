@@ -123,7 +123,7 @@ def test_a_line_for_each_case_names_the_rules_that_it_breaks() -> None:
 def test_the_summary_cites_each_rule_that_is_broken() -> None:
     lines = printed(reported({SPLIT: FAILS, STREAMED: ADVISED, OTHER: REFUSED}))
     assert lines[:3] == [
-        "kept, of so many text finish form late cost",
+        "kept / tested text finish form late cost",
         "anthropic 1/2 1/1 0/1 0/1 -",
         "ollama-chat - - - - -",
     ]
@@ -131,7 +131,7 @@ def test_the_summary_cites_each_rule_that_is_broken() -> None:
         at = lines.index(f"anthropic: {rule} is broken in 1 case: split")
         assert lines[at + 1] == f"{level}: {RULES[rule].says}; {RULES[rule].source(APIS['anthropic'])}"
     assert "not supported: ollama-chat, 1 case: 422: no stops" in lines
-    assert "1 pass (1 of them could do better), 1 fail, 1 not supported" in lines
+    assert "1 pass (1 of them break advice), 1 fail, 1 not supported" in lines
     assert lines[-1].startswith(f"text form of {SPLIT}: {SPLIT.why} curl -sNL http://127.0.0.1:9/v1/messages")
 
 

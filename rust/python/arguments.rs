@@ -56,7 +56,7 @@ pub(crate) fn pairs<'py>(object: Option<&Bound<'py, PyAny>>) -> PyResult<Vec<Str
     let Some(object) = object.filter(|object| !object.is_none()) else {
         return Ok(pairs);
     };
-    for (index, pair) in object.try_iter()?.enumerate() {
+    for (index, pair) in iterated(object, || unexpected(object, "protect", "pairs of markers", ""))?.enumerate() {
         let pair = pair?;
         let name = format!("protect {index}");
         if pair.is_instance_of::<PyString>() || pair.is_instance_of::<PyBytes>() {
@@ -286,9 +286,10 @@ pub(crate) fn token_options(
     };
     let min = min_tokens.map_or(Ok(0), |min| count(min, "min_tokens"))?;
     let max = max_tokens.map(|max| count(max, "max_tokens")).transpose()?;
-    if min < 0 || max.is_some_and(|max| max < 0) {
-        let max = max.map_or("None".into(), |max| max.to_string());
-        return Err(value_error(format!("min_tokens {min} is not between 0 and max_tokens {max}")));
+    for (value, name) in [(Some(min), "min_tokens"), (max, "max_tokens")] {
+        if let Some(value @ ..0) = value {
+            return Err(value_error(format!("{name} {value} is negative")));
+        }
     }
     let mut options = TokenOptions::default()
         .stop_token_ids(end_ids(stop_token_ids, "stop_token_ids")?)

@@ -140,7 +140,7 @@ impl StopSet {
             let others = [patterns, visible, protect, regions, stop_in, max_held, repeat];
             return match others.iter().all(Option::is_none) {
                 true => Ok(stops.clone().unbind()),
-                false => Err(type_error("a StopSet is complete: it takes no other stops or options")),
+                false => Err(type_error("stop is already a StopSet: give no other stops or options")),
             };
         }
         let mut arguments = SetArguments::new(stop, visible, patterns, max_held, repeat)?;
@@ -154,11 +154,11 @@ impl StopSet {
         let mut names = Vec::new();
         if let Some(regions) = regions.filter(|regions| !regions.is_none()) {
             if !pairs.is_empty() {
-                return Err(value_error("regions and protect exclude each other"));
+                return Err(value_error("give regions or protect, not both"));
             }
             names = arguments.add_regions(regions, "regions")?;
             if names.is_empty() {
-                return Err(value_error("there are no regions"));
+                return Err(value_error("the set needs at least one region"));
             }
         }
         arguments.add_stop_in(stop_in)?;
@@ -337,7 +337,7 @@ impl SegmentSet {
         if let Ok(segments) = markers.cast::<SegmentSet>() {
             return match [stop, visible, patterns, stop_in, max_held, repeat].iter().all(Option::is_none) {
                 true => Ok(segments.clone().unbind()),
-                false => Err(type_error("a SegmentSet is complete: it takes no stops or options")),
+                false => Err(type_error("the first argument is already a SegmentSet: give no stops or options")),
             };
         }
         let mut arguments = SetArguments::new(stop, visible, patterns, max_held, repeat)?;

@@ -145,12 +145,12 @@ impl fmt::Display for StopSetError {
                 write!(f, "marker {marker:?} of region {region:?} leads to two regions")
             }
             ErrorKind::Unreachable { marker, inner, region } => {
-                write!(f, "marker {marker:?} of region {region:?} can never be reached: {inner:?} ends inside it")
+                write!(f, "marker {marker:?} of region {region:?} can never complete: marker {inner:?} completes inside it")
             }
             ErrorKind::UnknownRegion { name, given_by } => write!(f, "{given_by}: there is no region {name:?}"),
             ErrorKind::NamelessRegion { name } => write!(f, "region {name:?} has no name before its first slash"),
             ErrorKind::TwoRegions { name } => write!(f, "there are two regions {name:?}"),
-            ErrorKind::NoRegions => write!(f, "there are no regions"),
+            ErrorKind::NoRegions => write!(f, "the set needs at least one region"),
             ErrorKind::Pattern { index, pattern, problem } => write!(f, "pattern {index}, {pattern:?}: {problem}"),
             ErrorKind::PatternsTooLarge { patterns } => {
                 write!(f, "the {patterns} patterns together are too large; about 200 short ones fit. ")?;
@@ -160,8 +160,8 @@ impl fmt::Display for StopSetError {
                 write!(f, "repeat: {name} must be {bound} {limit}, not {value}")
             }
             ErrorKind::NothingProtected => write!(f, "start_protected: the set has no protected region"),
-            ErrorKind::TwoStarts => write!(f, "region and start_protected exclude each other"),
-            ErrorKind::RegionsAndPairs => write!(f, "regions and protect exclude each other"),
+            ErrorKind::TwoStarts => write!(f, "give region or start_protected, not both"),
+            ErrorKind::RegionsAndPairs => write!(f, "give regions or protect, not both"),
             ErrorKind::TooLarge { bytes } => {
                 write!(f, "the stops and markers have {bytes} bytes of UTF-8, and the limit is {MAX_SET_BYTES}")
             }

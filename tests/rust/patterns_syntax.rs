@@ -61,7 +61,7 @@ fn what_is_refused() {
         ("[ab]*a[ab]{12}c", "its automaton is too large: \"[ab]{12}\" alone"), // this part alone is too large
         ("x(a{100}){100}b", "its automaton is too large: \"(a{100}){100}\" alone is 10000 characters long"),
         ("[a-z ]{1100}!", "its automaton is too large"), // matches may have begun at too many places
-        (r"(?i)[a-\x{10ffff}]x", "its classes are too large"),
+        (r"(?i)[a-\x{10ffff}]x", "its character classes are too large"),
         (&("(".repeat(1_000) + "a" + &")".repeat(1_000)), "nest"),
     ] {
         let error = StopSet::builder().patterns(["ok", pattern]).build().unwrap_err().to_string();

@@ -99,7 +99,7 @@ fn each_call_is_a_part_and_a_marker_that_leads_back_begins_none() {
 fn errors_name_the_culprit() {
     let one = || SegmentSet::builder().region("a", [("|", "a")]);
     let errors = [
-        (SegmentSet::builder(), "there are no regions"),
+        (SegmentSet::builder(), "the set needs at least one region"),
         (one().region("a", NONE), r#"there are two regions "a""#),
         (one().stop(["x", ""]), "stop 1 is empty"),
         (one().visible([""]), "visible stop 0 is empty"),
@@ -111,11 +111,11 @@ fn errors_name_the_culprit() {
         (one().region("b", [("|", "a"), ("|", "a"), ("|", "b")]), r#"marker "|" of region "b" leads to two regions"#),
         (
             one().region("b", [("<think>", "a"), ("thin", "b")]),
-            r#"marker "<think>" of region "b" can never be reached: "thin" ends inside it"#,
+            r#"marker "<think>" of region "b" can never complete: marker "thin" completes inside it"#,
         ),
         (
             one().region("b", [("==", "a"), ("-=-", "b"), ("-=", "b")]),
-            r#"marker "-=-" of region "b" can never be reached: "-=" ends inside it"#,
+            r#"marker "-=-" of region "b" can never complete: marker "-=" completes inside it"#,
         ),
         (one().patterns(["a", "("]), r#"pattern 1, "(": unclosed group"#),
     ];

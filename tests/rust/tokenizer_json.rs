@@ -81,7 +81,7 @@ fn a_decoder_that_makes_text_otherwise_is_named() {
     let strip = |start: u32, stop: u32| json!({"type": "Strip", "content": " ", "start": start, "stop": stop});
     let metaspace = json!({"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": true});
     for (decoder, name) in [
-        (Value::Null, "missing: spaces are put between tokens"),
+        (Value::Null, "none: without a decoder, tokens are joined with spaces"),
         (json!({"type": "WordPiece", "prefix": "##", "cleanup": true}), "WordPiece"),
         (json!({"type": "CTC", "pad_token": "<pad>"}), "CTC"),
         (sequence(json!([{"type": "ByteFallback"}, replace])), "Replace"),
@@ -110,7 +110,7 @@ fn what_is_no_such_file_is_an_error_that_says_where() {
         (r#"{"model": {"vocab": "a"}}"#, "expected a vocabulary"),
         (r#"{"model": {"vocab": {"a": "b"}}}"#, "invalid type: string"),
         (r#"{"model": {"vocab": [["a"]]}}"#, "invalid length 1"),
-        (&huge, "the id 4294967295 of \" é▁x\" is above 16777216"),
+        (&huge, "the id 4294967295 of \" é▁x\" is not below 16777216"),
         (&negative, "invalid value: integer `-1`"),
     ] {
         let error = Vocabulary::from_tokenizer_json(json).unwrap_err();

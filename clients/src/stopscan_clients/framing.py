@@ -46,7 +46,7 @@ class Lines:
             begin = end
         del self.rest[:begin]
         if len(self.rest) > LIMIT:
-            raise ValueError(f"an event of more than {LIMIT:,} bytes")
+            raise ValueError(f"an event is longer than {LIMIT:,} bytes")
         return frames
 
     def payload(self, frame: bytes) -> bytes | None:
@@ -190,7 +190,7 @@ class Aws(Lines):
         while len(self.rest) - place >= 12:
             (size,) = struct.unpack_from(">I", self.rest, place)
             if not 16 <= size <= LIMIT:
-                raise ValueError(f"a message of {size:,} bytes in an AWS event stream")
+                raise ValueError(f"an AWS event stream has a message with a wrong size: {size:,} bytes")
             place += size
             if place > len(self.rest):
                 break

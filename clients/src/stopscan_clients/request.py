@@ -109,9 +109,7 @@ def echoed_in(body: Any) -> Callable[[int], int]:
     if not get(body, "echo"):
         return lambda index: 0
     if not all(isinstance(prompt, str) for prompt in prompts):
-        raise ValueError(
-            "echo with a prompt of token ids does not work with stops: it is not known where the prompt ends"
-        )
+        raise ValueError("echo with stops needs a prompt that is text: the end of token ids in the answer is unknown")
     each = get(body, "n") if type(get(body, "n")) is int and get(body, "n") > 0 else 1
     return lambda index: len(prompts[index // each]) if index // each < len(prompts) else 0
 

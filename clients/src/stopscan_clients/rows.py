@@ -350,4 +350,4 @@ def described(value: Any) -> str:
     if not isinstance(value, dict):
         return f"{type(value).__module__}.{type(value).__qualname__}"
     kind = f" of type {value['type']!r}" if isinstance(value.get("type"), str) else ""
-    return f"a dict with the keys {', '.join(map(repr, value)) or 'of none'}{kind}"
+    return f"a dict with the keys {', '.join(map(repr, value))}{kind}" if value else "an empty dict"

@@ -24,7 +24,7 @@ def instead(value: Any) -> str:
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
     return (
         f"{kind} is not a dict: give its client a StopTransport (http_client=httpx.Client(transport=...)), "
-        "or give stopscan.scan the texts alone"
+        "or pass only the texts to stopscan.scan"
     )
 
 

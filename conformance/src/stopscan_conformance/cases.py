@@ -287,7 +287,7 @@ def _wrong(api: Api, stream: bool, made: Made) -> Iterator[Told]:
             continue  # for Ollama, a request without content loads the model
         yield "wrong", name, "a wrong request gets a 4xx", plays.Wrong(api, plain.request, change)
     for name, odd in plays.odd_stops(plain) if api.stops else ():
-        yield "wrong", name, "a stop that is none is refused, or the others count", odd
+        yield "wrong", name, "a wrong stop is refused, or the others count", odd
 
 
 def _rows(api: Api, stream: bool, made: Made) -> Iterator[Told]:
@@ -329,7 +329,7 @@ def _costs(api: Api, stream: bool, made: Made) -> Iterator[Told]:
     if api.stops:
         yield "cost", "cost-of-a-stop", "generation ends with the stop", clock.of_a_stop(load)
         yield "cost", "cost-after-stops", "nothing goes on after a stop", clock.after_stops(load)
-    yield "cost", "cost-after-leaving", "nothing goes on for a client that is gone", clock.after_leaving(load)
+    yield "cost", "cost-after-leaving", "nothing is generated for a client that has left", clock.after_leaving(load)
     if stream and api.stops:
         for name, left in _left(api):
             rule = "nothing goes on for a client that left while text was held, or in the reasoning"

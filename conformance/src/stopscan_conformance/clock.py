@@ -274,7 +274,7 @@ def _inner(bursts: list[tuple[float, int]], recital: Recital) -> str | None:
     wrong = [end for _, end in bursts if end not in safe]
     if len(wrong) > len(bursts) / 4:
         before = recital.text[: wrong[0]][-20:]
-        return f"{len(wrong)} of {len(bursts)} times a token's text comes in parts, as after {before!r}"
+        return f"{len(wrong)} of {len(bursts)} times a chunk ends inside a token's text, as after {before!r}"
     return None
 
 
@@ -292,7 +292,7 @@ def _gathered(
     if len(counts) < ENOUGH:
         return None
     few = sorted(counts)[len(counts) // 4]
-    return f"chunks wait for each other: {few} and more come at once" if few > GATHERED else None
+    return f"chunks come in bursts: {few} and more at once" if few > GATHERED else None
 
 
 def _after_holds(bursts: Sequence[tuple[float, int]], recital: Recital) -> str | None:

@@ -81,8 +81,8 @@ _RULES = (
     Rule("form", "form", "documented", "the answer has the form of its API", STREAMS),
     Rule("official-client", "form", "documented", "the official client of the API reads the same answer", STREAMS),
     Rule("wrong-request", "form", "documented", "a wrong request gets a 4xx", ERRORS),
-    Rule("odd-stops", "form", "usual", "a stop that is none is refused, or the others count", f"{VLLM} and {SGLANG}"),
-    Rule("refusal", "form", "advice", "a refusal of stops says that it is the stops",
+    Rule("odd-stops", "form", "usual", "a wrong stop is refused, or the others count", f"{VLLM} and {SGLANG}"),
+    Rule("refusal", "form", "advice", "a refusal of stops names the stops as the reason",
          "the user has to know what to change"),
     Rule("usage", "cost", "documented", "the tokens of the answer are counted right"),
     Rule("prompt-tokens", "cost", "documented", "the tokens of the prompt are counted right"),
@@ -90,7 +90,7 @@ _RULES = (
          "users read as it comes"),
     Rule("pace", "late", "advice", "text comes as soon as it is safe", "users read as it comes"),
     Rule("cost-of-a-stop", "cost", "advice", "nothing is generated after a stop", "it costs the operator"),
-    Rule("cost-after-leaving", "cost", "advice", "nothing is generated for a client that is gone",
+    Rule("cost-after-leaving", "cost", "advice", "nothing is generated for a client that has left",
          "it costs the operator"),
 )  # fmt: skip
 RULES: Mapping[str, Rule] = {rule.name: rule for rule in _RULES}

@@ -142,7 +142,7 @@ def summary(report: Report, *, shrink: bool = False) -> Iterator[str]:
         yield f"the run ended early: {len(report.results)} results of {len(report.every)} cases"
     number = counts(report.results)
     advice = sum(result.outcome == "pass" and bool(result.broken) for result in report.results.values())
-    more = f" ({advice} of them could do better)" if advice else ""
+    more = f" ({advice} of them break advice)" if advice else ""
     yield f"{number['pass']} pass{more}, {number['fail']} fail, {number['not supported']} not supported"
     if report.known is not NOTHING_KNOWN:
         new = counts(fresh)["fail"]
@@ -152,7 +152,7 @@ def summary(report: Report, *, shrink: bool = False) -> Iterator[str]:
 
 def _kept(results: Results) -> Iterator[str]:
     width = max((len(case.api) for case in results), default=0)
-    yield f"{'kept, of so many':{max(width, 16)}}" + "".join(f"{column:>10}" for column in COLUMNS)
+    yield f"{'kept / tested':{max(width, 16)}}" + "".join(f"{column:>10}" for column in COLUMNS)
     for api, found in by_api(results):
         yield f"{api:{max(width, 16)}}" + "".join(f"{_fraction(found, column):>10}" for column in COLUMNS)
     yield ""

@@ -116,7 +116,7 @@ REFUSED = [
     ("/v1/chat/completions", {"messages": CHAT, "audio": 5}, "audio: Extra inputs are not permitted"),
     ("/v1/completions", {"prompt": ""}, "the prompt is empty"),
     ("/v1/completions", {"prompt": []}, "the prompt is empty"),
-    ("/v1/completions", {"prompt": ["a", "b"]}, "2 prompts are more than one"),
+    ("/v1/completions", {"prompt": ["a", "b"]}, "2 prompts, but only one is supported"),
     ("/v1/completions", {"prompt": [10**9]}, "the model has no token 1000000000"),
     ("/v1/completions", {"prompt": "x" * 20_000}, "do not fit into the context of 8192"),
     ("/v1/completions", {"prompt": "[count]", "echo": True}, "echo: "),

@@ -75,7 +75,7 @@ class BatchRow(Row[Any]):
 
     def _since(self, response: Any) -> list[Any]:
         if not self._pieces:
-            raise ValueError("text() or segments() was called more often than advance(): call it once a response")
+            raise ValueError("text() or segments() was called without a new response: call it once for each response")
         piece = self._pieces.popleft()
         return [piece, self.scanner.flush("length")] if response.finish_reason == "length" else [piece]
 

@@ -71,7 +71,7 @@ def begins(
     first = next(iter(graph)) if stops.regions is not None else None
     if start_protected is not None:
         if start_protected and not protected_states:
-            raise ValueError("start_protected: nothing is protected")
+            raise ValueError("start_protected: the stops have no protected region")
         return protected_states[0] if start_protected else first
     if stops.regions is None:
         end = prompt_end.rstrip()

@@ -173,7 +173,7 @@ impl<E: Emit> TokenStream<E> {
     pub fn snapshot(&self) -> Snapshot {
         match self.try_snapshot() {
             Ok(snapshot) => snapshot,
-            Err(UnknownToken(_)) => unreachable!("a vocabulary writes nothing"),
+            Err(UnknownToken(_)) => unreachable!("a native decoder cannot fail"),
         }
     }
 

@@ -54,7 +54,7 @@ def test_a_set_of_a_set_is_that_set() -> None:
     stops = StopSet(["END"], visible=["."])
     assert StopSet(stops) is stops
     for options in ({"visible": "."}, {"protect": [("<", ">")]}):
-        with pytest.raises(TypeError, match="a StopSet is complete: it takes no other stops"):
+        with pytest.raises(TypeError, match="stop is already a StopSet: give no other stops"):
             StopSet(stops, **options)
 
 

@@ -80,7 +80,7 @@ def test_a_kept_marker_begins_the_text_of_its_region() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"regions": GRAPH, "protect": [("<a>", "</a>")]}, "regions and protect exclude each other"),
+        ({"regions": GRAPH, "protect": [("<a>", "</a>")]}, "give regions or protect, not both"),
         ({"regions": {}}, "no regions"),
         ({"regions": {"a": {"|": "b"}}}, 'no region "b"'),
         ({"regions": {"a": {"": "a"}}}, "empty"),
@@ -96,7 +96,7 @@ def test_what_is_refused(options: dict[str, object], message: str) -> None:
 
 def test_a_stream_begins_in_one_place() -> None:
     stops = StopSet("END", protect=[("<think>", "</think>")])
-    with pytest.raises(ValueError, match="exclude each other"):
+    with pytest.raises(ValueError, match="give region or start_protected, not both"):
         StopScanner(stops, start_protected=True, region="answer")
     with pytest.raises(ValueError, match='no region "x"'):
         StopScanner(stops, region="x")

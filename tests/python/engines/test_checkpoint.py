@@ -119,7 +119,7 @@ def test_pairs_of_markers_begin_where_the_prompt_ends() -> None:
     stops = bare.stops(StopSet("END"), ["<think>", "</think>"])
     assert bare.begins(stops, IDS(["<think>", "\n"])) == "<think>"
     assert bare.begins(stops, IDS(["Hello"])) is None
-    with pytest.raises(ValueError, match=r"^start_protected: nothing is protected"):
+    with pytest.raises(ValueError, match=r"^start_protected: the stops have no protected region"):
         bare.begins(StopSet("END"), (), True)
 
 

@@ -95,7 +95,7 @@ def test_the_regions_own_string_object_is_given() -> None:
 @pytest.mark.parametrize(
     ("arguments", "options", "error", "message"),
     [
-        (({},), {}, ValueError, "there are no regions"),
+        (({},), {}, ValueError, "the set needs at least one region"),
         (({"a": {"": "a"}},), {}, ValueError, 'a marker of region "a" is empty'),
         (({"a": {"|": "b"}},), {}, ValueError, 'marker "|" of region "a": there is no region "b"'),
         ((MARKERS,), {"stop_in": ["b"]}, ValueError, 'stop_in: there is no region "b"'),
@@ -106,7 +106,7 @@ def test_the_regions_own_string_object_is_given() -> None:
             ({"a": {"<think>": "a", "think": "a"}},),
             {},
             ValueError,
-            'marker "<think>" of region "a" can never be reached: "think" ends inside it',
+            'marker "<think>" of region "a" can never complete: marker "think" completes inside it',
         ),
         (({str(i): {} for i in range(101)},), {}, ValueError, "there are 101 regions, and the limit is 100"),
         (

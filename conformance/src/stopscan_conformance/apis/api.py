@@ -166,7 +166,7 @@ def in_seconds(what: str, key: str, holder: Any) -> Iterator[str]:
     """Yields a complaint if a time is in milliseconds: as seconds, such a number is after the year 5000."""
     value = inner(holder, key)
     if isinstance(value, (int, float)) and value > 10**11:
-        yield f"{what} has {value} as {key}, which are no seconds"
+        yield f"{what} has {value} as {key}, which is not a time in seconds"
 
 
 def named_events(events: Iterable[Event]) -> Generator[str, None, list[Data]]:

@@ -71,7 +71,7 @@ def _form(wire: Wire, request: Request, **content: type) -> Iterator[str]:
     yield from form.differ("the stream", lines, "model")
     done = [index for index, line in enumerate(lines) if inner(line, "done") is True]
     if done != [len(lines) - 1]:
-        yield f"of {len(lines)} lines these are the last by their own account: {done}"
+        yield f"of {len(lines)} lines these have `done: true`: {done}"
     else:
         counts = {name: COUNT for name in COUNTS if name in lines[-1]}
         yield from form.lacks("the last line", lines[-1], done_reason={*WORDS}, **counts)

@@ -61,7 +61,7 @@ def _answers_form(answers: list[Data]) -> Iterator[str]:
     said = ""
     for answer in answers:
         if not str(answer.get("text")).startswith(said):
-            yield f"{form.short(said)} was taken back"
+            yield f"the text {form.short(said)} is missing in the next event"
         said = str(answer.get("text"))
 
 

@@ -100,7 +100,7 @@ pub(super) struct Tokens(Vec<Option<Box<str>>>);
 impl Tokens {
     pub(super) fn put(&mut self, id: u32, token: String) -> Result<(), String> {
         if id >= MOST_IDS {
-            return Err(format!("the id {id} of {token:?} is above {MOST_IDS}"));
+            return Err(format!("the id {id} of {token:?} is not below {MOST_IDS}"));
         }
         let at = id as usize;
         if at >= self.0.len() {
