@@ -25,7 +25,9 @@ def test_objects_of_clients_are_refused_and_the_error_says_what_to_use() -> None
         b"data: {}",
     ]
     for event in objects:
-        with pytest.raises(TypeError, match=r"is not a dict: give its client a StopTransport .* or give stopscan.scan"):
+        with pytest.raises(
+            TypeError, match=r"is not a dict: give its client a StopTransport .* or pass only the texts"
+        ):
             next(scan_events([event], "END"))
         with pytest.raises(TypeError, match=f"{type(event).__name__} is not a dict"):
             truncate_response(event, "END")

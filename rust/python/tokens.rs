@@ -493,16 +493,17 @@ fn given<'py>(argument: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>
     Ok(Some(argument.clone()))
 }
 
-/// The most held tokens on the fast path. A line break or a bracket often begins a stop; the stop seldom goes on for
+/// The most tokens in `UnreadTokens::ids`. A line break or a bracket often begins a stop; the stop seldom goes on for
 /// more tokens than this.
 const MOST: usize = 4;
 
-/// The tokens that were read on the fast path: their number, and the ids of those whose text is held.
+/// The count of all fed tokens, and the ids of the last ones that the core has not read: those since a word began that
+/// may become a stop or a marker.
 #[derive(Default)]
 pub(crate) struct UnreadTokens {
     /// The number of all tokens that were fed, also of those that the core has read.
     seen: AtomicUsize,
-    /// The state of the automaton after the held tokens. The root if no token is held.
+    /// The state of the automaton after `ids`. The root if there are none.
     state: AtomicU32,
     len: AtomicU32,
     ids: [AtomicU32; MOST],

@@ -296,8 +296,8 @@ def _gathered(
 
 
 def _after_holds(bursts: Sequence[tuple[float, int]], recital: Recital) -> str | None:
-    """Returns a complaint if held text comes later than its token, compared with the tokens around it that follow text
-    that was not held."""
+    """Returns a complaint if held text comes too late. When its token came is estimated from the nearest tokens before
+    and after it for which no text was held."""
     ends = [end for _, end in bursts]
     safe = recital.safe
     more = [token for token in range(2, len(recital.said)) if safe[token - 1] < safe[token] <= ends[-1]]

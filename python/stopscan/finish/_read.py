@@ -202,7 +202,7 @@ class Found(NamedTuple):
     word: Any = None
 
     def values_at(self, names: tuple[Path, ...]) -> Iterator[Any]:
-        """Yields the values at these paths in the choice, then in its body. The path of the word is left out."""
+        """Yields the values at these paths in the choice, then in its body, without `word_path`: see `word`."""
         for part in (self.choice, self.body) if self.body is not self.choice else (self.choice,):
             yield from (value_at(part, path) for path in names if path != self.word_path)
 

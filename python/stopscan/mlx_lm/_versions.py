@@ -31,8 +31,8 @@ def require(user: str, parts: dict[str, list[str]]) -> None:
     for owner, names in parts.items():
         if missing := [name for name in names if name not in _names(owner)]:
             raise ImportError(
-                f"stopscan.mlx_lm.{user} needs mlx-lm 0.32.0 or later with the functions of 0.32.2; "
-                f"mlx-lm {mlx_lm.__version__} has no {', '.join(missing)} in mlx_lm.{owner}"
+                f"stopscan.mlx_lm.{user} needs mlx-lm 0.32.0 or later, with functions that 0.32.2 has and "
+                f"later versions may change; mlx-lm {mlx_lm.__version__} has no {', '.join(missing)} in mlx_lm.{owner}"
             )
 
 

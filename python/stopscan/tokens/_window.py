@@ -1,4 +1,4 @@
-"""Decodes a stream with the tokenizer's own ``decode``, for vocabularies that are not native."""
+"""Decodes a stream with the tokenizer's own ``decode``, if ``Vocabulary.native`` is false."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class Adapter:
     def engine_made(self, _: None, processor: Any, vllm_config: Any, *args: Any, **options: Any) -> None:
         """Runs after ``InputProcessor.__init__``, and makes the ``Engine``. Only here does the process that detokenizes
         have both an engine's configuration and its tokenizer."""
-        name = "of vLLM's configuration"
+        name = "unreadable in vLLM's configuration"
         try:
             name = vllm_config.structured_outputs_config.reasoning_parser or ""
             if (tokenizer := processor.tokenizer) is not None:
@@ -69,7 +69,8 @@ class Adapter:
                 self._engines[id(tokenizer)] = processor.stopscan = engine
                 self._say(engine)
         except Exception as error:
-            raise UnfitError(f"stopscan cannot use the reasoning parser {name}: {error!r}") from error
+            said = f"stopscan cannot use the engine (reasoning parser: {name or 'none'}): {error!r}"
+            raise UnfitError(said) from error
 
     def parser_made(self, parser: Any, _: Any, tool_parser_name: Any = None, *args: Any, **options: Any) -> None:
         """Runs after ``ParserManager.get_parser``, in which a server makes the parser of its chat routes."""

@@ -135,7 +135,7 @@ impl Graph {
     }
 
     /// Returns how many bytes at the end of the text must be held, because they may become a hidden stop or a marker
-    /// that does not stay.
+    /// that is taken out of the text.
     #[inline]
     pub(crate) fn held(&self, cursor: Cursor, hides_stops: bool) -> usize {
         self.node(cursor.node).automaton.held(cursor.state, hides_stops)
@@ -303,7 +303,7 @@ pub(crate) struct Word {
 /// A stop or marker that completed.
 pub(crate) enum Completed {
     Stop(Word),
-    /// A marker that does not stay.
+    /// A marker that is taken out of the text.
     Marker(Word),
     Pattern(PatternHit),
     Loop(Loop),
@@ -324,7 +324,7 @@ impl Cursor {
 
 impl Graph {
     /// Scans `text`, which begins at `place`, up to the first character that completes a stop, if `armed`, or a marker
-    /// that does not stay. After a marker, the cursor is at the node to which the marker leads.
+    /// that is taken out of the text. After a marker, the cursor is at the node to which the marker leads.
     #[inline]
     pub(crate) fn scan(
         &self,
@@ -452,8 +452,8 @@ impl Graph {
         }
     }
 
-    /// If the word that completed is a marker, moves the cursor to the node to which the marker leads. Returns the
-    /// word, unless it is a marker that stays.
+    /// If the completed word is a marker, moves the cursor to the node to which it leads. Returns the word, or `None`
+    /// for a marker that is left in the text.
     #[inline]
     fn arrive(&self, cursor: &mut Cursor, index: usize) -> Option<Completed> {
         let Node { automaton, leads, .. } = self.node(cursor.node);

@@ -81,10 +81,10 @@ def test_a_kept_marker_begins_the_text_of_its_region() -> None:
     ("options", "message"),
     [
         ({"regions": GRAPH, "protect": [("<a>", "</a>")]}, "give regions or protect, not both"),
-        ({"regions": {}}, "no regions"),
+        ({"regions": {}}, "at least one region"),
         ({"regions": {"a": {"|": "b"}}}, 'no region "b"'),
         ({"regions": {"a": {"": "a"}}}, "empty"),
-        ({"regions": {"a": {"xyz": "a", "y": "a"}}}, '"xyz".*never be reached.*"y"'),
+        ({"regions": {"a": {"xyz": "a", "y": "a"}}}, '"xyz".*never complete.*"y"'),
         ({"regions": {"END": {"END": "END"}}}, '"END" is both a stop and a marker'),
         ({"stop_in": ["reasoning"]}, "stop_in.*reasoning"),
     ],

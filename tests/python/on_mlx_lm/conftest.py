@@ -1,4 +1,4 @@
-"""Real mlx-lm with the reciting checkpoint; ``ci/mlx-env`` makes an environment for each supported version."""
+"""Real mlx-lm with a model that recites texts; ``ci/mlx-env`` makes an environment for each supported version."""
 
 from __future__ import annotations
 

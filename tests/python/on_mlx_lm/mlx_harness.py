@@ -103,7 +103,7 @@ class Answer:
     def of_stream(cls, reply: str) -> Answer:
         *chunks, usage = stream_events(reply)
         parts = [(chunk["choices"][0], chunk["choices"][0].get("delta", chunk["choices"][0])) for chunk in chunks]
-        # The finish reason comes once, with the last choice.
+        # The finish reason comes once, in the last chunk that has a choice.
         assert all(choice["finish_reason"] is None and "matched_stop" not in choice for choice, _ in parts[:-1])
         return cls(
             text="".join(part.get("content", part.get("text", "")) for _, part in parts),

@@ -62,7 +62,7 @@ def test_a_batch_whose_rows_are_taken_out(mlx: tuple[Any, Any], reciter: Reciter
 def test_a_row_that_is_taken_out_is_not_stepped_again(mlx: tuple[Any, Any], reciter: Reciter) -> None:
     steps = Steps(mlx[0])
     example("batch")["answers"](steps, mlx[1], [("[split]", ["END"]), ("[count]", ["hello world"])])
-    # 6 and 7 tokens, and the step that mlx-lm runs ahead.
+    # The rows end after 6 and 7 tokens. mlx-lm runs one step ahead: 7 steps with two rows, then 1 with one row.
     assert [shape[0] for shape in steps.shapes if shape[1] == 1][-8:] == [2] * 7 + [1]
 
 

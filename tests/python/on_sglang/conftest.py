@@ -1,4 +1,4 @@
-"""Real sglang on a CPU with the reciting checkpoint; ``ci/sglang-env`` makes the environment that these tests need."""
+"""Real sglang on a CPU with a model that recites texts; ``ci/sglang-env`` makes the environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real transformers on a CPU with the reciting checkpoint; ``ci/transformers-env`` makes the environment."""
+"""Real transformers on a CPU with a model that recites texts; ``ci/transformers-env`` makes the environment."""
 
 from __future__ import annotations
 

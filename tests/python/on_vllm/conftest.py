@@ -1,4 +1,4 @@
-"""Real vLLM on a CPU with the reciting checkpoint; ``ci/vllm-env`` makes the environment that these tests need."""
+"""Real vLLM on a CPU with a model that recites texts; ``ci/vllm-env`` makes the environment."""
 
 from __future__ import annotations
 

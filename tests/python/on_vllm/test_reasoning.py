@@ -168,7 +168,7 @@ def test_a_server_passes_over_reasoning_that_its_parser_has_no_markers_for(
 def test_a_configuration_that_moved_is_an_error_that_names_it(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     before = patched()
     install()
-    with pytest.raises(RuntimeError, match="cannot use the reasoning parser of vLLM's configuration"):
+    with pytest.raises(RuntimeError, match="unreadable in vLLM's configuration"):
         InputProcessor(SimpleNamespace(parsers=None), SimpleNamespace(tokenizer=object()))
     uninstall()
     monkeypatch.setenv("STOPSCAN_VLLM", "optional")
@@ -188,14 +188,14 @@ def test_optional_covers_a_reasoning_parser_that_raises(
     monkeypatch.setattr(logging.getLogger("vllm"), "propagate", True)
     before = patched()
     install()
-    with pytest.raises(RuntimeError, match="cannot use the reasoning parser raising: KeyError"):
+    with pytest.raises(RuntimeError, match=r"cannot use the engine \(reasoning parser: raising\): KeyError"):
         start(None, "raising")
     uninstall()
     monkeypatch.setenv("STOPSCAN_VLLM", "optional")
     plugin()
     start(None, "raising")
     assert patched() == before
-    assert "running without stopscan: stopscan cannot use the reasoning parser raising" in caplog.text
+    assert "running without stopscan: stopscan cannot use the engine (reasoning parser: raising)" in caplog.text
 
 
 def test_a_reasoning_parser_that_raises_at_a_request_is_no_fault_of_ours(

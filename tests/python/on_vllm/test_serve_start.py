@@ -80,7 +80,7 @@ def test_the_default_of_a_server_with_parsers(tmp_path: Path) -> None:
     ("environment", "message"),
     [
         ({"STOPSCAN_VLLM_PROTECT": '["<a>"]'}, r"STOPSCAN_VLLM_PROTECT: '<a>' is not a region"),
-        # vLLM takes any program for its Rust frontend, because it starts the frontend last.
+        # vLLM starts its Rust frontend last, so any program can stand in for it here.
         (
             {"VLLM_USE_RUST_FRONTEND": "1", "VLLM_RUST_FRONTEND_PATH": sys.executable},
             "stopscan: with VLLM_USE_RUST_FRONTEND=1, stops are found outside of Python",

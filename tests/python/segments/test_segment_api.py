@@ -46,7 +46,7 @@ def test_a_set_of_a_set_is_that_set() -> None:
     segments = SegmentSet(MARKERS)
     assert SegmentSet(segments) is segments
     assert Segmenter(segments).segments is segments
-    with pytest.raises(TypeError, match="it takes no stops"):
+    with pytest.raises(TypeError, match="is already a SegmentSet: give no stops"):
         SegmentSet(segments, stop="END")  # type: ignore[call-overload, unused-ignore]
 
 

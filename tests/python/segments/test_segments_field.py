@@ -92,7 +92,7 @@ def test_sglang_has_six_outcomes_of_22_chunkings() -> None:
 
 
 def test_sglang_35083_text_before_the_opening_marker() -> None:
-    """In sglang, this text goes one of four ways, depending on the path and the chunks."""
+    """sglang divides this text in four ways, depending on the chunks and on whether the answer is streamed."""
     for deltas in chunkings("Sure.<think>checking</think>Done."):
         assert cut("qwen3", deltas) == [("answer", "Sure."), ("reasoning", "checking"), ("answer", "Done.")]
 

@@ -34,9 +34,9 @@ pub fn read(json: &[u8], given: bool) -> Result<Vocabulary, VocabularyError> {
     .build()
 }
 
-/// Returns an error if the tokenizers library gives an added token another id than the file has. The library gives the
-/// id that the token's text has in the model, or else the next id. It finds the next id by counting tokens, so a model
-/// whose ids have gaps is not checked.
+/// Returns an error if the id of an added token in the file is not the id that the tokenizers library gives it: the id
+/// of the same text in the model, or else the next id. Models whose ids have gaps are not checked: the library finds
+/// the next id by counting tokens.
 fn check_ids(added_tokens: &[Added], model: &Tokens) -> Result<(), VocabularyError> {
     let of_model: HashMap<&str, u32> = (0..).zip(model.iter()).filter_map(|(id, token)| Some((token?, id))).collect();
     let size = of_model.len() as u32;
