@@ -98,18 +98,18 @@ class Stops(StoppingCriteria, BaseStreamer):
                 # If the prompts are unknown, assume that everything except the newest token is prompt.
                 self._start(self._sequences if self._announced else input_ids[:, :-1])
             # Reading the tokens with numpy takes half the time of torch. `cpu()` is skipped because it also takes time.
-            tokens = (input_ids if input_ids.is_cpu else input_ids.cpu()).numpy()
-            rows, length = tokens.shape
+            steps = (input_ids if input_ids.is_cpu else input_ids.cpu()).numpy().T
+            length, rows = steps.shape
             if rows != len(self._rows) or length <= self._length or self._ended:
                 raise ValueError(REUSED)
             if not self._announced and self._sequences is not self._prompts:
                 self._follow(input_ids[:, : self._length])
             if length == self._length + 1:  # the usual case
-                ended = [*map(TextRow.step, self._rows, tokens[:, -1].tolist())]
+                ended = [*map(TextRow.step, self._rows, steps[-1].tolist())]
             else:
-                ended = [*map(TextRow.steps, self._rows, tokens[:, self._length :].tolist())]
+                ended = [*map(TextRow.steps, self._rows, steps[self._length :].T.tolist())]
             self._sequences, self._length = input_ids, length
-            if self._done is None or any(ended):
+            if self._done is None or True in ended:
                 done = [row.over for row in self._rows]
                 self._done = torch.tensor(done, dtype=torch.bool, device=input_ids.device)
             return self._done
