@@ -1,8 +1,8 @@
 //! The Aho-Corasick automaton: dense rows for the shallow states, sparse edges for the deep ones.
 //!
-//! A state is the longest suffix of the text that begins a word. States are numbered breadth first, which makes
-//! every part of this file small: the children of a state are neighbours, a state's fallback has a smaller number,
-//! and the states that real text visits most come first and get the dense rows.
+//! A state is the longest suffix of the text that is the beginning of a word: a stop or a marker. States are numbered
+//! breadth first, which makes every part of this file small: the children of a state are neighbours, a state's
+//! fallback has a smaller number, and the states that real text visits most come first and get the dense rows.
 
 use std::sync::OnceLock;
 
@@ -120,7 +120,7 @@ impl Automaton {
             if let Some(index) = self.completed(*state, armed) {
                 return Some((index, end));
             }
-            // The word is a stop, and the text is unarmed: go on.
+            // The word is a stop, and no stop fires in unarmed text: go on.
         }
     }
 

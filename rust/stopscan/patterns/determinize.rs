@@ -73,7 +73,7 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     /// Sets `reached` to the nodes that are reached from `from` without reading a character. Goes on after look-around
-    /// that holds. If that depends on the next character and its kind `behind` is unknown, the look-around stays.
+    /// that holds. If that depends on the next character, and its kind `behind` is `None`, adds the look-around itself.
     fn closure(&mut self, from: &[u32], before: Kind, behind: Option<Kind>) -> Result<(), TooLarge> {
         self.round += 1;
         self.reached.clear();

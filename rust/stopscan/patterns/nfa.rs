@@ -11,7 +11,7 @@ pub(super) enum Node {
         set: u32,
         next: u32,
     },
-    /// Goes on at each node of a list: the one with this number in `splits`.
+    /// Goes on at each node of a list: the one with this number in `Nfa::splits`.
     Split(u32),
     Look {
         look: Look,

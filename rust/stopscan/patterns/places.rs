@@ -13,7 +13,7 @@ use crate::text::Place;
 /// Groups in equal states are merged only if there are more roots than this. With fewer, that costs more than it saves.
 const FEW: usize = 12;
 
-/// Places that have ended are dropped only above this many, because dropping them moves all others.
+/// Ended threads are dropped only if there are more of them than this, because dropping them moves all others.
 const SPARE: usize = 64;
 
 /// The value of `root` if the thread has ended.
