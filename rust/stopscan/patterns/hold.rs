@@ -124,7 +124,7 @@ impl Key {
 struct Later<'a> {
     table: &'a Table,
     kinds: Vec<Kind>,
-    /// The states of each set, in order. Each set but the empty one contains the state in which the next match begins.
+    /// The states of each set, in order. Each set but the empty one has the state of a match that begins next.
     sets: Numbers,
     /// For each set and each class: `UNKNOWN`, `COMPLETES`, or the number of the next set plus two.
     steps: Vec<u32>,

@@ -1,4 +1,4 @@
-//! The table with which a region scans text for its patterns.
+//! The table with which streams scan the text of a region for patterns.
 
 use std::sync::Arc;
 

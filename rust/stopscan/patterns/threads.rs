@@ -100,7 +100,7 @@ impl Threads {
         })
     }
 
-    /// Sets `markers` to `state`, and `held_for_markers` to what is held in this state.
+    /// Sets `markers` to `state`, and `held_for_markers` to the number of bytes that are held in this state.
     pub(super) fn follow_markers(&mut self, automaton: &Automaton, state: State) {
         self.markers = Some(state);
         self.held_for_markers = automaton.held(state, false);

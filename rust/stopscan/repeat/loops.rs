@@ -33,13 +33,13 @@ pub struct Loops {
 const MAX_DOUBLED: u32 = 16;
 
 impl Loops {
-    /// Makes the state of a new stream, which has repeated nothing.
+    /// Makes the state of a new stream, of which no text was read.
     pub fn new(repeat: &Repeat) -> Loops {
         let (text, runs) = (Vec::new(), Vec::new());
         Loops { repeat: *repeat, block: repeat.block(), text, base: 0, limit: 0, followed: 0, continuing: 0, runs }
     }
 
-    /// Reads `text`, and returns the loop that completes first in it. Then all text up to there is forgotten.
+    /// Reads `text`, and returns the loop that completes first in it. After a loop, forgets all text that was read.
     ///
     /// Text that is not `armed` can be a part of a loop, but no loop completes in it. A loop completes at the first
     /// armed character, if the text still loops there.
@@ -58,7 +58,7 @@ impl Loops {
         keeps
     }
 
-    /// Forgets the text that was read. Later text repeats none of it.
+    /// Forgets the text that was read. It cannot be a part of a later loop.
     pub fn forget(&mut self) {
         self.text.clear();
         self.runs.clear();
@@ -117,7 +117,7 @@ impl Loops {
         length.contains(&self.text.len()) && str::from_utf8(&self.text[cut..]).is_ok()
     }
 
-    /// Returns the run with this period and beginning, if there is one.
+    /// Returns the run with this period that begins at `start`, if the text has one.
     fn run(&self, period: usize, start: usize) -> Option<Run> {
         let (text, base) = (&self.text, self.base);
         if !(1..=text.len() / 2).contains(&period) || start > self.end() - period {
@@ -205,7 +205,7 @@ impl Loops {
         let Loops { repeat, block, ref text, base, ref mut runs, .. } = *self;
         let doubled = ((base + text.len()) / block).trailing_zeros().min(MAX_DOUBLED);
         let last = repeat.reach(doubled, longest).min(text.len() / 2).min(text.len() - block);
-        // If the last `k` bytes have the period `p`, a square with a period of at most `k - p` only has copies of `p`.
+        // If the last `k` bytes have the period `p`, squares with periods up to `k - p` only repeat it: skip these.
         let known = runs.iter().filter(|run| run.period <= block);
         let known = known.map(|run| base + text.len() - run.start - run.period).max().unwrap_or(0);
         squares(text, known + 1..=last, block, |period, length| {
@@ -242,7 +242,7 @@ impl Loops {
         }
     }
 
-    /// Makes room for `length` bytes of text. The room doubles, but never exceeds what is kept.
+    /// Makes room for `length` bytes of text. The room doubles, but never exceeds the most text that is kept.
     fn reserve(&mut self, length: usize) {
         if self.text.capacity() < length {
             let most = self.keep() + self.keep() / 4 + self.block;
