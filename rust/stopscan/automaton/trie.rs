@@ -120,7 +120,7 @@ impl<'a> Trie<'a> {
     }
 
     /// Prunes the words of `range` that are longer than `depth`: they can never complete, because `output` completes in
-    /// them first. A marker in which only a stop completes is kept: it can complete in unarmed text.
+    /// them first. A marker in which only a stop completes is kept: it can complete in text where no stop fires.
     fn prune(&mut self, range: Range<usize>, depth: usize, output: u32) {
         let marker_completes = self.automaton.markers[output as usize - 1] != NONE;
         for at in range {

@@ -124,7 +124,7 @@ impl Alphabet {
         char::from_u32(self.examples[class as usize]).map_or(Kind::Other, Kind::of)
     }
 
-    /// Returns for each set of characters of `nfa` its classes, not sorted. The alphabet was made for this `nfa`.
+    /// Returns the classes of each set of characters of `nfa`, for which the alphabet was made: each once, not sorted.
     pub(super) fn classes_of(&self, nfa: &Nfa, work: &mut Work) -> Result<Lists<ClassId>, TooLarge> {
         let mut seen_in = work.vec(usize::MAX, self.len())?;
         let mut all = Lists::default();

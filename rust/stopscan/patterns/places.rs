@@ -365,8 +365,8 @@ pub(super) fn scan(places: &mut Places, machine: &Machine, text: &str, place: Pl
     hit
 }
 
-/// Scans the whole of the unarmed `text`, which begins at `place`. A match that completes only ends the threads whose
-/// match would contain it. Returns the latest place where a completed match begins, in bytes of the stream.
+/// Scans the whole of `text`, which begins at `place` and is unarmed: no stop fires in it. A match that completes only
+/// ends the threads whose match would contain it. Returns the latest beginning of such a match, in bytes of the stream.
 pub(super) fn scan_unarmed(places: &mut Places, machine: &Machine, text: &str, place: Place) -> Option<usize> {
     let mut scan = Scan { places, machine, text, at: 0, here: place };
     let mut latest = None;

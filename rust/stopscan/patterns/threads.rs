@@ -208,8 +208,8 @@ impl Threads {
     }
 }
 
-/// Scans unarmed text up to a marker. Returns the latest place where a completed stop begins, in bytes of the stream,
-/// and the marker with its end in `text`.
+/// Scans unarmed text, in which no stop fires, up to a marker. Returns the latest place where a completed stop begins,
+/// in bytes of the stream, and the marker with its end in `text`.
 fn scan_unarmed_stops(
     automaton: &Automaton,
     machine: &Machine,
