@@ -1,8 +1,8 @@
 //! The Aho-Corasick automaton: dense rows for the shallow states, sparse edges for the deep ones.
 //!
-//! A state is the longest suffix of the text that begins a word. States are numbered breadth first, which makes
-//! every part of this file small: the children of a state are neighbours, a state's fallback has a smaller number,
-//! and the states that real text visits most come first and get the dense rows.
+//! A state is the longest suffix of the text that is the beginning of a word, such as a stop. States are numbered
+//! breadth first, which makes every part of this file small: the children of a state are neighbours, a state's
+//! fallback has a smaller number, and the states that real text visits most come first and get the dense rows.
 
 use std::sync::OnceLock;
 
@@ -25,7 +25,7 @@ pub(crate) const ROOT: State = 0;
 /// A flag in a transition whose target completes a word.
 const HIT: u32 = 1 << 31;
 
-/// The most dense transitions of a set (4 MiB of them): enough for all states of a thousand ordinary stops.
+/// The limit on dense transitions in a set (4 MiB of them): enough for all states of a thousand ordinary stops.
 pub(crate) const DENSE_LIMIT: usize = 1 << 20;
 
 /// For text of at least this many bytes, the prefilter is faster than reading byte by byte.
@@ -41,7 +41,7 @@ type Columns = [u8; 256];
 pub(crate) struct Config {
     /// Whether prefixes of markers are held, because markers are taken out of the text.
     pub(crate) holds_markers: bool,
-    /// The most dense transitions.
+    /// The limit on dense transitions.
     pub(crate) dense_limit: usize,
 }
 
@@ -120,11 +120,11 @@ impl Automaton {
             if let Some(index) = self.completed(*state, armed) {
                 return Some((index, end));
             }
-            // The word is a stop, and the text is unarmed: go on.
+            // The word is a stop, and no stop fires in unarmed text: go on.
         }
     }
 
-    /// Returns the longest word that completes at `state`; in unarmed text, the longest marker.
+    /// Returns the longest word that completes at `state` or, if not `armed`, the longest marker.
     pub(crate) fn completed(&self, state: State, armed: bool) -> Option<usize> {
         let longest = self.outputs[self.number(state)];
         let output = match longest.checked_sub(1) {

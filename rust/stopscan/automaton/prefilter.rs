@@ -4,11 +4,11 @@ use aho_corasick::packed::{Config, MatchKind, Searcher};
 
 use super::{Automaton, ROOT, State, Words};
 
-/// Only this many bytes of a word are compared, so that a near miss costs little. The automaton, which is linear,
-/// compares the rest.
+/// The prefilter compares only this many bytes of a word, so that a near miss costs little. The automaton compares the
+/// rest, in linear time.
 const PREFIX: usize = 8;
 
-/// The average jump must skip this many bytes to be worth its start-up cost.
+/// The prefilter is used as long as its jumps skip this many bytes on average. Shorter jumps cost more than they save.
 const WORTH: usize = 48;
 
 /// The number of jumps before their average is judged.
@@ -46,7 +46,7 @@ impl Automaton {
         let Some(prefilter) = self.prefilter.get_or_init(|| Prefilter::new(&self.words)) else {
             return self.walk(state, text);
         };
-        // From `last` on, candidates do not count: a word whose prefix is not complete yet may begin before them.
+        // From `last` on, finds do not count: before them, a word may begin whose prefix goes on after `text`.
         let last = (text.len() + 1).saturating_sub(prefilter.longest);
         let (mut at, mut jumps, mut jumped) = (0, 0, 0);
         while at < text.len() {

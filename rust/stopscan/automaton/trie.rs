@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use super::{Automaton, Columns, Config, HIT, NONE, ROOT, WordKind, Words};
 use crate::text::Plain;
 
-/// Builds the states level by level from the sorted words: a state is the range of words that begin with it.
+/// Builds the states level by level from the sorted words. A state is the range of the words that begin with its text.
 pub(super) struct Trie<'a> {
     words: &'a Words,
     order: &'a [u32],
@@ -106,7 +106,7 @@ impl<'a> Trie<'a> {
         self.automaton.outputs.push(output);
     }
 
-    /// Sets the longest marker with which `word` ends. `fallback` is that of its state. Returns `word` as an output.
+    /// Sets the longest marker with which `word` ends. `fallback` is that of its state. Returns the state's output.
     fn add_output(&mut self, word: u32, fallback: usize) -> u32 {
         let markers = &mut self.automaton.markers;
         markers[word as usize] = match self.words.kind(word as usize) {
@@ -120,7 +120,7 @@ impl<'a> Trie<'a> {
     }
 
     /// Prunes the words of `range` that are longer than `depth`: they can never complete, because `output` completes in
-    /// them first. A marker in which only a stop completes is kept: it can complete in unarmed text.
+    /// them first. A marker in which only a stop completes is kept: it can complete in text where no stop fires.
     fn prune(&mut self, range: Range<usize>, depth: usize, output: u32) {
         let marker_completes = self.automaton.markers[output as usize - 1] != NONE;
         for at in range {
@@ -151,7 +151,7 @@ impl<'a> Trie<'a> {
         })
     }
 
-    /// Gives the state its dense row while there is room: its fallback's row, overwritten by its own children.
+    /// Gives the state its dense row while there is room: a copy of its fallback's row, with its children set in it.
     fn add_row(&mut self, number: usize) {
         let automaton = &mut self.automaton;
         let width = 1 << automaton.shift;

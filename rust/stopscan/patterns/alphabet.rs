@@ -17,7 +17,7 @@ const LINE_FEED: [[u32; 2]; 1] = [[0x0A, 0x0A]];
 #[derive(Clone, Debug)]
 pub(super) struct Alphabet {
     ascii: [ClassId; 128],
-    /// The first code point of each stretch of code points in one class. `classes` has the class of each stretch.
+    /// The first code point of each stretch of code points that are in the same class. `classes` has these classes.
     bounds: Vec<u32>,
     classes: Vec<ClassId>,
     /// The first code point of each class.
@@ -25,8 +25,8 @@ pub(super) struct Alphabet {
 }
 
 impl Alphabet {
-    /// Makes the classes for `nfa`: each of its sets consists of whole classes. If its patterns look around, all
-    /// characters of a class are also of one kind.
+    /// Makes the classes for `nfa`: each set of characters in `nfa` consists of whole classes. If a pattern has
+    /// look-around, such as `\b`, all characters of a class are also of the same [`Kind`].
     pub(super) fn new(nfa: &Nfa, work: &mut Work) -> Result<Alphabet, TooLarge> {
         let all = Alphabet { ascii: [0; 128], bounds: vec![0], classes: vec![0], examples: vec![0] };
         let mut sets = Vec::with_capacity(nfa.sets() + 2);
@@ -119,12 +119,12 @@ impl Alphabet {
         self.examples.len()
     }
 
-    /// Returns the kind of all characters of a class. If no pattern looks around, returns the kind of one of them.
+    /// Returns the kind of the first character of a class. If a pattern has look-around, the others have the same kind.
     pub(super) fn kind(&self, class: ClassId) -> Kind {
         char::from_u32(self.examples[class as usize]).map_or(Kind::Other, Kind::of)
     }
 
-    /// Returns the classes of each set of `nfa`, for which the alphabet was made: distinct, but not sorted.
+    /// Returns the classes of each set of characters of `nfa`, for which the alphabet was made: each once, not sorted.
     pub(super) fn classes_of(&self, nfa: &Nfa, work: &mut Work) -> Result<Lists<ClassId>, TooLarge> {
         let mut seen_in = work.vec(usize::MAX, self.len())?;
         let mut all = Lists::default();
@@ -145,7 +145,7 @@ impl Alphabet {
 
     /// Returns for each byte whether it begins a character of a marked class.
     pub(super) fn first_bytes(&self, marked: &[bool], work: &mut Work) -> Result<[bool; 256], TooLarge> {
-        // Surrogates never occur in text. A set with surrogates also has U+D7FF, which begins with 0xED, too.
+        // Surrogates never occur in text, but a set may have them. It then also has U+D7FF, whose first byte is 0xED.
         let first_byte =
             |code| char::from_u32(code).map_or(0xED, |character| character.encode_utf8(&mut [0; 4]).as_bytes()[0]);
         let mut bytes = [false; 256];
@@ -156,7 +156,7 @@ impl Alphabet {
                 bytes[first_byte(first).into()..=first_byte(next).into()].fill(true);
             }
         }
-        bytes[0x80..0xC2].fill(false); // these bytes begin no character
+        bytes[0x80..0xC2].fill(false); // no character begins with these bytes
         Ok(bytes)
     }
 }
@@ -175,7 +175,7 @@ fn stretches(bounds: &[u32], [first, last]: [u32; 2]) -> Range<usize> {
     from..from + count
 }
 
-/// The kind of the character before or after a place.
+/// The kind of the character before or after a place in the text. It decides look-around such as `\b`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) enum Kind {
     LineFeed,
@@ -211,7 +211,7 @@ pub(super) fn is_supported(look: Look) -> bool {
     matches!(look, Start | End | StartLF | EndLF | WordAscii | WordAsciiNegate | WordUnicode | WordUnicodeNegate)
 }
 
-/// Returns whether a supported look-around holds between a character of kind `before` and one of kind `behind`.
+/// Returns whether a supported look-around holds after a character of kind `before` and before one of kind `behind`.
 pub(super) fn holds(look: Look, before: Kind, behind: Kind) -> bool {
     match look {
         Look::Start => before == Kind::Edge,

@@ -18,13 +18,13 @@ use crate::error::{ErrorKind, StopSetError};
 use crate::room;
 use crate::text::{Place, Plain};
 
-/// Up to this many characters and classes, the tables of patterns are small, so the memory for them is not checked.
+/// With at most this many characters and classes in its patterns, a set needs little memory: none is asked for first.
 const FEW_POSITIONS: usize = 64;
 
 /// The most memory that compiling patterns takes, in bytes.
 const MAX_MEMORY: usize = 12 << 20;
 
-/// Compiles regions one after the other.
+/// Compiles the regions of a set, one after the other. They share the two budgets.
 pub(crate) struct Compiler<'a> {
     list: &'a PatternList,
     source: Option<Source>,
@@ -34,10 +34,10 @@ pub(crate) struct Compiler<'a> {
 
 /// The parts of a region that depend on its patterns.
 pub(crate) struct Compiled {
-    /// Recognises text in which no string and no match begins. Only for use while none has begun.
+    /// Recognises text in which no string and no match begins. To be used only while none has begun.
     pub(crate) plain: Plain,
     pub(crate) automaton: Automaton,
-    /// For each word, whether it can never complete because another word completes in it.
+    /// For each word of `automaton`, whether it can never complete because another word completes inside it first.
     pub(crate) pruned: Vec<bool>,
     /// The machine of the patterns, if they are live in the region.
     pub(crate) machine: Option<Machine>,
@@ -47,7 +47,7 @@ pub(crate) struct Compiled {
 pub(super) struct Source {
     dfa: Dfa,
     machine: Machine,
-    /// A pattern whose match ordinary text can keep alive for ever.
+    /// The index of a pattern that could hold ordinary text for ever, if there is one.
     endless: Option<usize>,
 }
 
@@ -58,11 +58,11 @@ impl<'a> Compiler<'a> {
         let source = if list.patterns.is_empty() { None } else { Some(source(list, &mut work)?) };
         let mut hold_work = Work::new(MAX_HOLD_WORK);
         if let Some(pattern) = source.as_ref().and_then(|source| source.endless) {
-            // Still, the strings may end every such match. The budget is too small to find out with strings this long.
+            // A string may still end every such match. For this many bytes, the budget is too small to find out.
             if LETTER * strings > MAX_HOLD_WORK {
                 return Err(unbounded(list, pattern));
             }
-            // The set may still be refused, and no refusal may be slow: this one must fit into the rest of `MAX_WORK`.
+            // If the set is refused after all, that must be as fast as other refusals: use only the rest of `MAX_WORK`.
             hold_work = Work::new(work.left().min(MAX_HOLD_WORK));
         }
         Ok(Compiler { list, source, hold_work, pruning_work: Work::new(MAX_PRUNING_WORK) })
@@ -87,7 +87,7 @@ impl<'a> Compiler<'a> {
             literals.retain(|&index| !strings.contains(&*self.list.patterns[index]));
         }
         words.add_literals(literals.iter().map(|&index| &*self.list.patterns[index]));
-        // If a match always completes inside a stop, the stop can never fire. A marker can still: in unarmed text.
+        // A stop never fires if a match always completes inside it. A marker still counts in text where no stop fires.
         let is_marker = |index: usize| (words.stops()..words.len()).contains(&index);
         let mut hopeless = Vec::with_capacity(words.len_with_literals());
         for (index, text) in words.with_literals().enumerate() {
@@ -145,7 +145,7 @@ pub(super) fn source(list: &PatternList, work: &mut Work) -> Result<Source, Stop
 }
 
 impl Source {
-    /// Makes the automaton. Sets `costs` to the visits to each pattern's nodes, also if the automaton is too large.
+    /// Makes the automaton. Even if it is too large, sets `costs` to how often each pattern's nodes were visited.
     fn new(
         patterns: &[(usize, Parsed)],
         max_held: Option<usize>,
@@ -163,8 +163,8 @@ impl Source {
         Ok(Source { dfa: trimmed.dfa, machine, endless })
     }
 
-    /// Returns the machine of a region with these strings, and the pattern, if any, whose match ordinary text can keep
-    /// alive for ever. The machine is that of the least hold (see `hold`) if it holds less and is not too large.
+    /// Returns the machine of a region with these strings, and the pattern, if any, that could hold ordinary text for
+    /// ever. The machine is that of the least hold (see `hold`) if it holds less and is not too large.
     fn machine_with(&self, strings: &Automaton, max_held: Option<usize>, work: &mut Work) -> (Machine, Option<usize>) {
         if self.dfa.starts == [DEAD; 4] {
             return (self.machine.clone(), None); // all patterns are plain text
@@ -200,7 +200,7 @@ impl Source {
             && Kind::ALL.into_iter().all(|before| {
                 let mut places = Places::default();
                 places.before = before;
-                // Not `scan`: because `scan` has only one caller, the compiler inlines it there.
+                // A call of `scan` would also do, but `scan` is inlined only while it has a single caller.
                 scan_unarmed(&mut places, &self.machine, inside, Place::default()).is_some()
             })
     }
@@ -226,7 +226,7 @@ fn unbounded(list: &PatternList, pattern: usize) -> StopSetError {
     list.refused(pattern, "it can hold text for ever; limit that with max_held".into())
 }
 
-/// The characters that have a meaning in patterns.
+/// The characters that have a special meaning in patterns.
 const META: [char; 14] = ['\\', '.', '+', '*', '?', '(', ')', '|', '[', ']', '{', '}', '^', '$'];
 
 /// The patterns of a set, and how many code points may be held for a match.

@@ -50,14 +50,14 @@ pub(super) fn determinize(
 struct Builder<'a> {
     nfa: &'a Nfa,
     alphabet: &'a Alphabet,
-    /// The classes of each of the automaton's sets.
+    /// The classes of characters of each set of `nfa`.
     classes: Lists<ClassId>,
     work: &'a mut Work,
     visits: &'a mut [u32],
     /// The last round in which each node was met. Each call of `closure` is a round.
     rounds: Vec<u32>,
     round: u32,
-    /// The number of each state.
+    /// Gives each state, a list of nodes, its number.
     states: Numbers,
     /// Numbers the lists of nodes to which a class leads, with the kind of the class. `state_of_targets` has the state
     /// of each list.
@@ -73,7 +73,7 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     /// Sets `reached` to the nodes that are reached from `from` without reading a character. Goes on after look-around
-    /// that holds. If that depends on the next character and its kind `behind` is unknown, the look-around stays.
+    /// that holds. If that depends on the next character, and its kind `behind` is `None`, adds the look-around itself.
     fn closure(&mut self, from: &[u32], before: Kind, behind: Option<Kind>) -> Result<(), TooLarge> {
         self.round += 1;
         self.reached.clear();
@@ -201,7 +201,7 @@ impl Builder<'_> {
         Ok(patterns)
     }
 
-    /// Adds to `next` the nodes to which classes lead from `nodes`: the classes of one kind, or all classes.
+    /// Adds to `next` the nodes to which classes lead from `nodes`. If `kind` is given, uses only classes of this kind.
     fn collect_targets(&mut self, nodes: &[u32], kind: Option<Kind>) -> Result<(), TooLarge> {
         for &node in nodes {
             let Node::Read { set, next } = self.nfa.node(node, self.work)? else {

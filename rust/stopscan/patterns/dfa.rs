@@ -14,7 +14,7 @@ pub(super) const DEAD: StateId = 0;
 pub(super) struct Accept {
     /// The pattern that has matched, whatever comes next. Such a state has no transitions.
     pub(super) now: u32,
-    /// For each kind, the pattern that a next character of this kind confirms. `Kind::Edge` is the end of the text.
+    /// For each kind of next character, the pattern that it confirms. `Kind::Edge` is the end of the text.
     pub(super) confirmed: [u32; 4],
 }
 
@@ -39,9 +39,9 @@ pub(super) struct Trimmed {
     pub(super) dfa: Dfa,
     /// The first state that accepts something.
     pub(super) first_accepting: usize,
-    /// For each state, the least number of characters that it needs before the character that completes a match.
+    /// For each state, the least number of characters that must follow before the character that completes a match.
     pub(super) needs: Vec<u32>,
-    /// Whether states were left out.
+    /// Whether the automaton had other states, from which no match was possible.
     pub(super) lost_states: bool,
 }
 
@@ -123,7 +123,7 @@ impl Dfa {
             dfa.close_transitions();
         }
         dfa.starts = self.starts.map(|state| numbers[state as usize]);
-        // A state that has matched has distance 0, so its need is `u32::MAX`: its thread counts as too long and ends.
+        // A state that has matched has distance 0 and so needs `u32::MAX`. That is over every limit: its thread ends.
         let needs = order.iter().map(|&state| distances[state as usize].wrapping_sub(1)).collect();
         Ok(Trimmed { lost_states: dfa.len() < self.len(), dfa, first_accepting, needs })
     }
@@ -170,10 +170,10 @@ impl Dfa {
     /// Refuses an automaton with which a stream could have more than `MAX_THREADS` threads in different states.
     /// `begins` marks the classes with which matches begin.
     ///
-    /// The oldest thread has read the first characters of all later ones. So there are at most as many threads as there
-    /// are transitions with a marked class on the path of the oldest. A path through a cycle may have any number of
-    /// them, so each state on or after a cycle counts as a thread. A state that leads to itself, but not with a marked
-    /// class, is not a cycle here.
+    /// The oldest thread has read the first characters of all later threads. So there are at most as many threads as
+    /// the transitions with a marked class that the oldest has made. In a cycle it may make any number of them, so each
+    /// state on a cycle or after one counts as a thread. A state that leads to itself, but not with a marked class, is
+    /// not a cycle here.
     pub(super) fn check_threads(&self, begins: &[bool], work: &mut Work) -> Result<(), TooLarge> {
         if self.len() <= MAX_THREADS {
             return Ok(());

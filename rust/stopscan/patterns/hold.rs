@@ -1,7 +1,7 @@
-//! The least hold: a thread whose match can no longer be the first to complete holds no text.
+//! The least hold: no text is held for a match that can no longer be the first stop to complete.
 //!
-//! A state of this automaton stands for the text that a match has read since it began, and for the strings and matches
-//! that have begun later. If one of these completes first, the thread ends.
+//! A *thread* is a match that has begun. A state of this automaton stands for what the thread has read since then, and
+//! for the strings and matches that have begun in this text. If one of these completes first, the thread ends.
 
 use super::alphabet::{Alphabet, ClassId, Kind};
 use super::dfa::{DEAD, Dfa, StateId};
@@ -9,13 +9,13 @@ use super::machine::Table;
 use super::work::{Numbers, TooLarge, Work};
 use crate::automaton::{Automaton, ROOT, State};
 
-/// The units of work for each byte of the strings, to sort their characters.
+/// The units of work to sort the characters of the strings, for each byte.
 pub(super) const LETTER: usize = 8;
 
 /// The units of work for each byte that the strings' automaton reads.
 const BYTE: usize = 4;
 
-/// Makes the automaton of the least hold from `dfa`, in which a thread also goes on when another stop completes. Also
+/// Makes the automaton of the least hold from `dfa`, in which a thread goes on even if another stop completes. Also
 /// returns its alphabet, in which each character of the strings has a class of its own.
 pub(super) fn least_hold(
     dfa: &Dfa,
@@ -67,7 +67,7 @@ pub(super) fn least_hold(
                     Some(letter) => key.string_step(letters[letter as usize], strings, work)?,
                     None => ALL_FORGOTTEN,
                 };
-                // If a string completes, the thread ends, unless the thread began earlier and matches here.
+                // If a string completes, the thread ends, unless it began before the string and matches here, too.
                 if read.completes && (read.is_whole || !matches) {
                     continue;
                 }
@@ -94,7 +94,7 @@ pub(super) fn least_hold(
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Key {
     own: StateId,
-    /// The number of the set of the states of later matches.
+    /// The states of the matches that began later: the number of this set in `Later::sets`.
     later: u32,
     strings: State,
     /// Whether the text of the state `strings` is the whole text of the thread, and not only its end.
@@ -109,7 +109,7 @@ impl Key {
         }
     }
 
-    /// Returns the state of the key, which is added to `dfa` if it is new.
+    /// Returns the state for this key. Adds it to `dfa` if it is new.
     fn number(self, states: &mut Numbers, dfa: &mut Dfa, work: &mut Work) -> Result<StateId, TooLarge> {
         let list = [u32::from(self.own) << 1 | u32::from(self.is_whole), self.later, self.strings];
         let (number, is_new) = states.number(&list, work)?;
@@ -124,9 +124,9 @@ impl Key {
 struct Later<'a> {
     table: &'a Table,
     kinds: Vec<Kind>,
-    /// The states of each set, in order. Each set but the empty one contains the state in which the next match begins.
+    /// The states of each set, in order. Each set but the empty one has the state of a match that begins next.
     sets: Numbers,
-    /// For each class and each set: `UNKNOWN`, `COMPLETES`, or the number of the next set plus two.
+    /// For each set and each class: `UNKNOWN`, `COMPLETES`, or the number of the next set plus two.
     steps: Vec<u32>,
 }
 
@@ -177,7 +177,7 @@ impl Later<'_> {
 #[derive(Clone, Copy)]
 struct StringStep {
     next: State,
-    /// As in `Key`, for the state `next`. If a string completes, whether that string, not a literal, is the whole text.
+    /// As in `Key`, for the state `next`. If a string or a literal completes, whether a string is the whole text.
     is_whole: bool,
     completes: bool,
 }
@@ -196,7 +196,7 @@ impl Key {
             step = StringStep { next, is_whole, completes };
         }
         if step.completes && step.is_whole {
-            // A literal may come before or after the thread's pattern. If it is the whole text, both hold as much text.
+            // A literal that is the whole text does not end a thread that matches, too: the patterns' order decides.
             let is_string = |word: usize| word < strings.words().len() && strings.is_word(step.next);
             step.is_whole = strings.completed(step.next, true).is_none_or(is_string);
         }

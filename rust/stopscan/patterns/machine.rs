@@ -1,4 +1,4 @@
-//! The table with which a region scans text for its patterns.
+//! The table with which streams scan the text of a region for patterns.
 
 use std::sync::Arc;
 
@@ -98,8 +98,8 @@ impl Table {
         }
     }
 
-    /// Finds a state that ordinary text can keep alive for ever. Stands for ordinary text: `e e e …` for each letter,
-    /// and an ideograph and a full stop in turn.
+    /// Finds a state to which ordinary text comes back again and again, so that it could be held for ever. The ordinary
+    /// texts that are tried are `e e e …`, with each letter in place of `e`, and `字。字。…`.
     fn endless(&self, alphabet: &Alphabet, work: &mut Work) -> Result<Option<StateId>, TooLarge> {
         let letters = ('a'..='z').chain('A'..='Z').map(|letter| [letter, ' ']);
         let mut texts = Vec::new();
@@ -159,9 +159,9 @@ pub(crate) struct Machine {
     pub(super) max_held: usize,
     /// For each word of the region, the length in bytes of the shortest stop with which it ends. 0 for a marker.
     pub(super) shortest: Box<[u32]>,
-    /// For each length of text, the first state of the automaton of the region's strings.
+    /// For each length of text, the first state with a text of this length in the automaton of the region's strings.
     pub(super) levels: Box<[State]>,
-    /// For each literal of the region, the index of the pattern that it is.
+    /// For each literal of the region (a pattern that is plain text), its index in the list of patterns.
     pub(super) literals: Box<[usize]>,
     begins: [bool; 256],
     /// The byte with which all matches begin, if there is only one.
@@ -194,8 +194,8 @@ impl Machine {
         })
     }
 
-    /// Returns a pattern whose match ordinary text can keep alive for ever, or `None`. If there is one, but finding out
-    /// which takes more than is left of `work`, returns pattern 0.
+    /// Returns the index of a pattern that could hold ordinary text for ever, or `None`. If there is one, but the rest
+    /// of `work` is too little to find out which it is, returns 0.
     pub(super) fn endless_pattern(&self, work: &mut Work) -> Result<Option<usize>, TooLarge> {
         let state = self.table.endless(&self.alphabet, work)?;
         Ok(state.map(|state| self.table.pattern_from(state, work).unwrap_or_default()))

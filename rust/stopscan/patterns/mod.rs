@@ -1,11 +1,11 @@
 //! Regular expressions as stops.
 //!
-//! regex-syntax parses a pattern (`syntax`). The pattern becomes a nondeterministic automaton (`nfa`), and then a
-//! deterministic one over classes of characters, for matches that begin at one place (`determinize`, `dfa`). `hold`
-//! adds to its states which stops have begun since: if one of them completes first, no text is held for the match.
-//! Streams use the automaton as a table (`machine`). `Places` has the places where matches may have begun, and
-//! `Threads` the whole state of a stream for its patterns. Patterns come from the users of servers, so their cost is
-//! counted before it is spent (`work`).
+//! regex-syntax parses a pattern (`syntax`). All patterns of a set become one nondeterministic automaton (`nfa`), and
+//! then a deterministic one (`determinize`, `dfa`), whose state is what a match has read since it began. `hold` adds to
+//! the state which other stops have begun since then: no text is held for a match if one of them must complete first.
+//! Streams read the automaton as a table (`machine`). `Places` has the places where matches may have begun. `Threads`
+//! has all that a stream remembers for its patterns. Patterns come from the users of servers, so every step of
+//! compiling them is counted before it is done (`work`).
 
 mod alphabet;
 mod compile;

@@ -6,12 +6,12 @@ use super::work::{Lists, Numbers, TooLarge, Work};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Node {
-    /// Reads a character of the set with this number.
+    /// Reads a character that is in the set with this number, and goes on at the node `next`.
     Read {
         set: u32,
         next: u32,
     },
-    /// Goes on at each node of the list with this number.
+    /// Goes on at each node of a list: the one with this number in `Nfa::splits`.
     Split(u32),
     Look {
         look: Look,

@@ -10,10 +10,10 @@ use super::dfa::{DEAD, StateId};
 use super::machine::Machine;
 use crate::text::Place;
 
-/// Groups in equal states are looked for only above this many roots. Below it, looking costs more than it saves.
+/// Groups in equal states are merged only if there are more roots than this. With fewer, that costs more than it saves.
 const FEW: usize = 12;
 
-/// Places that have ended are dropped only above this many, because dropping them moves all others.
+/// Ended threads are dropped only if there are more of them than this, because dropping them moves all others.
 const SPARE: usize = 64;
 
 /// The value of `root` if the thread has ended.
@@ -62,7 +62,7 @@ pub(super) struct Places {
     /// dropped yet.
     roots: Vec<u32>,
     states: Vec<StateId>,
-    /// Groups in equal states are looked for only above this many roots, and only above `FEW`.
+    /// Groups in equal states are merged only if there are more roots than this, and more than `FEW`.
     merge_at: usize,
     /// Whether some group may have ended and not be dropped yet.
     ended: bool,
@@ -115,11 +115,11 @@ impl Places {
         begun.filter(|(root, _)| *root != OVER).map(|(_, begun)| self.here.bytes - begun.place(self.here).bytes)
     }
 
-    /// Returns for each thread from the index `first` on the root of its group, or `OVER`.
+    /// Returns for each thread from the index `first` on the root of its group, or `OVER` if it has ended.
     fn groups(&self) -> impl Iterator<Item = u32> {
         let mut roots: Vec<u32> = self.begun[self.first..].iter().map(|begun| begun.root).collect();
         for index in (0..roots.len()).rev() {
-            // A root is later than its threads, so its own root was found before.
+            // `root` names a later thread, or this one. The latest come first, so the root of that one is known.
             if roots[index] != OVER {
                 roots[index] = match roots[index] as usize - self.first {
                     own if own == index => roots[index],
@@ -148,7 +148,7 @@ impl Places {
         self.states.drain(..over);
     }
 
-    /// Returns the root of the group of a thread, or `OVER`. Halves the path to the root for the next call.
+    /// Returns the root of the group of a thread, or `OVER`. Halves the number of links to the root for the next call.
     fn find(&mut self, index: usize) -> u32 {
         let mut at = index;
         loop {
@@ -222,8 +222,8 @@ impl Places {
         self.roots.truncate(kept);
     }
 
-    /// Moves all threads over a character. `column` has the states to which its class leads. Returns the greatest state
-    /// of the threads: the states that accept something are the greatest, so it tells whether one of them accepts.
+    /// Moves all threads over a character. `column` has for each state the state to which the character leads. Returns
+    /// the greatest state of the threads. Accepting states are the greatest, so it tells whether a thread accepts.
     #[inline]
     fn advance(&mut self, column: &[StateId]) -> StateId {
         let (mut greatest, mut least) = (DEAD, StateId::MAX);
@@ -291,8 +291,8 @@ impl Places {
         self.merge_at = self.roots.len() + self.roots.len() / 4;
     }
 
-    /// Returns the earliest thread whose state has a pattern, and the index of this pattern. `pattern_of` returns the
-    /// pattern of a state as its index plus one, or 0.
+    /// Returns the earliest thread whose state accepts a pattern, and the index of this pattern. `pattern_of` returns
+    /// the pattern that a state accepts as its index plus one, or 0.
     fn earliest(&self, pattern_of: impl Fn(StateId) -> u32) -> Option<(usize, Begun)> {
         if !self.states.iter().any(|&state| pattern_of(state) != 0) {
             return None;
@@ -309,9 +309,9 @@ impl Places {
         self.begun.len() * size_of::<Begun>() + self.roots.len() * (size_of::<u32>() + size_of::<StateId>())
     }
 
-    /// The most bytes that the places newly allocate if `bytes` bytes of text come in.
+    /// The most bytes of memory that the places newly allocate for `bytes` more bytes of text.
     pub(super) fn growth(&self, bytes: usize) -> usize {
-        /// With the library's own limit on held text, no more places than this are kept.
+        /// With the default limit on held text, no more places than this are kept.
         const MOST: usize = 1 << 18;
 
         let places = self.begun.len() + bytes.min(MOST);
@@ -337,7 +337,7 @@ struct Next<'a> {
     kind: Kind,
     /// The length of the character in bytes.
     length: usize,
-    /// The states to which its class leads.
+    /// For each state, the state to which the character leads.
     column: &'a [StateId],
 }
 
@@ -365,8 +365,8 @@ pub(super) fn scan(places: &mut Places, machine: &Machine, text: &str, place: Pl
     hit
 }
 
-/// Scans the whole of the unarmed `text`, which begins at `place`. A match that completes only ends the threads whose
-/// match would contain it. Returns the latest place where a completed match begins, in bytes of the stream.
+/// Scans the whole of `text`, which begins at `place` and is unarmed: no stop fires in it. A match that completes only
+/// ends the threads whose match would contain it. Returns the latest beginning of such a match, in bytes of the stream.
 pub(super) fn scan_unarmed(places: &mut Places, machine: &Machine, text: &str, place: Place) -> Option<usize> {
     let mut scan = Scan { places, machine, text, at: 0, here: place };
     let mut latest = None;
@@ -381,7 +381,7 @@ pub(super) fn scan_unarmed(places: &mut Places, machine: &Machine, text: &str, p
     latest
 }
 
-// `next` and `advance` are inlined by force: as calls, they make a delta of a set with patterns take a fifth longer.
+// `next` and `advance` are inlined by force: otherwise a delta takes a fifth longer if the set has patterns.
 impl<'a> Scan<'a> {
     /// Returns the next character. While there are no threads, skips text in which no match begins.
     #[inline(always)]
@@ -403,8 +403,8 @@ impl<'a> Scan<'a> {
         })
     }
 
-    /// Returns the match that the next character confirms. If the character also completes a match that began earlier,
-    /// returns that one instead.
+    /// Returns the match that ends before the next character and is confirmed by it, as for `\b`. If the character also
+    /// completes a match that began earlier, returns that match instead.
     fn confirmed(&mut self, next: Next<'_>) -> Option<PatternHit> {
         if !self.places.waits {
             return None;
@@ -450,8 +450,8 @@ impl<'a> Scan<'a> {
         self.at += next.length;
     }
 
-    /// Ends the threads that began no later than the latest thread that matches: their match would contain its match.
-    /// A thread matches if `pattern_of` is not 0 for its state. Returns where that latest thread began.
+    /// Finds the latest thread that matches. Ends it and all earlier threads, whose matches would contain its match.
+    /// A thread matches if `pattern_of` is not 0 for its state. Returns where the latest thread that matches began.
     fn end_through(&mut self, pattern_of: impl Fn(StateId) -> u32) -> Option<usize> {
         if !self.places.waits {
             return None;

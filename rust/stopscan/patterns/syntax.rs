@@ -127,9 +127,9 @@ fn make_item_ascii(item: &mut ClassSetItem) -> Result<(), String> {
         ClassSetItem::Unicode(_) => return Err(no_properties()),
         ClassSetItem::Bracketed(class) => make_set_ascii(&mut class.kind)?,
         ClassSetItem::Union(union) => {
-            // Under `(?i)`, a class is folded as a whole, unless all of its items are classes, which were folded
-            // already: before they were negated, while they were small. A negated class has nearly all code points and
-            // is slow to fold. So if one item is a class, the other items become classes, too.
+            // Under `(?i)`, regex-syntax folds a class before it negates it, while it is small. Then it folds the class
+            // around it as a whole, unless all items were folded already. That is slow with a negated item, which has
+            // nearly all code points. So if one item is a class, the other items become classes, too.
             union.items.iter_mut().try_for_each(make_item_ascii)?;
             let is_class = |item: &ClassSetItem| !matches!(item, ClassSetItem::Literal(_) | ClassSetItem::Range(_));
             if union.items.iter().any(is_class) {
@@ -244,11 +244,11 @@ fn longest_repetition(ast: &Ast) -> Option<(&Span, usize)> {
     children(ast).filter_map(longest_repetition).chain(own).max_by_key(|(_, positions)| *positions)
 }
 
-/// The steps for the smallest class, and for a letter under `(?i)`.
+/// The steps that a class takes in addition to those for its items, and the steps for a letter under `(?i)`.
 const CLASS: usize = 200;
 const LETTER: usize = 100;
 
-/// Ideographs and the blocks between them have no case. A range within them is not folded code point by code point.
+/// Ideographs and the blocks between them have no case. So regex-syntax skips a range within them when it folds.
 const WITHOUT_CASE: RangeInclusive<char> = '\u{2E80}'..='\u{A4CF}';
 
 /// Counts the steps that regex-syntax needs for the classes of a pattern. It compares each item of a class with all

@@ -1,4 +1,4 @@
-//! Tests how much of its budget compiling spends, with sets such as people write.
+//! Tests how much of its budget compiling spends, with random sets that are like those that people write.
 
 use arbitrary::{Arbitrary, Unstructured};
 
@@ -7,10 +7,10 @@ use super::work::{MAX_HOLD_WORK, MAX_WORK, Work};
 use crate::automaton::{Automaton, Config, Words};
 
 #[path = "../../../tests/rust/random.rs"]
-#[allow(dead_code)] // of other tests
+#[allow(dead_code)] // other tests use the rest
 mod random;
 #[path = "../../../tests/rust/case/user_patterns.rs"]
-#[allow(dead_code)] // of other tests
+#[allow(dead_code)] // other tests use the rest
 mod user_patterns;
 
 /// Makes a random set from each seed. Returns the sets that compile, with the units of work that their automaton takes.
@@ -29,8 +29,8 @@ fn compiled(seeds: u64) -> Vec<(user_patterns::UserSet, PatternList, Source, usi
     (0..seeds).filter_map(compile).collect()
 }
 
-/// With one unit less than it spends, a set is refused, so each unit is checked. Most sets stay far below the limit: if
-/// compiling becomes more expensive, this test fails before the sets of users are refused.
+/// With one unit less than it spends, a set is refused, so each unit is checked. Also, most sets stay far below the
+/// limit: if compiling becomes more expensive, this test fails before the sets of users are refused.
 #[test]
 fn an_automaton_is_refused_with_one_unit_less_than_it_spends() {
     let mut all = Vec::new();

@@ -12,12 +12,12 @@ pub(crate) struct Threads {
     pub(super) places: Places,
     /// The text since the first thread began, for streams that hide no stop and so do not hold this text.
     pub(super) text: Held,
-    /// A match that completes in unarmed text ends the stops that contain it, but not the markers. This is the state in
-    /// which the strings would be without such matches, or `None` if they are in that state.
+    /// The state in which the strings would be if no match had completed in unarmed text, or `None` if they are in that
+    /// state. Such a match ends the stops that contain it, but not the markers: those are found with this state.
     pub(super) markers: Option<State>,
     /// The number of bytes that are held for markers because of the state `markers`.
     held_for_markers: usize,
-    /// The number of bytes that may be the beginning of a literal.
+    /// The number of bytes at the end of the text that may begin a literal (a pattern that is plain text).
     pub(super) begun_by_literals: usize,
 }
 
@@ -33,7 +33,7 @@ pub(crate) enum Found {
 }
 
 impl Threads {
-    /// Begins a step.
+    /// Begins the next call on the stream.
     pub(crate) fn begin(&mut self) {
         self.text.begin();
     }
@@ -86,7 +86,7 @@ impl Threads {
         if let Some(state) = self.markers {
             self.follow_markers(automaton, state);
         }
-        // A literal that has just completed no longer counts: it is a stop, and its text was kept until now.
+        // This does not count a literal that has just completed: it is a stop, and its text was kept until now.
         self.begun_by_literals = match machine {
             Some(machine) if !machine.literals.is_empty() => automaton.held(*state, true),
             _ => 0,
@@ -100,14 +100,14 @@ impl Threads {
         })
     }
 
-    /// Sets `markers` to `state`, and `held_for_markers` to what is held in this state.
+    /// Sets `markers` to `state`, and `held_for_markers` to the number of bytes that are held in this state.
     pub(super) fn follow_markers(&mut self, automaton: &Automaton, state: State) {
         self.markers = Some(state);
         self.held_for_markers = automaton.held(state, false);
     }
 
-    /// Moves the state `markers` over `text`. Returns the marker that completes with it, if it comes before `word`, or
-    /// else `word`. Of two that complete at the same place, the longer one comes first.
+    /// Moves the state `markers` over `text`. If a marker completes in this state, and comes before `word`, returns the
+    /// marker, or else `word`. Of two that complete at the same place, the longer one comes first.
     fn marker_first(
         &mut self,
         automaton: &Automaton,
@@ -138,7 +138,7 @@ impl Threads {
         if words.len() > words.stops() {
             self.markers.get_or_insert(*state);
         }
-        // A byte makes the state longer by at most one, so a stream follows at most one fallback for each byte.
+        // A byte makes the state's text longer by at most one, so a stream follows at most one fallback for each byte.
         while machine.length(*state) >= length {
             *state = automaton.fallback(*state);
         }
@@ -175,7 +175,7 @@ impl Threads {
         self.held_for_markers
     }
 
-    /// Returns how many bytes ago the first match began that may still complete, of an expression or of a literal.
+    /// Returns how many bytes ago the earliest match began that may still complete. Counts those of literals, too.
     pub(super) fn begun_bytes(&self) -> usize {
         self.places.held().max(self.begun_by_literals)
     }
@@ -208,8 +208,8 @@ impl Threads {
     }
 }
 
-/// Scans unarmed text up to a marker. Returns the latest place where a completed stop begins, in bytes of the stream,
-/// and the marker with its end in `text`.
+/// Scans unarmed text, in which no stop fires, up to a marker. Returns the latest place where a completed stop begins,
+/// in bytes of the stream, and the marker with its end in `text`.
 fn scan_unarmed_stops(
     automaton: &Automaton,
     machine: &Machine,
@@ -230,12 +230,12 @@ fn scan_unarmed_stops(
     (latest, None)
 }
 
-/// Returns whether a match comes before a string that also completes. The one that completes first comes first. If both
-/// complete at the same character, the one that began first comes first. If both began at the same place, a match that
-/// ended before that character, which only confirms the match, comes first.
+/// Returns whether a match wins over a string that also completes. The one that completes first wins. If both complete
+/// at the same character, the one that began first wins. If both began at the same place, the match wins if it ended
+/// before that character, which then only confirms it.
 fn beats(hit: &PatternHit, machine: &Machine, words: &Words, (index, end): (usize, usize), place: Place) -> bool {
     let start = place.bytes + end - words.text(index).len();
-    // If all of this is equal, a string comes before the patterns, and the patterns come in their order.
+    // If all of this is equal, a string wins over patterns, and a pattern wins over those that come later in the list.
     let rank = |pattern: usize| pattern + 1;
     let word = index.checked_sub(words.len()).map_or(0, |literal| rank(machine.literals[literal]));
     (hit.completed, hit.start.bytes, hit.end, rank(hit.pattern)) < (end, start, end, word)
@@ -251,7 +251,7 @@ pub(crate) struct SavedThreads {
 }
 
 impl Threads {
-    /// Returns the threads for a snapshot. `text` is the end of the stream's text, from the first match on or longer.
+    /// Returns the threads for a snapshot. `text` is the end of the stream's text, at least from the first match on.
     pub(crate) fn begun(&self, automaton: &Automaton, text: &str) -> SavedThreads {
         SavedThreads { text: text[text.len() - self.begun_bytes()..].into(), bytes: self.to_bytes(automaton) }
     }
@@ -269,7 +269,7 @@ impl Threads {
     }
 
     /// Reads the threads of a stream whose text ends at `end`. Returns `None` if no stream in a region with this
-    /// automaton and machine has such bytes.
+    /// automaton and machine could have written them.
     pub(crate) fn resume(
         automaton: &Automaton,
         machine: Option<&Machine>,

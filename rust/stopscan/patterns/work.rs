@@ -7,39 +7,39 @@
 use std::mem::size_of;
 use std::ops::Range;
 
-/// The most text that is parsed for a set, in bytes.
+/// The most bytes of patterns that are parsed for a set. Patterns that are plain text are not parsed.
 pub(super) const MAX_BYTES: usize = 1 << 13;
 
 /// The most characters and classes of a set's patterns, with repetitions written out.
 pub(super) const MAX_POSITIONS: usize = 3_072;
 
-/// The most steps to make classes: a code point under `(?i)` is one step, and so is each pair of items. In addition, a
-/// class costs 200 steps, and a letter under `(?i)` 100.
+/// The most steps to make the classes of a set, such as `[a-z]`. Each code point under `(?i)` is one step, and so is
+/// each pair of items of a class. In addition, a class costs 200 steps, and a letter under `(?i)` costs 100.
 pub(super) const MAX_CLASS_WORK: usize = 300_000;
 
 /// The budget for the automaton of a set. One unit is ten to twenty instructions.
 pub(super) const MAX_WORK: usize = 600_000;
 
-/// The budget for the automata of the least hold, all regions together.
+/// The budget for the automata that `hold` makes, for all regions together.
 pub(super) const MAX_HOLD_WORK: usize = 400_000;
 
-/// The budget for finding the stops inside which a match always completes, all regions together.
+/// The budget for finding the stops that never fire because a match always completes inside them, for all regions.
 pub(super) const MAX_PRUNING_WORK: usize = 200_000;
 
 /// The most states of an automaton, and the most cells of its table.
 pub(super) const MAX_STATES: usize = 8_192;
 pub(super) const MAX_CELLS: usize = 1 << 20;
 
-/// The most threads of a stream. Each thread adds about a nanosecond to the time of every character.
+/// The most threads of a stream: matches that may have begun. Each adds about a nanosecond to the time of a character.
 pub(super) const MAX_THREADS: usize = 1_000;
 
-/// The number of bytes that are cleared for one unit. It also bounds the memory that a budget can take.
+/// The bytes of a new vector that one unit pays for. So a budget also bounds the memory.
 const BYTES_PER_UNIT: usize = 32;
 
-/// The units for looking up a list, besides its items.
+/// The units for looking up a list in `Numbers`, in addition to one unit for each item of the list.
 const LOOKUP: usize = 4;
 
-/// A budget.
+/// A budget: the number of units that are left.
 pub(super) struct Work(usize);
 
 /// The budget does not suffice, or the automaton has too many states, cells or threads.

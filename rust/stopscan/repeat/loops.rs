@@ -20,9 +20,9 @@ pub struct Loops {
     text: Vec<u8>,
     /// The number of bytes that were read before `text`.
     base: usize,
-    /// While `text` has fewer bytes than this, no check is due and no run can fire.
+    /// While `text` has fewer bytes than this, no check is due and no loop can complete.
     limit: usize,
-    /// The number of bytes of `text` that were compared with the runs.
+    /// The place in `text` up to which all `runs` are known to go on.
     followed: usize,
     /// The number of bytes of `text`, up to the last check, that continue a character.
     continuing: usize,
@@ -33,22 +33,22 @@ pub struct Loops {
 const MAX_DOUBLED: u32 = 16;
 
 impl Loops {
-    /// Makes the state of a new stream, which has repeated nothing.
+    /// Makes the state of a new stream, of which no text was read.
     pub fn new(repeat: &Repeat) -> Loops {
         let (text, runs) = (Vec::new(), Vec::new());
         Loops { repeat: *repeat, block: repeat.block(), text, base: 0, limit: 0, followed: 0, continuing: 0, runs }
     }
 
-    /// Reads `text`, and returns the loop that completes first in it. After a loop the history begins anew.
+    /// Reads `text`, and returns the loop that completes first in it. After a loop, forgets all text that was read.
     ///
-    /// Text that is not `armed` belongs to the history, but no loop completes in it. A loop completes at the first
+    /// Text that is not `armed` can be a part of a loop, but no loop completes in it. A loop completes at the first
     /// armed character, if the text still loops there.
     #[inline]
     pub fn feed(&mut self, text: &str, armed: bool) -> Option<Loop> {
         if self.add(text) { None } else { self.scan(text, armed) }
     }
 
-    /// Keeps `text` and returns `true`, if no check is due and no run fires in it. Otherwise changes nothing.
+    /// If no check is due and no loop completes in `text`, keeps it and returns `true`. Otherwise changes nothing.
     #[inline]
     pub(crate) fn add(&mut self, text: &str) -> bool {
         let keeps = self.text.len() + text.len() < self.limit;
@@ -58,7 +58,7 @@ impl Loops {
         keeps
     }
 
-    /// Forgets the text that was read. Later text repeats none of it.
+    /// Forgets the text that was read. It cannot be a part of a later loop.
     pub fn forget(&mut self) {
         self.text.clear();
         self.runs.clear();
@@ -117,7 +117,7 @@ impl Loops {
         length.contains(&self.text.len()) && str::from_utf8(&self.text[cut..]).is_ok()
     }
 
-    /// Returns the run with this period and beginning, if there is one.
+    /// Returns the run with this period that begins at `start`, if the text has one.
     fn run(&self, period: usize, start: usize) -> Option<Run> {
         let (text, base) = (&self.text, self.base);
         if !(1..=text.len() / 2).contains(&period) || start > self.end() - period {
@@ -180,8 +180,8 @@ impl Loops {
         (self.end() / self.block + 1) * self.block - self.base
     }
 
-    /// Compares the new text with the runs, drops the runs that end in it, and returns the run that fires first, and
-    /// where it fires.
+    /// Compares the new text with the text one period before, for each run. Drops the runs that end in it. Returns the
+    /// run that is the first to complete a loop, and where it does.
     fn follow(&mut self, armed_from: usize) -> Option<(usize, Run)> {
         let Loops { ref text, base, followed, ref mut runs, .. } = *self;
         let mut first: Option<(usize, Run)> = None;
@@ -198,14 +198,14 @@ impl Loops {
         first
     }
 
-    /// Finds the squares that the text ends with, at the end of a block, and returns the new runs.
+    /// Finds the squares at the end of the text, which is the end of a block. Adds and returns their runs.
     fn check(&mut self) -> &[Run] {
         self.continuing += continuing(&self.text[self.text.len() - self.block..]);
         let (followed, longest) = (self.runs.len(), self.longest());
         let Loops { repeat, block, ref text, base, ref mut runs, .. } = *self;
         let doubled = ((base + text.len()) / block).trailing_zeros().min(MAX_DOUBLED);
         let last = repeat.reach(doubled, longest).min(text.len() / 2).min(text.len() - block);
-        // If the last `k` bytes have the period `p`, a square of a period up to `k - p` only repeats whole copies.
+        // If the last `k` bytes have period `p`, squares with periods up to `k - p` only repeat its copies: skip these.
         let known = runs.iter().filter(|run| run.period <= block);
         let known = known.map(|run| base + text.len() - run.start - run.period).max().unwrap_or(0);
         squares(text, known + 1..=last, block, |period, length| {
@@ -224,8 +224,8 @@ impl Loops {
         self.repeat.max_period + self.continuing.min(3 * self.repeat.max_period)
     }
 
-    /// How many of the last bytes later checks may still read: two periods of a square, the bytes that come until the
-    /// next check, and what fills the last row of `ROW` bytes.
+    /// How many of the last bytes later checks may still read. These are two periods of a square, the bytes that come
+    /// before the next check, and up to `ROW` bytes more, because a search reads rows of that many bytes.
     fn keep(&self) -> usize {
         3 * self.longest().max(self.block) + ROW
     }
@@ -242,7 +242,7 @@ impl Loops {
         }
     }
 
-    /// Makes room for `length` bytes of text. The room doubles, but never exceeds what is kept.
+    /// Makes room for `length` bytes of text. The room doubles, but never exceeds the most text that is kept.
     fn reserve(&mut self, length: usize) {
         if self.text.capacity() < length {
             let most = self.keep() + self.keep() / 4 + self.block;

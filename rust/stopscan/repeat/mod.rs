@@ -96,9 +96,9 @@ impl Repeat {
         least.div_ceil(2).min(MAX_BLOCK)
     }
 
-    /// Returns the longest period that a check looks for. Two divides the number of the check `divisible` times.
+    /// Returns the longest period that a check looks for. The check's number is divisible by two `divisible` times.
     ///
-    /// Two checks for a period are at most `count - 2` periods apart, so that one of them comes between the second and
+    /// Successive checks for a period are at most `count - 2` periods apart, so that one comes between the second and
     /// the last copy of a loop. They are also at most `longest` apart, so that the kept text has the first two copies.
     fn reach(&self, divisible: u32, longest: usize) -> usize {
         let distance = self.block() << divisible;
@@ -131,5 +131,5 @@ pub struct Loop {
 
 const MAX_PERIOD: usize = 65_536;
 
-/// Longer blocks would need more memory and save nothing.
+/// The most bytes of a block. Longer blocks would need more memory and save nothing.
 const MAX_BLOCK: usize = 128;

@@ -79,7 +79,7 @@ fn word(bytes: &[u8], skipped: usize) -> Option<u64> {
 #[cold]
 fn all_squares(text: &[u8], periods: RangeInclusive<usize>, least: usize, mut found: impl FnMut(usize, usize)) {
     let mut runs = vec![0; periods.end() + 1];
-    // The bounds of the run that reaches back farthest. Inside it, lengths are known from those of shorter periods.
+    // The bounds of the run that reaches back farthest. Inside it, run lengths follow from those of shorter periods.
     let (mut from, mut to) = (0, 0);
     for period in 1..=*periods.end() {
         let mut known = 0;
@@ -136,8 +136,8 @@ impl Run {
     }
 }
 
-/// Returns where the first copy begins, if the last `length` bytes equal those `period` bytes before them. Moves it
-/// forward to the beginning of a character.
+/// Returns where the first copy begins, if the last `length` bytes equal those `period` bytes before them. If that is
+/// inside a character, returns where the next character begins.
 pub(super) fn first_copy(text: &[u8], period: usize, length: usize) -> usize {
     let cut = text[text.len() - length..].iter().take_while(|byte| continues(**byte)).count();
     text.len() - length + cut - period

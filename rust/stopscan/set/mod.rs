@@ -128,7 +128,7 @@ impl<E: Emit> Set<E> {
         self.0.patterns().max_held
     }
 
-    /// The limits of a loop, if loops are a stop.
+    /// The options of the stop that fires when the text loops, if the set has this stop.
     pub fn repeat(&self) -> Option<Repeat> {
         self.0.repeat().copied()
     }
@@ -211,7 +211,7 @@ impl<E: Emit> Set<E> {
         self.0.name(self.0.node_after(prefix))
     }
 
-    /// Returns the node in which a stream with these options begins.
+    /// Returns the node (the state of a region) in which a stream with these options begins.
     pub(crate) fn start(&self, options: &Options) -> Result<u32, StopSetError> {
         let start = match (&options.region, options.start_protected) {
             (None, false) => return Ok(0),
@@ -274,7 +274,7 @@ impl Set<Text> {
     /// As [`StopSet::find`], with `options` instead of the default options.
     ///
     /// # Errors
-    /// If the text cannot begin where the options say.
+    /// If the set does not have the region where `options` begins, or if both `region` and `start_protected` are set.
     ///
     /// ```
     /// use stopscan::{Options, StopSet};
@@ -305,7 +305,7 @@ impl Set<Text> {
     /// As [`StopSet::truncate`], with `options` instead of the default options.
     ///
     /// # Errors
-    /// If the text cannot begin where the options say.
+    /// If the set does not have the region where `options` begins, or if both `region` and `start_protected` are set.
     ///
     /// ```
     /// use stopscan::{Options, StopSet};
