@@ -1,4 +1,4 @@
-//! The state of a stream as bytes, for a stream that continues it elsewhere.
+//! The state of a stream as bytes. Another stream, for example in another process, can continue from them.
 //!
 //! The bytes are: a version, an eight-byte fingerprint of the set and the options, the state, and a four-byte checksum.
 

@@ -62,13 +62,13 @@ impl Clone for Held {
     }
 }
 
-/// The text that a delta releases, as places in the buffer and in the delta, so that nothing stays borrowed.
+/// The text that a delta releases: a range of the buffer or, if that is empty, of the delta. It borrows neither.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Released {
-    /// Where the text begins and ends in the buffer. Empty if no text was held before.
+    /// Where the text begins in the buffer, and at `to`, where it ends. Both are equal if no text was held before.
     from: usize,
     to: usize,
-    /// The number of bytes of the delta that are released.
+    /// The number of bytes at the beginning of the delta that are released.
     pub(crate) of_delta: usize,
 }
 
@@ -108,8 +108,8 @@ impl Held {
         }
     }
 
-    /// Begins a step: drops the released front when it is half of the buffer, so that a byte is moved at most once for
-    /// each byte that was released. Frees the memory that a long delta needed.
+    /// Begins a step. If at least half of the buffer was released, drops that half: this never moves more bytes than
+    /// were released. Also frees the memory that a long delta needed.
     #[inline]
     pub(crate) fn begin(&mut self) {
         if self.start > 0 && self.start * 2 >= self.buffer.len() {
@@ -138,7 +138,7 @@ impl Held {
         Released { from, to: self.start, of_delta: (self.start - from).saturating_sub(before) }
     }
 
-    /// Appends `through`, drops the last `cut` bytes of the held text, and releases the rest.
+    /// Appends `through` to the held text, drops the last `cut` bytes of the result, and releases the rest.
     pub(crate) fn cut(&mut self, through: &str, cut: usize) -> Released {
         let kept = self.len() + through.len() - cut;
         match kept.checked_sub(self.len()) {
@@ -152,13 +152,13 @@ impl Held {
     }
 }
 
-/// Marks a byte with which a word, which is a stop or a marker, may begin.
+/// Marks a byte with which a word (a stop or a marker) may begin.
 const BEGINS: u8 = 1;
 
 /// Marks a byte of a code point of several bytes.
 const NOT_ASCII: u8 = 2;
 
-/// Recognises plain text: short text in which nothing begins. At an automaton's root, reading it changes nothing.
+/// Recognises plain text: short text in which no stop or marker begins. Reading it leaves an automaton at its root.
 #[derive(Clone, Debug)]
 pub(crate) struct Plain {
     marks: [u8; 256],
