@@ -180,7 +180,7 @@ impl VocabularyBuilder {
         if u32::try_from(self.bytes.len()).is_err() {
             return Err(VocabularyError::TooLong);
         }
-        // Memory for the text, which exists twice while it is joined, and for the numbers of each token.
+        // Memory for the text, which exists twice while it is joined, and for the kind and place of each token.
         room::ask(2 * self.bytes.len() + 16 * self.kinds.len()).map_err(|_| VocabularyError::NoMemory)?;
         let mut text = String::with_capacity(self.bytes.len());
         let mut starts = Vec::with_capacity(self.kinds.len() + 1);

@@ -21,7 +21,7 @@ pub enum VocabularyError {
     NoMemory,
     /// The text is not a `tokenizer.json`. The string says what is wrong, and where.
     NoTokenizer(String),
-    /// The text of a stream cannot be made from the bytes of single ids. The string names the decoder.
+    /// The tokenizer's decoder does not make text from the bytes of single ids. The string names the decoder.
     NotNative(String),
 }
 
@@ -43,7 +43,7 @@ impl fmt::Display for VocabularyError {
 
 impl Error for VocabularyError {}
 
-/// The error for an id without a token.
+/// The error for an id that the vocabulary lacks.
 ///
 /// ```
 /// use stopscan::{TokenDecoder, UnknownToken, Vocabulary};
