@@ -1,4 +1,4 @@
-//! Fast paths for hosts that keep streams behind a lock, in objects of another language. Not for Rust programs.
+//! Fast paths for hosts: bindings that keep streams behind a lock, in objects of another language. Not for Rust.
 //!
 //! Most text is plain: no stop or marker begins in it, and reading it changes only how much was read. A host looks for
 //! plain text first ([`Set::plain_length`], [`Shape`], [`Set::skim`]), because it can then avoid the lock or a new
@@ -16,7 +16,7 @@ pub use crate::vocabulary::TokenKind;
 #[cfg(feature = "serde")]
 pub use crate::vocabulary::tokenizer_json::read as read_tokenizer_json;
 
-/// From this length on, `plain_length` returns `None`: the stream reads the text, and other threads can run meanwhile.
+/// From this many bytes on, `plain_length` returns `None`: the stream reads the text, and other threads may run then.
 const LONG: usize = 1_024;
 
 #[doc(hidden)]
@@ -39,7 +39,7 @@ impl<E: Emit> Set<E> {
         graph.plain_length(node, text).or_else(|| begins_in_vain(graph, node, text))
     }
 
-    /// Whether a stream needs plain text itself, not only its length. Patterns see its last character, loops all of it.
+    /// Whether streams need plain text itself, not only its length. Patterns need its last character, loops all of it.
     pub fn needs_text(&self) -> bool {
         !self.graph().patterns().patterns.is_empty() || self.graph().repeat().is_some()
     }

@@ -1,5 +1,5 @@
-//! Checks for memory before it is needed. Where a caller decides how much memory something takes, a lack of memory must
-//! be an error; the standard library would end the process.
+//! Checks for memory before it is needed. If a caller decides how much memory something takes, a lack of memory must be
+//! an error, but the standard library would end the process.
 
 use std::collections::TryReserveError;
 use std::hint::black_box;

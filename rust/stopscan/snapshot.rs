@@ -211,7 +211,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// An FNV-1a hash, which is equal in every process. It detects a mix-up, not a forgery.
+/// An FNV-1a hash, which is the same in every process. It detects mistakes, not forgeries.
 #[derive(Clone, Copy, Hash, PartialEq)]
 pub(crate) struct Fingerprint(u64);
 

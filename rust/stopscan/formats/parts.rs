@@ -142,7 +142,7 @@ pub(super) static PARTS: &[Format] = &[
     Format::parts("llama4", "Llama 4: Meta's prompt_format.md; vLLM's llama4_pythonic")
         .tool_call(&[("<|python_start|>", "<|python_end|>")]),
     // The bracket is a part of the marker `functools[`, because `functools` alone is a word of many programs. The text
-    // of the call is this marker, the array and, because the array has no closing marker, all text after it.
+    // of the call is this marker, the array and, because the array has no closing marker, the text after it.
     Format::parts("phi4_mini", "Phi-4-mini: chat template; vLLM's phi4_mini_json")
         .tool_call(&[("<|tool_call|>", "<|/tool_call|>")])
         .bare(&["functools["]),

@@ -447,7 +447,7 @@ impl<E: Emit> Stream<E> {
         self.conclude(text, found, part)
     }
 
-    /// Ends the step that read `delta`. `part` was open when the step began; `found` is what completed, if anything.
+    /// Ends the step that read `delta`. `part` was the current part before it. `found` is what completed, if anything.
     #[inline]
     fn conclude(&mut self, delta: &str, found: Option<Completion>, part: Part) -> Step {
         let step = |released| Step { part, released, marker: None };

@@ -72,7 +72,7 @@ pub struct Output<'a> {
     pub text: &'a str,
     /// The stop that has fired. The stream has then ended.
     pub stop_match: Option<StopMatch<'a>>,
-    /// The number of bytes of the delta that are in `text`. The others are held, or are in or after the stop.
+    /// The number of bytes of the delta that are in `text`. The others are held, in a hidden stop, or after a stop.
     pub released: usize,
 }
 

@@ -112,7 +112,7 @@ impl Decoder {
         Decoder { bytes: [0; 3], tokens: [0; 3], len: 0, prompted: 0, started, stray: false, space: None }
     }
 
-    /// Whether nothing is pending, so that a token of whole characters decodes to its own text.
+    /// Whether no half character or run is pending, so that a token of whole characters decodes to its own text.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         self.len == 0 && self.started && !self.stray && self.space.is_none()
@@ -137,7 +137,7 @@ impl Decoder {
         let first = !self.started && kind.has(TokenKind::FIRST);
         self.started = true;
         if kind.has(TokenKind::BYTE) && !first {
-            let bytes = vocabulary.bytes(id).unwrap_or_default(); // `half` is empty if an ASCII byte is WHOLE
+            let bytes = vocabulary.bytes(id).unwrap_or_default(); // `half` is empty for an ASCII byte that is WHOLE
             return bytes.iter().for_each(|&byte| self.decode_byte(strays, byte, number, sink));
         }
         if kind.has(TokenKind::WHOLE) || strays != Strays::Parts {
@@ -272,7 +272,7 @@ pub trait Decode: Sized {
     /// Returns a decoder in the same state. Both go on independently.
     fn fork(&self) -> Result<Self, Self::Error>;
 
-    /// Whether nothing is pending, so that a token of whole characters decodes to its own text.
+    /// Whether no half character is pending, so that a token of whole characters decodes to its own text.
     fn is_idle(&self) -> bool;
 
     #[doc(hidden)]
@@ -307,7 +307,7 @@ impl Native {
         Ok(())
     }
 
-    /// Whether `id`, if it came next, would decode to its own text: it is whole characters, and nothing is pending.
+    /// Whether `id`, if it came next, would decode to its own text: it is plain, and no half character is pending.
     #[inline]
     pub(super) fn is_plain(&self, id: u32) -> bool {
         self.vocabulary.kind(id).is_some_and(TokenKind::is_plain) && self.now.is_idle()

@@ -94,7 +94,7 @@ impl Ledger {
         }
     }
 
-    /// Notes that `token`, which has no text, is a marker. It and all tokens before it are then settled.
+    /// Notes that `token`, which has no text, is a marker. All tokens before it then count in their regions.
     pub(crate) fn mark(&mut self, token: usize) {
         if let Some(tally) = &mut self.tally {
             tally.settle(token);

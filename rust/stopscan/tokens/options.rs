@@ -251,9 +251,9 @@ pub enum EndReason {
     Length,
     /// The model calls tools.
     ToolCalls,
-    /// A filter removed the rest.
+    /// A content filter cut off the rest of the text.
     ContentFilter,
-    /// The model refused.
+    /// The model refused to answer.
     Refusal,
     /// The turn pauses, and another request continues it.
     Pause,

@@ -398,7 +398,7 @@ pub(crate) struct Decoded<E: Emit> {
     pub(crate) finish: Option<Finish>,
     /// Whether the token being read completes a marker with its last character.
     pub(crate) marker_ends: bool,
-    /// The text that the last `feed`, `feed_many` or `flush` made safe.
+    /// The text that the last step made safe. The fast path `feed_plain` does not use it.
     pub(crate) out: E::Safe,
 }
 

@@ -74,7 +74,7 @@ struct Table {
     strips_first_space: bool,
     strays: Strays,
     special_ends_character: bool,
-    /// Finds special tokens in a text. Made when it is needed first.
+    /// Finds special tokens in a text. Compiled at its first use.
     special: OnceLock<Automaton>,
 }
 
@@ -87,7 +87,7 @@ impl TokenKind {
     pub const WHOLE: TokenKind = TokenKind(1);
     /// The token is left out if special tokens are skipped.
     pub const SPECIAL: TokenKind = TokenKind(2);
-    /// The token is one byte of a character. Byte tokens in a row form a run, which is decoded as a whole.
+    /// The token is one byte of a character. Byte tokens in a row form a run: see [`Strays`].
     pub const BYTE: TokenKind = TokenKind(4);
     /// The token has another text at the start of a stream.
     pub const FIRST: TokenKind = TokenKind(8);
