@@ -63,8 +63,8 @@ impl<E: Emit> Set<E> {
     }
 }
 
-/// Returns the length of `text` if stops or markers begin in it but none completes, and none is unfinished at its end.
-/// Also refuses a marker that leads back to the node: a marker changes the state of patterns and loops.
+/// Returns the length of `text` even if stops or markers begin in it, unless one completes or is unfinished at its end.
+/// Returns `None` for a marker even if it leads back to the node: it changes the state of patterns and loops.
 #[inline(never)]
 fn begins_in_vain(graph: &Graph, node: u32, text: &str) -> Option<Place> {
     if text.len() >= LONG {
@@ -94,7 +94,7 @@ impl<E: Emit> Stream<E> {
         self.part
     }
 
-    /// Counts plain text of this length as read.
+    /// Counts plain text, in which no stop or marker begins, as read. `length` is its length.
     pub fn skip(&mut self, length: Place) {
         self.read = self.read + length;
     }

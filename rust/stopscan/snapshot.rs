@@ -108,7 +108,7 @@ impl Snapshot {
         Snapshot(writer.0)
     }
 
-    /// The fingerprint, and the state.
+    /// Checks the version and the checksum. Returns the fingerprint, and a reader of the state.
     fn parts(&self) -> Result<(&[u8], Reader<'_>), SnapshotError> {
         match self.0.first() {
             Some(&VERSION) => {}

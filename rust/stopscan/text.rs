@@ -166,7 +166,7 @@ pub(crate) struct Plain {
 }
 
 impl Plain {
-    /// Text is plain if it has none of the bytes of `begins`.
+    /// Makes a recogniser. Text is plain if it has none of the bytes `begins`.
     pub(crate) fn new(begins: impl IntoIterator<Item = u8>) -> Plain {
         let mut marks = [0; 256];
         marks[0x80..].fill(NOT_ASCII);

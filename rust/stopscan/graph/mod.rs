@@ -33,7 +33,7 @@ pub struct Graph {
     repeat: Option<Repeat>,
     /// The stops that are strings, if they are live in no region. Otherwise empty.
     dormant: Words,
-    /// Whether the nodes after the first are protected: each lies between the two markers of a pair.
+    /// Whether the set has protected pairs. Then each node after the first is the region between the markers of a pair.
     protects: bool,
     /// Whether markers stay in the text, as in a `StopSet`.
     stay: bool,
@@ -44,7 +44,7 @@ struct Node {
     name: Box<str>,
     /// The index of its region in `Graph::regions`.
     region: u32,
-    /// Whether stops are live in it.
+    /// Whether stops are live (looked for) in it.
     live: bool,
     /// Recognises text in which no stop or marker begins. Valid only while none has begun before the text.
     plain: Plain,
@@ -127,8 +127,8 @@ impl Graph {
         &self.node(node).plain
     }
 
-    /// Returns the length of `text` if it is short and no stop or marker begins in it. None must have begun before it.
-    /// Reading such text changes only how much was read, and the history of patterns and loops.
+    /// Returns the length of `text` if it is short and no stop or marker begins in it. Call it only if none has begun.
+    /// Reading such text changes only how much was read, and the history of patterns and loops. Runs no automaton.
     #[inline(always)]
     pub(crate) fn plain_length(&self, node: u32, text: &str) -> Option<Place> {
         Some(Place { code_points: self.plain(node).code_points(text)?, bytes: text.len() })
@@ -189,7 +189,7 @@ impl Graph {
         self.nodes.iter().find(|node| node.live).map_or(&self.dormant, |node| node.automaton.words())
     }
 
-    /// The names of the regions in which stops are live.
+    /// The names of the regions in which stops can fire.
     pub(crate) fn stop_in(&self) -> impl Iterator<Item = &str> {
         let live = |region| self.nodes.iter().any(|node| node.region as usize == region && node.live);
         self.regions().enumerate().filter(move |(region, _)| live(*region)).map(|(_, name)| name)
@@ -506,7 +506,7 @@ impl History {
         self.threads.as_ref().is_none_or(Threads::is_idle)
     }
 
-    /// Notes text in which no stop or marker begins. None must have begun before it. Returns the loop that the text
+    /// Notes text in which no stop or marker begins. Call it only while none has begun. Returns the loop that the text
     /// completes, if there is one.
     pub(crate) fn note_plain(&mut self, text: &str, armed: bool) -> Option<Loop> {
         if let Some(threads) = &mut self.threads {
@@ -515,8 +515,8 @@ impl History {
         self.loops.as_mut()?.feed(text, armed)
     }
 
-    /// Returns how many bytes at the end of the text the patterns need to be held. The text ends with `delta`. If the
-    /// stream hides no stop, a match needs none: the history then keeps the text of the match.
+    /// Returns how many bytes at the end of the text must be held because of patterns. The text ends with `delta`. A
+    /// stream that hides no stop holds no text for a match: the history keeps the text of the match instead.
     pub(crate) fn hold(&mut self, delta: &str, hides_stops: bool) -> usize {
         self.threads.as_mut().map_or(0, |threads| threads.hold(delta, hides_stops))
     }
@@ -526,7 +526,7 @@ impl History {
         self.threads.as_ref().map_or("", Threads::text)
     }
 
-    /// Forgets all matches that have begun. `text` was just read: `\b` and others still look at its last character.
+    /// Forgets all matches that have begun. `text` was just read: patterns still look at its last character.
     pub(crate) fn forget(&mut self, text: &str) {
         if let Some(threads) = &mut self.threads {
             threads.forget(text);

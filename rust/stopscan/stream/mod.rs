@@ -34,9 +34,9 @@ pub(crate) use output::{Fired, FiredStop, SafeText};
 #[derive(Debug)]
 pub struct Stream<E: Emit> {
     pub(crate) set: Set<E>,
-    /// Whether every stop is visible.
+    /// Whether every stop is visible: it stays in the output.
     pub(crate) include_stop: bool,
-    /// The node at which the stream begins.
+    /// The node (a state of a region) at which the stream begins.
     pub(crate) start: u32,
     pub(crate) cursor: Cursor,
     pub(crate) held: Held,
@@ -66,15 +66,15 @@ impl<E: Emit> Clone for Stream<E> {
 }
 
 impl<E: Emit> Stream<E> {
-    /// Makes a stream at its start.
+    /// Makes a new stream.
     pub fn new(set: &Set<E>) -> Stream<E> {
         Stream::starting(set, 0, false)
     }
 
-    /// Makes a stream at its start, with `options`.
+    /// Makes a new stream with `options`.
     ///
     /// # Errors
-    /// If the stream cannot begin where the options say.
+    /// If the stream cannot begin in the region that `options` ask for.
     ///
     /// ```
     /// use stopscan::{Options, StopScanner, StopSet};
@@ -159,7 +159,7 @@ impl<E: Emit> Stream<E> {
         *self = Stream::starting(&self.set, self.start, self.include_stop);
     }
 
-    /// The name of the region that is open.
+    /// The name of the current region: the one to which the next text belongs.
     pub fn region(&self) -> &str {
         self.graph().region_name(self.open().region)
     }
@@ -189,7 +189,7 @@ impl<E: Emit> Stream<E> {
         let options = Options::default().include_stop(self.include_stop);
         match self.start {
             0 => options,
-            // A protected region is named after its opening marker, which may be `answer`, the name of node 0.
+            // A protected region has the name of its opening marker. That may be `answer`, which is also node 0's name.
             1 if self.graph().protected().is_some() => options.start_protected(true),
             node => options.region(self.graph().name(node)),
         }
@@ -574,7 +574,7 @@ impl<E: Emit> Stream<E> {
     }
 
     /// Reads a special token whose text is left out. If it is a live stop and `armed`, the stop fires. If it is a live
-    /// marker, it opens its region. Both release the held text. Returns `None` if the token is neither.
+    /// marker, it opens its region. Both release the held text. Otherwise returns `None`.
     pub(crate) fn take_special(&mut self, special: &str, armed: bool) -> Option<Released> {
         if self.has_fired() {
             return None;

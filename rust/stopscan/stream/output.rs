@@ -36,7 +36,7 @@ pub trait Emit: Sized + 'static {
     fn tokens<'a>(stream: &'a Stream<Self>, safe: &'a Self::Safe) -> Self::Tokens<'a>;
 }
 
-/// The text that becomes safe when a stream of tokens reads one or more tokens.
+/// A buffer for text that is safe to emit, which a stream of tokens fills when it reads tokens.
 pub trait SafeText: Clone + Debug + Default + Send + Sync {
     /// Adds `text`, which belongs to `part`.
     fn push(&mut self, part: Part, text: &str);

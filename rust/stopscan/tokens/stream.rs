@@ -88,7 +88,7 @@ impl<E: Emit, D: Clone> Clone for TokenStream<E, D> {
 }
 
 impl<E: Emit> TokenStream<E> {
-    /// Makes a stream at its start. `stream` scans its text.
+    /// Makes a new stream of tokens. `stream` scans its text.
     ///
     /// # Errors
     /// If the vocabulary lacks an id of the prompt, if a marker could never be found, or if `min_tokens` is above
@@ -212,7 +212,7 @@ enum TokenRole {
 /// For hosts: methods for any decoder. Those above without `try_` need [`Native`], whose only error is an unknown id.
 #[doc(hidden)]
 impl<E: Emit, D: Decode> TokenStream<E, D> {
-    /// Makes a stream at its start, with a decoder other than [`Native`](crate::host::Native).
+    /// Makes a new stream, with a decoder other than [`Native`](crate::host::Native).
     pub fn with_decoder(
         decoder: D,
         stream: Stream<E>,
@@ -364,7 +364,7 @@ impl<E: Emit, D> TokenStream<E, D> {
         self.decoded.stream.held()
     }
 
-    /// The name of the region that is open.
+    /// The name of the current region: the one to which the next text belongs.
     pub fn region(&self) -> &str {
         self.decoded.stream.region()
     }
@@ -374,7 +374,7 @@ impl<E: Emit, D> TokenStream<E, D> {
         self.decoded.ledger.seen
     }
 
-    /// The number of the last token that has a part in the emitted text. Cut ids and logprobs after it.
+    /// The number of the last token that has a part in the emitted text. Cut ids and logprobs after this token.
     pub fn tokens_kept(&self) -> usize {
         self.decoded.ledger.kept
     }
@@ -526,7 +526,7 @@ impl<E: Emit> Decoded<E> {
         Some(end)
     }
 
-    /// Scans the whole text of a token. If that text is a marker, no stop can complete inside the marker.
+    /// Scans the whole text of a token. If that text is a marker, no stop fires inside it.
     fn scan_token(&mut self, text: &str, token: usize, armed: bool) {
         match self.stream.marker(text) {
             Some(marker) if !self.is_over() => {

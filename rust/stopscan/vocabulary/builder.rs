@@ -167,7 +167,7 @@ impl VocabularyBuilder {
     /// Compiles the vocabulary.
     ///
     /// # Errors
-    /// If a token is not valid UTF-8 although the vocabulary spells characters with byte tokens, or if the tokens have
+    /// If a token that is not a byte token is not valid UTF-8 (only [`Strays::Parts`] allows it), or if the tokens have
     /// 4 GiB of text or more.
     ///
     /// ```
