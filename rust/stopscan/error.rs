@@ -2,8 +2,8 @@ use std::collections::TryReserveError;
 use std::error::Error;
 use std::fmt;
 
-/// The most text that a set may have, in bytes of UTF-8: its stops and markers, counted in each region where they are
-/// live.
+/// The most text that a set may have, in bytes of UTF-8: its stops and markers, counted once for each region in which
+/// they are live (looked for).
 ///
 /// Stops come from the users of a server, so this bounds the memory that one request can take.
 pub const MAX_SET_BYTES: usize = 8_000_000;
@@ -39,7 +39,7 @@ pub enum StopSetErrorKind {
     TwoMeanings,
     /// A marker can never complete, because another marker of its region completes inside it.
     Unreachable,
-    /// A region is missing, has no name or is given twice; or the set has no regions, or both regions and pairs.
+    /// A region is missing, has no name or is given twice. Or the set has no regions, or regions and protected pairs.
     Region,
     /// A pattern is not supported, or the patterns are too large.
     Pattern,

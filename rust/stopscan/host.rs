@@ -1,8 +1,8 @@
-//! Fast paths for hosts that keep streams behind a lock, in objects of another language. Rust programs need none.
+//! Fast paths for hosts: bindings that keep streams behind a lock, in objects of another language. Not for Rust.
 //!
-//! Most text is plain: nothing begins in it, and reading it changes only how much was read. To save the lock, or a new
-//! string, a host looks for plain text first ([`Set::plain_length`], [`Shape`], [`Set::skim`]). It counts this text
-//! itself, and reports the count to the stream later, with [`Stream::skip`].
+//! Most text is plain: no stop or marker begins in it, and reading it changes only how much was read. A host looks for
+//! plain text first ([`Set::plain_length`], [`Shape`], [`Set::skim`]), because it can then avoid the lock or a new
+//! string. It counts this text itself, and reports the count to the stream later, with [`Stream::skip`].
 
 use crate::graph::Graph;
 use crate::{Emit, Set, Stream};
@@ -16,7 +16,7 @@ pub use crate::vocabulary::TokenKind;
 #[cfg(feature = "serde")]
 pub use crate::vocabulary::tokenizer_json::read as read_tokenizer_json;
 
-/// `plain_length` leaves longer texts to the stream: a host can let other threads run while the stream reads them.
+/// From this many bytes on, `plain_length` returns `None`: the stream reads the text, and other threads may run then.
 const LONG: usize = 1_024;
 
 #[doc(hidden)]
@@ -31,15 +31,15 @@ impl<E: Emit> Set<E> {
         self.graph().region(node) as usize
     }
 
-    /// At a node where nothing has begun, returns the length of `text` if reading it changes only how much was read,
-    /// and the history of patterns and loops.
+    /// Returns the length of `text` if reading it changes only how much was read, and the history of patterns and
+    /// loops. `node` is the current node, at which no stop or marker has begun.
     #[inline(always)]
     pub fn plain_length(&self, node: u32, text: &str) -> Option<Place> {
         let graph = self.graph();
         graph.plain_length(node, text).or_else(|| begins_in_vain(graph, node, text))
     }
 
-    /// Whether a stream needs plain text itself, not only its length. Patterns see its last character, loops all of it.
+    /// Whether streams need plain text itself, not only its length. Patterns need its last character, loops all of it.
     pub fn needs_text(&self) -> bool {
         !self.graph().patterns().patterns.is_empty() || self.graph().repeat().is_some()
     }
@@ -63,8 +63,8 @@ impl<E: Emit> Set<E> {
     }
 }
 
-/// Returns the length of text in which words begin, but none completes and none is open at its end. Text with a marker
-/// is refused even if the marker leads back to the node: a marker also changes the state of patterns and loops.
+/// Returns the length of `text` even if stops or markers begin in it, unless one completes or is unfinished at its end.
+/// Returns `None` for a marker even if it leads back to the node: it changes the state of patterns and loops.
 #[inline(never)]
 fn begins_in_vain(graph: &Graph, node: u32, text: &str) -> Option<Place> {
     if text.len() >= LONG {
@@ -78,7 +78,7 @@ fn begins_in_vain(graph: &Graph, node: u32, text: &str) -> Option<Place> {
 
 #[doc(hidden)]
 impl<E: Emit> Stream<E> {
-    /// The node of the stream, if nothing has begun.
+    /// The node of the stream, if no stop or marker has begun and no stop has fired.
     #[inline(always)]
     pub fn idle_node(&self) -> Option<u32> {
         self.is_idle().then_some(self.cursor.node)
@@ -89,12 +89,12 @@ impl<E: Emit> Stream<E> {
         self.cursor.node
     }
 
-    /// The number of parts before the open part.
+    /// The number of parts before the current part. Markers separate the parts.
     pub fn part(&self) -> u32 {
         self.part
     }
 
-    /// Counts plain text of this length as read.
+    /// Counts plain text, in which no stop or marker begins, as read. `length` is its length.
     pub fn skip(&mut self, length: Place) {
         self.read = self.read + length;
     }

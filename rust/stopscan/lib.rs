@@ -66,7 +66,7 @@ pub use error::{MAX_REGIONS, MAX_SET_BYTES, StopSetError, StopSetErrorKind};
 pub use formats::{Format, State};
 pub use graph::{Target, keep};
 pub use repeat::Repeat;
-#[doc(hidden)] // for the tests, the benchmark and the fuzz target, which use the detection alone
+#[doc(hidden)] // for the tests, the benchmark and the fuzz target, which detect loops without a stream
 pub use repeat::{Loop, Loops};
 pub use set::{SegmentSet, SegmentSetBuilder, Set, SetBuilder, StopSet, StopSetBuilder};
 pub use snapshot::{Snapshot, SnapshotError};

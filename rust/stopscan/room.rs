@@ -1,10 +1,10 @@
-//! Checks for memory before it is needed. Where a caller decides how much memory something takes, a lack of memory must
-//! be an error; the standard library would end the process.
+//! Checks for memory before it is needed. If a caller decides how much memory something takes, a lack of memory must be
+//! an error, but the standard library would end the process.
 
 use std::collections::TryReserveError;
 use std::hint::black_box;
 
-/// Smaller sizes are not checked: a process that lacks them cannot go on anyway.
+/// Sizes below this one are not checked: a process with so little free memory cannot continue anyway.
 const SMALL: usize = 1 << 16;
 
 /// Checks that `bytes` bytes can be allocated, by allocating and freeing them. Call it before code that cannot report a

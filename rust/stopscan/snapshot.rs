@@ -1,4 +1,4 @@
-//! The state of a stream as bytes, for a stream that continues it elsewhere.
+//! The state of a stream as bytes. Another stream, for example in another process, can continue from them.
 //!
 //! The bytes are: a version, an eight-byte fingerprint of the set and the options, the state, and a four-byte checksum.
 
@@ -108,7 +108,7 @@ impl Snapshot {
         Snapshot(writer.0)
     }
 
-    /// The fingerprint, and the state.
+    /// Checks the version and the checksum. Returns the fingerprint, and a reader of the state.
     fn parts(&self) -> Result<(&[u8], Reader<'_>), SnapshotError> {
         match self.0.first() {
             Some(&VERSION) => {}
@@ -211,7 +211,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// An FNV-1a hash, which is equal in every process. It detects a mix-up, not a forgery.
+/// An FNV-1a hash, which is the same in every process. It detects mistakes, not forgeries.
 #[derive(Clone, Copy, Hash, PartialEq)]
 pub(crate) struct Fingerprint(u64);
 

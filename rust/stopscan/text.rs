@@ -62,13 +62,13 @@ impl Clone for Held {
     }
 }
 
-/// The text that a delta releases, as places in the buffer and in the delta, so that nothing stays borrowed.
+/// The text that a delta releases: `from..to` of the buffer or, if that is empty, `..of_delta` of the delta.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Released {
-    /// Where the text begins and ends in the buffer. Empty if no text was held before.
+    /// Numbers, so that the buffer is not borrowed. Both are equal if no text was held before.
     from: usize,
     to: usize,
-    /// The number of bytes of the delta that are released.
+    /// The number of bytes at the beginning of the delta that are released.
     pub(crate) of_delta: usize,
 }
 
@@ -108,8 +108,8 @@ impl Held {
         }
     }
 
-    /// Begins a step: drops the released front when it is half of the buffer, so that a byte is moved at most once for
-    /// each byte that was released. Frees the memory that a long delta needed.
+    /// Begins a step. If at least half of the buffer is released text, drops that text: this never moves more bytes
+    /// than it drops. Also frees the memory that a long delta needed.
     #[inline]
     pub(crate) fn begin(&mut self) {
         if self.start > 0 && self.start * 2 >= self.buffer.len() {
@@ -138,7 +138,7 @@ impl Held {
         Released { from, to: self.start, of_delta: (self.start - from).saturating_sub(before) }
     }
 
-    /// Appends `through`, drops the last `cut` bytes of the held text, and releases the rest.
+    /// Appends `through` to the held text, drops the last `cut` bytes of the result, and releases the rest.
     pub(crate) fn cut(&mut self, through: &str, cut: usize) -> Released {
         let kept = self.len() + through.len() - cut;
         match kept.checked_sub(self.len()) {
@@ -152,13 +152,13 @@ impl Held {
     }
 }
 
-/// Marks a byte with which a word, which is a stop or a marker, may begin.
+/// Marks a byte with which a word (a stop or a marker) may begin.
 const BEGINS: u8 = 1;
 
 /// Marks a byte of a code point of several bytes.
 const NOT_ASCII: u8 = 2;
 
-/// Recognises plain text: short text in which nothing begins. At an automaton's root, reading it changes nothing.
+/// Recognises plain text: short text in which no stop or marker begins. An automaton at its root stays there.
 #[derive(Clone, Debug)]
 pub(crate) struct Plain {
     marks: [u8; 256],
@@ -166,7 +166,7 @@ pub(crate) struct Plain {
 }
 
 impl Plain {
-    /// Text is plain if it has none of the bytes of `begins`.
+    /// Makes a recogniser. Text is plain if it has none of the bytes `begins`.
     pub(crate) fn new(begins: impl IntoIterator<Item = u8>) -> Plain {
         let mut marks = [0; 256];
         marks[0x80..].fill(NOT_ASCII);
@@ -186,7 +186,7 @@ impl Plain {
         self.marks[byte as usize] & BEGINS != 0
     }
 
-    /// Returns the number of code points of `delta` if it is plain, as most deltas are. `None` above 32 bytes.
+    /// Returns the number of code points of `delta` if it is plain, as most deltas are. Always `None` above 32 bytes.
     #[inline(always)]
     pub(crate) fn code_points(&self, delta: &str) -> Option<usize> {
         let text = delta.as_bytes();
@@ -232,10 +232,10 @@ pub struct Shape(u64);
 /// The kind of each byte. Most bytes with which stops begin have a kind of their own.
 const KINDS: [u8; 256] = kinds();
 
-/// A kind that no byte has. It marks text that has to be read.
+/// A kind that no byte has and that passes no filter. It marks text that has to be read.
 const UNKNOWN: u8 = 47;
 
-/// The kind of the bytes that continue a code point. No word begins with such a byte, and no filter has this kind.
+/// The kind of the bytes that continue a code point. It passes every filter, because no word begins with such a byte.
 const CONTINUES: u8 = 48;
 
 const FILTER: u64 = (1 << 48) - 1;
@@ -275,7 +275,7 @@ impl Shape {
     }
 }
 
-/// Returns a filter that only text without any of `bytes` passes. Some of that text fails, too: bytes share kinds.
+/// Returns a filter that only text without any of `bytes` passes. Some of it fails, because bytes share kinds.
 pub(crate) fn filter(bytes: impl IntoIterator<Item = u8>) -> u64 {
     1 << UNKNOWN | kinds_of(bytes)
 }
@@ -284,7 +284,7 @@ fn kinds_of(bytes: impl IntoIterator<Item = u8>) -> u64 {
     bytes.into_iter().fold(0, |kinds, byte| kinds | 1 << KINDS[byte as usize]) & FILTER
 }
 
-/// Newline, blank and each punctuation mark have a kind each. Digits share 1 kind, upper case letters 5, lower case
+/// Newline, space and each punctuation mark have a kind each. Digits share 1 kind, upper case letters 5, lower case
 /// letters 4, lead bytes 2, and control characters 1.
 const fn kinds() -> [u8; 256] {
     let mut kinds = [0; 256];

@@ -64,9 +64,9 @@ impl State {
 impl Format {
     /// The states of the format. A stream begins in the first.
     ///
-    /// A part ends at its closing marker. Models forget that marker, or write it twice. So reasoning also ends where
-    /// another part opens. A closing marker in the answer is left out, and so is an opening marker of the reasoning or
-    /// the answer inside that same part.
+    /// A part ends at its closing marker. But some models forget that marker, or write it twice. So reasoning also ends
+    /// where another part opens. A closing marker in the answer is left out of the text. An opening marker of the
+    /// reasoning is left out inside the reasoning, and one of the answer inside the answer.
     ///
     /// A call that begins in the reasoning ends the reasoning. In such a call the closing marker of the reasoning leads
     /// to the answer: if the reasoning only quoted the marker of a call, the answer is not lost. In a call that began
@@ -172,8 +172,8 @@ impl Format {
     }
 
     /// Makes the states of calls. Every call ends at a closing marker. If the calls are `unclosed`, a call ends at the
-    /// opening marker of the next call. A bare call also ends at the marker of the next bare call. In all other calls,
-    /// the markers of bare calls are text.
+    /// opening marker of the next call. A bare call, whose marker stays in its text, also ends at the next such marker.
+    /// In all other calls, the markers of bare calls are text.
     fn calls(&self, calls: &Calls, after: &'static str) -> Vec<State> {
         let call = |name| {
             let mut call = State::new(name);
@@ -202,7 +202,7 @@ impl Format {
         opening(self.tool_call).any(|marker| !marker.is_empty())
     }
 
-    /// The state of bare calls, if the format has them.
+    /// The state of bare calls, whose marker stays in their text. `None` if the format or `calls` has no such state.
     fn bare_calls(&self, calls: &Calls) -> Option<&'static str> {
         let name = if self.marks_calls() { calls.bare } else { Some(calls.marked) };
         name.filter(|_| !self.bare.is_empty())
@@ -216,7 +216,7 @@ struct Calls {
     marked: &'static str,
     /// The state after the opening marker of the next call, if this marker ends the call before.
     next: &'static str,
-    /// The state after a marker that belongs to the call.
+    /// The state of a bare call: after a marker that stays in the text of the call.
     bare: Option<&'static str>,
 }
 

@@ -80,7 +80,7 @@ pub(super) static HEADERS: &[Format] = &[
             ("tool_call", MUSE_ENDS),
         ],
     ),
-    // A call is a message of its own with a header, or follows one marker. The next call or message ends it.
+    // A call is a message with a header, or the text after `<|function_call|>`. The next call or message ends it.
     Format::graph(
         "gigachat3",
         "GigaChat 3: vLLM's gigachat3",

@@ -32,12 +32,12 @@ type Pair = (&'static str, &'static str);
 pub struct Format {
     name: &'static str,
     source: &'static str,
-    /// All states of a format with headers. The states of any other format are made from its parts.
+    /// All states of a format with headers. Empty for any other format: its states are made from the fields below.
     states: &'static [(&'static str, Markers)],
     reasoning: &'static [Pair],
     tool_call: &'static [Pair],
     answer: &'static [Pair],
-    /// Markers that begin a call in the answer and belong to the call.
+    /// Markers that begin a call in the answer and stay in the text of the call.
     bare: &'static [&'static str],
     /// The text that may follow the opening marker of the reasoning, and is left out with it.
     title: &'static str,

@@ -7,7 +7,7 @@ const CALL: (&str, &str) = ("<tool_call>", "</tool_call>");
 /// The marker of the function's name in Qwen3-Coder's calls.
 const FUNCTION: &[&str] = &["<function="];
 
-/// Only the outermost markers of calls are here. Markers inside a block belong to the call.
+/// Only the outermost markers of calls are listed. Markers between these are text of the call.
 pub(super) static PARTS: &[Format] = &[
     Format::parts(
         "think",
@@ -113,8 +113,8 @@ pub(super) static PARTS: &[Format] = &[
         .tool_call(&[("<seed:tool_call>", "</seed:tool_call>")])
         .bare(FUNCTION),
     // The calls are a JSON array. Its last bracket cannot be a marker, so text after the array is also in the region.
-    // 3.0 opens the array with the first marker, 3.1 with the second. According to vLLM, quantized models write
-    // `Here's` instead of `Here is`.
+    // Granite 3.0 writes `<|tool_call|>` before the array, 3.1 writes `<tool_call>`. According to vLLM, quantized
+    // models write `Here's` instead of `Here is`.
     Format::parts("granite", "Granite 3.0 to 3.3: vLLM's granite")
         .reasoning(&[
             ("Here is my thought process:", "Here is my response:"),
@@ -129,7 +129,7 @@ pub(super) static PARTS: &[Format] = &[
     .reasoning(&[("<|START_THINKING|>", "<|END_THINKING|>")])
     .tool_call(&[("<|START_ACTION|>", "<|END_ACTION|>")])
     .answer(&[("<|START_RESPONSE|>", "<|END_RESPONSE|>"), ("<|START_TEXT|>", "<|END_TEXT|>")]),
-    // Later Hunyuan models put a suffix of their tokenizer into each marker, so those markers are not literals.
+    // Later Hunyuan models put a suffix of their tokenizer into each marker, so their markers are not fixed strings.
     Format::parts("hunyuan_a13b", "Hunyuan-A13B: vLLM's hunyuan_a13b")
         .reasoning(&[THINK])
         .tool_call(&[("<tool_calls>", "</tool_calls>")])
@@ -141,8 +141,8 @@ pub(super) static PARTS: &[Format] = &[
     // A bare list of calls as the whole answer is also a call, but no marker tells it from an answer.
     Format::parts("llama4", "Llama 4: Meta's prompt_format.md; vLLM's llama4_pythonic")
         .tool_call(&[("<|python_start|>", "<|python_end|>")]),
-    // The bracket is a part of the bare marker, because `functools` alone is a word of many programs. The call has the
-    // marker, the array and, because the array has no closing marker, the text after it.
+    // The bracket is a part of the marker `functools[`, because `functools` alone is a word of many programs. The text
+    // of the call is this marker, the array and, because the array has no closing marker, the text after it.
     Format::parts("phi4_mini", "Phi-4-mini: chat template; vLLM's phi4_mini_json")
         .tool_call(&[("<|tool_call|>", "<|/tool_call|>")])
         .bare(&["functools["]),
@@ -164,7 +164,7 @@ pub(super) static PARTS: &[Format] = &[
     Format::parts("lfm2", "LFM2, LFM2.5: chat templates; vLLM's lfm2, mlx-lm's pythonic")
         .reasoning(&[THINK])
         .tool_call(&[("<|tool_call_start|>", "<|tool_call_end|>")]),
-    // The model also calls inside its reasoning. Known error: text after such a call counts as the answer.
+    // The model also calls tools inside its reasoning. Known error: text after such a call counts as the answer.
     Format::parts("apertus", "Apertus: vLLM's apertus, sglang's apertus2509")
         .reasoning(&[("<|inner_prefix|>", "<|inner_suffix|>")])
         .tool_call(&[("<|tools_prefix|>", "<|tools_suffix|>")]),

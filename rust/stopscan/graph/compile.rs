@@ -8,8 +8,8 @@ use crate::error::{ErrorKind, MAX_REGIONS, MAX_SET_BYTES, Role, StopSetError};
 use crate::patterns::{Compiled, Compiler};
 use crate::room;
 
-/// The most memory that compiling takes for each byte of a stop or marker, and in addition for each stop or marker. The
-/// rows of the automata come on top of both.
+/// The most bytes of memory that compiling takes: `MEMORY_OF_BYTE` for each byte of the stops and markers, plus
+/// `MEMORY_OF_WORD` for each stop or marker, plus the rows of the automata.
 const MEMORY_OF_BYTE: usize = 32;
 const MEMORY_OF_WORD: usize = 256;
 
@@ -28,7 +28,7 @@ pub(crate) fn compile(recipe: &Recipe, stay: bool) -> Result<Graph, StopSetError
     }
     let live = live(recipe.stop_in.as_deref(), &plans, protects)?;
     check_size(recipe, &plans, &live)?;
-    // The patterns come before the strings, which may be long: a pattern that is refused is refused at once.
+    // Patterns are compiled before the strings, which may be long, so that an unsupported pattern is refused early.
     let patterns = recipe.patterns.distinct();
     let strings = recipe.stop.iter().chain(&recipe.visible).map(String::len).sum();
     let mut compiler = Compiler::new(&patterns, if live.contains(&true) { strings } else { 0 })?;
@@ -175,7 +175,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Refuses a marker that can never complete: the user expects that it opens a region.
+    /// Refuses a marker that can never complete, because the user expects that it opens a region.
     fn check_reachable(&self, words: &Words, pruned: &[bool]) -> Result<(), StopSetError> {
         let markers = words.stops()..words.len();
         let Some(marker) = markers.clone().find(|&marker| pruned[marker]).map(|marker| words.text(marker)) else {

@@ -1,5 +1,5 @@
-//! A compiled set: nodes, each with an automaton over the stops and markers that are live in it, and with the node to
-//! which each marker leads.
+//! A compiled set. It consists of nodes. Each node has an automaton, which finds the stops and markers that are live
+//! there (looked for), and the node to which each of these markers leads.
 //!
 //! A node is what users call a state of a region: `tool_call/in reasoning` is a state of the region `tool_call`. In
 //! most sets each region has one state. The markers of a `StopSet` stay in the text. The markers of a `SegmentSet` are
@@ -33,9 +33,9 @@ pub struct Graph {
     repeat: Option<Repeat>,
     /// The stops that are strings, if they are live in no region. Otherwise empty.
     dormant: Words,
-    /// Whether the nodes after the first are the nodes of protected pairs.
+    /// Whether the set has protected pairs. Then each node after the first is the region between the markers of a pair.
     protects: bool,
-    /// Whether markers stay in the text.
+    /// Whether markers stay in the text, as in a `StopSet`.
     stay: bool,
 }
 
@@ -44,14 +44,14 @@ struct Node {
     name: Box<str>,
     /// The index of its region in `Graph::regions`.
     region: u32,
-    /// Whether stops are live in it.
+    /// Whether stops are live (looked for) in it.
     live: bool,
-    /// Recognises plain text while neither a string nor a pattern has begun.
+    /// Recognises text in which no stop or marker begins. Valid only while none has begun before the text.
     plain: Plain,
     automaton: Automaton,
     /// Finds the patterns, if they are live in the node.
     machine: Option<Machine>,
-    /// Where each marker leads.
+    /// For each marker of the node, the node to which it leads.
     leads: Box<[Lead]>,
 }
 
@@ -59,8 +59,8 @@ struct Node {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lead {
     pub(crate) node: u32,
-    /// Whether the marker is kept, as the beginning of the text of the target. Otherwise it is taken out, unless all
-    /// markers stay.
+    /// Whether the marker is kept, as the beginning of the text of the target. Otherwise it is taken out of the text,
+    /// unless the set leaves all markers in the text.
     pub(crate) kept: bool,
 }
 
@@ -121,14 +121,14 @@ impl Graph {
         self.protects.then_some(1)
     }
 
-    /// Returns the recogniser of plain text at a node. It is valid while nothing has begun.
+    /// Returns the recogniser of plain text at a node. It is valid while no stop or marker has begun.
     #[inline(always)]
     pub(crate) fn plain(&self, node: u32) -> &Plain {
         &self.node(node).plain
     }
 
-    /// Returns the length of `text` if nothing begins in it, at a node where nothing has begun. Reading such text
-    /// changes only how much was read, and the history of patterns and loops. The automaton is not run.
+    /// Returns the length of `text` if it is short and no stop or marker begins in it. Call it only if none has begun.
+    /// Reading such text changes only how much was read, and the history of patterns and loops. Runs no automaton.
     #[inline(always)]
     pub(crate) fn plain_length(&self, node: u32, text: &str) -> Option<Place> {
         Some(Place { code_points: self.plain(node).code_points(text)?, bytes: text.len() })
@@ -189,21 +189,21 @@ impl Graph {
         self.nodes.iter().find(|node| node.live).map_or(&self.dormant, |node| node.automaton.words())
     }
 
-    /// The names of the regions in which stops are live.
+    /// The names of the regions in which stops can fire.
     pub(crate) fn stop_in(&self) -> impl Iterator<Item = &str> {
         let live = |region| self.nodes.iter().any(|node| node.region as usize == region && node.live);
         self.regions().enumerate().filter(move |(region, _)| live(*region)).map(|(_, name)| name)
     }
 
-    /// Returns the longest suffix of the text read so far that begins a word, as that word and the length of the
-    /// suffix.
+    /// Finds the longest suffix of the text read so far with which a stop or marker begins. Returns the index of that
+    /// stop or marker, and the length of the suffix.
     pub(crate) fn partial(&self, cursor: Cursor) -> (u32, usize) {
         let text = self.node(cursor.node).automaton.text(cursor.state);
         let word = self.words(cursor.node).with_literals().position(|word| word.as_bytes().starts_with(&text));
         (word.unwrap_or_default() as u32, text.len())
     }
 
-    /// Returns the cursor at `node` after the first `length` bytes of a word, or `None` if there is no such state.
+    /// Returns the cursor at `node` after the first `length` bytes of its stop or marker `word`, if that exists.
     pub(crate) fn resume(&self, node: u32, word: u32, length: usize) -> Option<Cursor> {
         let Node { automaton, .. } = self.nodes.get(node as usize)?;
         if length == 0 {
@@ -316,15 +316,15 @@ pub(crate) struct Completion {
 }
 
 impl Cursor {
-    /// Returns the cursor at a node where nothing has begun.
+    /// Returns the cursor at a node where no stop or marker has begun.
     pub fn start(node: u32) -> Cursor {
         Cursor { node, state: ROOT }
     }
 }
 
 impl Graph {
-    /// Scans `text`, which begins at `place`, up to the first character that completes a stop, if `armed`, or a marker
-    /// that is taken out of the text. After a marker, the cursor is at the node to which the marker leads.
+    /// Scans `text`, which begins at `place`, up to the end of the first stop, or of the first marker that is taken out
+    /// of the text. Ignores stops unless `armed`. A marker moves the cursor to the node to which it leads.
     #[inline]
     pub(crate) fn scan(
         &self,
@@ -392,8 +392,8 @@ impl Graph {
         }
     }
 
-    /// Scans `text`, which begins at `place`, is a whole live `marker`, and came as one token. Ignores stops, patterns
-    /// and other markers that complete before its last character. At that character, the longest wins.
+    /// Scans `text`, which begins at `place` and came as one token. It is exactly the text of `marker`, a live marker.
+    /// Ignores stops and other markers that complete before its last character. At that character, the longest wins.
     pub(crate) fn scan_marker(
         &self,
         cursor: &mut Cursor,
@@ -436,7 +436,7 @@ impl Graph {
         self.node(cursor.node).automaton.scan(&mut cursor.state, text, false).is_some()
     }
 
-    /// Finds the next word or pattern that completes. The cursor stays at its node.
+    /// Finds the next stop or marker that completes. The cursor stays at its node even after a marker.
     fn find_completed(
         &self,
         cursor: &mut Cursor,
@@ -465,7 +465,7 @@ impl Graph {
         (!self.stay).then_some(Completed::Marker(word))
     }
 
-    /// Returns the node that is open after `prefix`, the assistant's own part of a prompt.
+    /// Returns the node after `prefix`, the assistant's own part of a prompt, such as `<think>`. Stops do not count.
     pub(crate) fn node_after(&self, prefix: &str) -> u32 {
         let mut cursor = Cursor::default();
         let mut rest = prefix;
@@ -476,7 +476,7 @@ impl Graph {
     }
 }
 
-/// The state of a stream for patterns and loops. The sets of most streams have neither.
+/// The state that patterns and loops need in a stream. Most sets have neither.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
     /// The places where matches of patterns have begun.
@@ -501,13 +501,13 @@ impl History {
         }
     }
 
-    /// Whether no match has begun.
+    /// Whether no match of a pattern has begun.
     pub(crate) fn is_idle(&self) -> bool {
         self.threads.as_ref().is_none_or(Threads::is_idle)
     }
 
-    /// Notes text in which nothing begins, while nothing has begun. Returns the loop that it completes, if there is
-    /// one.
+    /// Notes text in which no stop or marker begins. Call it only while none has begun. Returns the loop that the text
+    /// completes, if there is one.
     pub(crate) fn note_plain(&mut self, text: &str, armed: bool) -> Option<Loop> {
         if let Some(threads) = &mut self.threads {
             threads.forget(text);
@@ -515,18 +515,18 @@ impl History {
         self.loops.as_mut()?.feed(text, armed)
     }
 
-    /// Returns how many bytes at the end of the text, which ends with `delta`, the patterns hold. A stream that hides
-    /// no stop holds none for a match; the history keeps the text of its matches.
+    /// Returns how many bytes at the end of the text must be held because of patterns. The text ends with `delta`. A
+    /// stream that hides no stop holds no text for a match: the history keeps the text of the match instead.
     pub(crate) fn hold(&mut self, delta: &str, hides_stops: bool) -> usize {
         self.threads.as_mut().map_or(0, |threads| threads.hold(delta, hides_stops))
     }
 
-    /// The text since the first open match began, in streams that hide no stop.
+    /// The text since the first unfinished match of a pattern began. Kept only in streams that hide no stop.
     pub(crate) fn kept_text(&self) -> &str {
         self.threads.as_ref().map_or("", Threads::text)
     }
 
-    /// Forgets everything that has begun. `text` is the text that was just read: patterns look at its last character.
+    /// Forgets all matches that have begun. `text` was just read: patterns still look at its last character.
     pub(crate) fn forget(&mut self, text: &str) {
         if let Some(threads) = &mut self.threads {
             threads.forget(text);
@@ -540,7 +540,7 @@ impl History {
         }
     }
 
-    /// Returns the pattern that the end of the text confirms.
+    /// Returns the pattern whose match is confirmed only by the end of the text, as that of `END$` is.
     pub(crate) fn confirmed_at_end(&self, graph: &Graph, cursor: Cursor) -> Option<Completed> {
         self.threads.as_ref()?.confirmed_at_end(graph.machines(cursor.node).1?).map(Completed::Pattern)
     }

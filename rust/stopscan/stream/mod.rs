@@ -1,5 +1,5 @@
-//! One stream of text: its place in the set, the held text, and the stop that fired. The kind of output is a type
-//! parameter.
+//! One stream of text: its position in the compiled set, the held text, and the stop that fired. The kind of output,
+//! text or segments, is a type parameter.
 
 use std::collections::TryReserveError;
 
@@ -17,7 +17,7 @@ mod snapshot;
 pub use output::{Emit, Output, Segment, Segmented, Segments, StopMatch, Text};
 pub(crate) use output::{Fired, FiredStop, SafeText};
 
-/// One stream of text: `feed` it each delta, emit the output, and `flush` it at the end. It emits `E`.
+/// One stream of text: `feed` it each delta, emit the output, and `flush` it at the end. `E` is the kind of output.
 ///
 /// A clone goes on independently. A stream is small, and is `Send` and `Sync`.
 ///
@@ -34,21 +34,21 @@ pub(crate) use output::{Fired, FiredStop, SafeText};
 #[derive(Debug)]
 pub struct Stream<E: Emit> {
     pub(crate) set: Set<E>,
-    /// Whether every stop is visible.
+    /// Whether every stop is visible: it stays in the output.
     pub(crate) include_stop: bool,
-    /// The node at which the stream begins.
+    /// The node (a state of a region) at which the stream begins.
     pub(crate) start: u32,
     pub(crate) cursor: Cursor,
     pub(crate) held: Held,
     /// The place up to which text was read.
     pub(crate) read: Place,
-    /// The number of parts before the open part. The markers of a [`StopSet`] do not begin parts.
+    /// The number of parts before the current part. Only the markers of a [`SegmentSet`] begin parts.
     pub(crate) part: u32,
     /// The state of patterns and loops. `None` if the set has neither, and after a stop.
     pub(crate) history: Option<Box<History>>,
     pub(crate) fired: Option<Box<Fired>>,
-    /// The output of the last step, if it had to be joined from several pieces. Streams of text do not use the field.
-    /// They have it so that both kinds have the same layout, and the compiler makes most of their code once.
+    /// The output of the last step, if it had to be joined from several pieces. Only a `Segmenter` uses the field. A
+    /// `StopScanner` has it too, so that both have the same layout and the compiler makes most of their code once.
     joined: Box<str>,
 }
 
@@ -66,15 +66,15 @@ impl<E: Emit> Clone for Stream<E> {
 }
 
 impl<E: Emit> Stream<E> {
-    /// Makes a stream at its start.
+    /// Makes a new stream.
     pub fn new(set: &Set<E>) -> Stream<E> {
         Stream::starting(set, 0, false)
     }
 
-    /// Makes a stream at its start, with `options`.
+    /// Makes a new stream with `options`.
     ///
     /// # Errors
-    /// If the stream cannot begin where the options say.
+    /// If the stream cannot begin in the region that `options` ask for.
     ///
     /// ```
     /// use stopscan::{Options, StopScanner, StopSet};
@@ -137,7 +137,7 @@ impl<E: Emit> Stream<E> {
     }
 
     /// Ends the stream, and returns the held text, which belongs to the open region. A stop or marker that has begun is
-    /// forgotten. A pattern may complete here.
+    /// forgotten. A pattern that needs the end of the text, such as `END$`, may complete here.
     ///
     /// ```
     /// use stopscan::{StopScanner, StopSet};
@@ -159,7 +159,7 @@ impl<E: Emit> Stream<E> {
         *self = Stream::starting(&self.set, self.start, self.include_stop);
     }
 
-    /// The name of the region that is open.
+    /// The name of the current region: the one to which the next text belongs.
     pub fn region(&self) -> &str {
         self.graph().region_name(self.open().region)
     }
@@ -169,7 +169,7 @@ impl<E: Emit> Stream<E> {
         Some(self.fired.as_ref()?.stop_match(self.graph(), self.read))
     }
 
-    /// The text that is withheld because it may still turn into a hidden stop, or into a marker that does not stay.
+    /// The text that is withheld because it may still become a hidden stop, or a marker that is taken out of the text.
     pub fn held(&self) -> &str {
         self.held.as_str()
     }
@@ -189,7 +189,7 @@ impl<E: Emit> Stream<E> {
         let options = Options::default().include_stop(self.include_stop);
         match self.start {
             0 => options,
-            // A protected region is named after its opening marker, which may be `answer`, the name of node 0.
+            // A protected region has the name of its opening marker. That may be `answer`, which is also node 0's name.
             1 if self.graph().protected().is_some() => options.start_protected(true),
             node => options.region(self.graph().name(node)),
         }
@@ -208,8 +208,8 @@ impl<E: Emit> Stream<E> {
     #[inline]
     pub fn ask_memory(&self, bytes: usize) -> Result<(), TryReserveError> {
         let history = self.history.as_ref().map_or(0, |history| history.growth(bytes));
-        // The text of a match, the text after a stop, and text that is cut out of a delta are copied. A host may store
-        // four bytes for each character.
+        // Up to 7 bytes for each byte of the delta. 3 are for copies of the text of a match, of the text after a stop,
+        // and of text that is cut out. 4 are for a host that stores four bytes for each character.
         room::ask(self.held.growth(bytes) + 7 * bytes + 4 * self.held.len() + history)
     }
 
@@ -218,13 +218,13 @@ impl<E: Emit> Stream<E> {
         self.set.graph()
     }
 
-    /// Returns the part to which the next text belongs.
+    /// Returns the current part: the part to which the next text belongs.
     pub(crate) fn open(&self) -> Part {
         Part { region: self.graph().region(self.cursor.node), number: self.part }
     }
 
-    /// Opens the part to which `lead` leads from `node`. A marker that leads back to its own state begins a part only
-    /// if it is kept.
+    /// Moves the stream from `node` to the node to which a marker leads. In a `SegmentSet` this begins a new part,
+    /// unless the marker is taken out and leads back to `node`.
     fn follow(&mut self, node: u32, lead: Lead) {
         self.part += u32::from(!E::MARKERS_STAY && (lead.kept || lead.node != node));
         self.cursor = Cursor::start(lead.node);
@@ -359,7 +359,7 @@ impl Options {
     }
 }
 
-/// A part: the index of its region, and the number of parts before it.
+/// A part of the text, from one marker to the next: the index of its region, and the number of parts before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     pub(crate) region: u32,
@@ -373,7 +373,7 @@ pub(crate) struct Step {
     pub(crate) marker: Option<Passed>,
 }
 
-/// A marker of a `SegmentSet` that completed: its end in the delta and, if it is kept, the part that begins with it.
+/// A marker of a `SegmentSet` that completed: its end in the delta and, if its text is kept, the part that it begins.
 pub(crate) struct Passed {
     pub(crate) end: usize,
     pub(crate) word: Word,
@@ -390,8 +390,8 @@ impl<E: Emit> Stream<E> {
         }
     }
 
-    /// Whether nothing has begun and no stop has fired. Then nothing is held, and plain text changes only `read` and
-    /// the history of patterns and loops.
+    /// Whether no stop or marker has begun and no stop has fired. Then nothing is held, and text in which none begins
+    /// changes only `read` and the history of patterns and loops.
     #[inline(always)]
     pub(crate) fn is_idle(&self) -> bool {
         self.cursor == Cursor::start(self.cursor.node)
@@ -399,8 +399,8 @@ impl<E: Emit> Stream<E> {
             && self.history.as_ref().is_none_or(|history| history.is_idle())
     }
 
-    /// Reads `delta` if nothing has begun and nothing begins in it, and returns the released text. Otherwise returns
-    /// `None`.
+    /// Fast path: if no stop or marker has begun, and none begins in `delta`, reads `delta` and returns the released
+    /// text. Otherwise returns `None` and changes nothing.
     #[inline(always)]
     pub(crate) fn feed_plain(&mut self, delta: &str, armed: bool) -> Option<Released> {
         if !self.is_idle() {
@@ -410,7 +410,7 @@ impl<E: Emit> Stream<E> {
         Some(self.feed_idle(delta, length, armed))
     }
 
-    /// Reads `delta` of this length, in which nothing begins, while nothing has begun. It may still complete a loop.
+    /// Reads `delta`, of this length. No stop or marker begins in it or has begun before it, but a loop may complete.
     #[inline(always)]
     fn feed_idle(&mut self, delta: &str, length: Place, armed: bool) -> Released {
         if let Some(history) = &mut self.history
@@ -423,7 +423,7 @@ impl<E: Emit> Stream<E> {
         Released::all_of(delta)
     }
 
-    /// Reads `delta` up to the end of a stop or of its first marker that does not stay. If there is none, reads it all.
+    /// Reads `delta` up to the end of a stop, or of the first marker in a `Segmenter`. If there is none, reads it all.
     #[inline]
     pub(crate) fn step(&mut self, delta: &str, armed: bool) -> Step {
         let part = self.open();
@@ -439,7 +439,7 @@ impl<E: Emit> Stream<E> {
         self.conclude(delta, found, part)
     }
 
-    /// Reads `text`, which is a whole live `marker` and came as one token. No stop completes before its last character.
+    /// Reads `text`, the whole text of the live `marker`, which came as one token. No stop completes inside it.
     pub(crate) fn step_marker(&mut self, text: &str, marker: Word, armed: bool) -> Step {
         let part = self.open();
         let Stream { set, cursor, history, read, .. } = self;
@@ -447,7 +447,7 @@ impl<E: Emit> Stream<E> {
         self.conclude(text, found, part)
     }
 
-    /// Ends the step that read `delta`. `part` was open when the step began; `found` is what completed, if anything.
+    /// Ends the step that read `delta`. `part` was the current part before it. `found` is what completed, if anything.
     #[inline]
     fn conclude(&mut self, delta: &str, found: Option<Completion>, part: Part) -> Step {
         let step = |released| Step { part, released, marker: None };
@@ -458,7 +458,7 @@ impl<E: Emit> Stream<E> {
         }
     }
 
-    /// Releases the safe text after `delta`, in which no stop fired and no part ended.
+    /// Counts `delta`, in which no stop fired and no part ended, as read. Releases the text that is now safe.
     #[inline]
     fn release(&mut self, delta: &str) -> Released {
         self.read.advance(delta);
@@ -480,8 +480,8 @@ impl<E: Emit> Stream<E> {
         Step { part, released: self.cut(through, word), marker: Some(Passed { end: through.len(), word, kept_in }) }
     }
 
-    /// Releases the text before a word that completed at the end of `through`; also the word itself if it stays in the
-    /// text. The word may have begun in the held text.
+    /// Releases the text before `word`, a stop or marker that completed at the end of `through`. Also releases `word`
+    /// itself if it is a visible stop. It may have begun in the held text.
     fn cut(&mut self, through: &str, word: Word) -> Released {
         self.read.advance(through);
         let graph = self.set.graph();
@@ -521,7 +521,7 @@ impl<E: Emit> Stream<E> {
         self.history = None;
     }
 
-    /// Returns the text from `start` on. It ends with `through`, and may begin in the held text.
+    /// Returns the text from `start` to the end of `through`. It may begin in the text before `through`.
     fn end_of_text(&self, through: &str, start: Place) -> Box<str> {
         let length = self.read.bytes + through.len() - start.bytes;
         match length.checked_sub(through.len()) {
@@ -536,7 +536,7 @@ impl<E: Emit> Stream<E> {
         }
     }
 
-    /// Releases the held text and `text`, which is not scanned. Forgets everything that has begun.
+    /// Releases the held text and `text`, which is not scanned. Forgets stops and markers that have begun.
     pub(crate) fn release_all(&mut self, text: &str) -> Released {
         if let Some(history) = &mut self.history {
             history.forget(text);
@@ -546,7 +546,7 @@ impl<E: Emit> Stream<E> {
         self.held.push(text, 0)
     }
 
-    /// Releases the held text at the end of the stream. If the end confirms the match of a pattern, the pattern fires.
+    /// Ends the stream: releases the held text. A pattern whose match needed the end of the text (`END$`) may fire.
     pub(crate) fn end(&mut self) -> Released {
         if self.has_fired() {
             return Released::default();
@@ -573,8 +573,8 @@ impl<E: Emit> Stream<E> {
         self.graph().stop(self.cursor.node, special)
     }
 
-    /// Releases the held text before a special token without text, if the token is a live stop or marker. A stop fires
-    /// if `armed`; a marker opens its region. Returns `None` if the token is neither.
+    /// Reads a special token whose text is left out. If it is a live stop and `armed`, the stop fires. If it is a live
+    /// marker, it opens its region. Both release the held text. Otherwise returns `None`.
     pub(crate) fn take_special(&mut self, special: &str, armed: bool) -> Option<Released> {
         if self.has_fired() {
             return None;

@@ -36,7 +36,7 @@ pub trait Emit: Sized + 'static {
     fn tokens<'a>(stream: &'a Stream<Self>, safe: &'a Self::Safe) -> Self::Tokens<'a>;
 }
 
-/// The safe text of a step of tokens.
+/// A buffer for text that is safe to emit, which a stream of tokens fills when it reads tokens.
 pub trait SafeText: Clone + Debug + Default + Send + Sync {
     /// Adds `text`, which belongs to `part`.
     fn push(&mut self, part: Part, text: &str);
@@ -72,7 +72,7 @@ pub struct Output<'a> {
     pub text: &'a str,
     /// The stop that has fired. The stream has then ended.
     pub stop_match: Option<StopMatch<'a>>,
-    /// The number of bytes of the delta that are in `text`. Its other bytes are held, cut or unused.
+    /// The number of bytes of the delta that are in `text`. The others are held, in a hidden stop, or after a stop.
     pub released: usize,
 }
 
@@ -258,7 +258,7 @@ impl<'a> IntoIterator for Segments<'a> {
     }
 }
 
-/// Joins neighbours that belong to one part.
+/// Joins neighbours that belong to one part. `joined` stores the joined texts.
 pub(super) fn join<'a>(pieces: Vec<(Part, &'a str)>, joined: &'a mut Box<str>) -> Vec<(Part, &'a str)> {
     let parts = || pieces.chunk_by(|piece, next| piece.0 == next.0);
     *joined = parts().filter(|part| part.len() > 1).flatten().map(|piece| piece.1).collect::<String>().into();
@@ -365,7 +365,7 @@ impl<'a> StopMatch<'a> {
     }
 }
 
-/// The stop that fired. It ends where the stream stopped reading; a `FiredStop::Special` begins there.
+/// The stop that fired. It ends where the stream stopped reading, except a `FiredStop::Special`, which begins there.
 #[derive(Clone, Debug)]
 pub(crate) struct Fired {
     pub(crate) stop: FiredStop,

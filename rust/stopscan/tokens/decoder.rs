@@ -97,12 +97,12 @@ pub(crate) struct Decoder {
     /// The number of these bytes that came with the prompt. If the stream does not complete the character, they are not
     /// part of the stream's text.
     pub(crate) prompted: u8,
-    /// Whether a token, even one of the prompt, was decoded and not skipped. Always true if no token is `FIRST`.
+    /// Whether a token, even of the prompt, was decoded and not skipped. Always true if no token has the flag `FIRST`.
     pub(crate) started: bool,
-    /// Whether the current run of byte tokens has a stray byte. Only [`Strays::Runs`] sets it.
+    /// Whether a byte of the current run (byte tokens in a row) is not valid UTF-8. Set only with [`Strays::Runs`].
     pub(crate) stray: bool,
-    /// The number of a byte token whose space was left out at the start of the stream. If the token's run turns out not
-    /// to be UTF-8, the space becomes U+FFFD like the other bytes.
+    /// The number of a byte token whose space was left out at the start of the stream. If its run turns out not to be
+    /// valid UTF-8, the space becomes U+FFFD like the other bytes of the run.
     pub(crate) space: Option<u32>,
 }
 
@@ -112,7 +112,7 @@ impl Decoder {
         Decoder { bytes: [0; 3], tokens: [0; 3], len: 0, prompted: 0, started, stray: false, space: None }
     }
 
-    /// Whether nothing is pending, so that a token of whole characters decodes to its own text.
+    /// Whether no half character or run is pending, so that a token of whole characters decodes to its own text.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         self.len == 0 && self.started && !self.stray && self.space.is_none()
@@ -137,7 +137,7 @@ impl Decoder {
         let first = !self.started && kind.has(TokenKind::FIRST);
         self.started = true;
         if kind.has(TokenKind::BYTE) && !first {
-            let bytes = vocabulary.bytes(id).unwrap_or_default(); // not `half`: an ASCII byte may be WHOLE
+            let bytes = vocabulary.bytes(id).unwrap_or_default(); // `half` is empty for an ASCII byte that is WHOLE
             return bytes.iter().for_each(|&byte| self.decode_byte(strays, byte, number, sink));
         }
         if kind.has(TokenKind::WHOLE) || strays != Strays::Parts {
@@ -160,7 +160,7 @@ impl Decoder {
         self.space = None;
     }
 
-    /// Ends a run or the stream: half a character becomes U+FFFD.
+    /// Ends a run of byte tokens, or the stream: half a character becomes U+FFFD.
     pub(crate) fn flush(&mut self, strays: Strays, sink: &mut impl Sink) {
         if self.len > 0 {
             self.give_up(strays, sink);
@@ -223,8 +223,8 @@ impl Decoder {
         true
     }
 
-    /// Emits half a character as U+FFFD: with `Strays::Parts` one, unless the character began in the prompt; otherwise
-    /// one for each byte that is not of the prompt.
+    /// Emits half a character as U+FFFD. With `Strays::Parts` this is one, or none if the character began in the
+    /// prompt. Otherwise it is one for each byte that did not come with the prompt.
     fn give_up(&mut self, strays: Strays, sink: &mut impl Sink) {
         if let Some(token) = self.space.take() {
             sink(REPLACEMENT, token as usize);
@@ -272,7 +272,7 @@ pub trait Decode: Sized {
     /// Returns a decoder in the same state. Both go on independently.
     fn fork(&self) -> Result<Self, Self::Error>;
 
-    /// Whether nothing is pending, so that a token of whole characters decodes to its own text.
+    /// Whether no half character is pending, so that a token of whole characters decodes to its own text.
     fn is_idle(&self) -> bool;
 
     #[doc(hidden)]
@@ -282,7 +282,7 @@ pub trait Decode: Sized {
     fn resumed(&self, reader: &mut Reader<'_>) -> Result<Option<Self>, Self::Error>;
 }
 
-/// Decodes with a [`Vocabulary`].
+/// The library's own decoder. It takes the bytes of each token from a [`Vocabulary`].
 #[derive(Clone, Debug)]
 pub struct Native {
     pub(crate) vocabulary: Vocabulary,
@@ -307,7 +307,7 @@ impl Native {
         Ok(())
     }
 
-    /// Whether `id` decodes to its own text here.
+    /// Whether `id`, if it came next, would decode to its own text: it is plain, and no half character is pending.
     #[inline]
     pub(super) fn is_plain(&self, id: u32) -> bool {
         self.vocabulary.kind(id).is_some_and(TokenKind::is_plain) && self.now.is_idle()

@@ -11,8 +11,8 @@ const SPARE: usize = 4;
 pub(crate) struct Ledger {
     pub(crate) seen: usize,
     pub(crate) kept: usize,
-    /// `read` and `settled` count code points from the last moment at which nothing was held: those that were read, and
-    /// those of them that were emitted or taken out.
+    /// `read` and `settled` count code points since the last moment at which nothing was held. `read` counts those that
+    /// were read, `settled` those of them that were then emitted or taken out.
     pub(crate) read: usize,
     pub(crate) settled: usize,
     /// The number of the token with the last settled character, or with the first one read if none is settled yet.
@@ -23,7 +23,7 @@ pub(crate) struct Ledger {
     pub(crate) tally: Option<Box<Tally>>,
 }
 
-/// The region of a token that ends a marker. Such a token counts in no region.
+/// Stands for the region of a token that completes a marker. Such a token counts in no region.
 pub(crate) const NO_REGION: u32 = u32::MAX;
 
 /// The number of tokens of each region. A token counts in the region where its last character lies, as soon as some of
@@ -35,7 +35,7 @@ pub(crate) struct Tally {
     pub(crate) counted: usize,
     /// The number of the last token of which some text was emitted or taken out.
     pub(crate) settled: usize,
-    /// The tokens after `counted`, as runs of one region: the number of the last token of each run, and the region.
+    /// The tokens after `counted`. Neighbours of one region are one entry: the number of the last one, and the region.
     pub(crate) waiting: VecDeque<(usize, u32)>,
 }
 
@@ -94,7 +94,7 @@ impl Ledger {
         }
     }
 
-    /// Notes that `token`, which has no text, is a marker. It and all tokens before it are then settled.
+    /// Notes that `token`, which has no text, is a marker. All tokens before it then count in their regions.
     pub(crate) fn mark(&mut self, token: usize) {
         if let Some(tally) = &mut self.tally {
             tally.settle(token);

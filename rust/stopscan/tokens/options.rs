@@ -32,8 +32,8 @@ pub struct TokenOptions {
     pub eos_ends_early: bool,
     /// Whether special tokens are left out of the text. A stop or a marker that is one special token is still found.
     pub skip_special_tokens: bool,
-    /// The ids that the text continues. They decide whether the first token keeps its leading space, and the stream may
-    /// complete their last character.
+    /// The ids of the prompt, which the stream continues. They decide whether the first token of the stream keeps its
+    /// leading space. The stream may complete a character that begins at the end of the prompt.
     pub prompt_token_ids: Vec<u32>,
 }
 
@@ -234,7 +234,7 @@ pub enum Finish {
     Ended(EndReason),
 }
 
-/// A reason to end a stream, except a string, a pattern or a stop token. The names are those of `stopscan.finish`.
+/// A reason to end a stream, except a string, a pattern or a stop token. Python's `stopscan.finish` has the same names.
 ///
 /// ```
 /// use stopscan::EndReason;
@@ -251,9 +251,9 @@ pub enum EndReason {
     Length,
     /// The model calls tools.
     ToolCalls,
-    /// A filter removed the rest.
+    /// A content filter cut off the rest of the text.
     ContentFilter,
-    /// The model refused.
+    /// The model refused to answer.
     Refusal,
     /// The turn pauses, and another request continues it.
     Pause,
@@ -261,7 +261,7 @@ pub enum EndReason {
     Abort,
     /// The model repeats itself.
     Repetition,
-    /// A reason that is not documented.
+    /// An engine or API gave a reason that is not documented.
     Unknown,
 }
 

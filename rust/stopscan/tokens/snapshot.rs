@@ -82,7 +82,7 @@ impl Ledger {
         for number in [*seen, *kept, *read, *settled, *token, starts.len()] {
             writer.number(number);
         }
-        // Most texts begin soon after the text before and belong to the next token. Their difference takes one byte.
+        // Each start is written relative to the one before. If it is near and of the next token, that takes one byte.
         let mut before = (*settled, *token);
         for &(start, token) in starts.iter() {
             let (behind, tokens) = (start - before.0, token - before.1);

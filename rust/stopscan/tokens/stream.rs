@@ -88,7 +88,7 @@ impl<E: Emit, D: Clone> Clone for TokenStream<E, D> {
 }
 
 impl<E: Emit> TokenStream<E> {
-    /// Makes a stream at its start. `stream` scans its text.
+    /// Makes a new stream of tokens. `stream` scans its text.
     ///
     /// # Errors
     /// If the vocabulary lacks an id of the prompt, if a marker could never be found, or if `min_tokens` is above
@@ -185,8 +185,8 @@ impl<E: Emit> TokenStream<E> {
         self.try_restore(snapshot).unwrap_or(Err(SnapshotError::OtherSet))
     }
 
-    /// Fast path: if nothing is held and no stop can begin in the text of `id`, counts the token as read and returns
-    /// `true`. Otherwise returns `false` and changes nothing.
+    /// Fast path: if nothing is held, no stop can begin in the text of `id`, and `id` does not end the stream, counts
+    /// the token as read and returns `true`. Otherwise returns `false` and changes nothing.
     #[inline]
     fn feed_plain(&mut self, id: u32) -> bool {
         let Decoded { options, end_bits, stream, ledger, finish, .. } = &mut self.decoded;
@@ -204,15 +204,15 @@ impl<E: Emit> TokenStream<E> {
 /// The role of a token in a stream.
 enum TokenRole {
     Text,
-    /// An EOS among the first `min_tokens` tokens: it counts, and has no text.
+    /// An EOS among the first `min_tokens` tokens: it counts as a token, but has no text.
     PassedOver,
     End(Finish),
 }
 
-/// For hosts: methods for any decoder. Those without `try_`, above, are for [`Native`], which can only lack an id.
+/// For hosts: methods for any decoder. Those above without `try_` need [`Native`], whose only error is an unknown id.
 #[doc(hidden)]
 impl<E: Emit, D: Decode> TokenStream<E, D> {
-    /// Makes a stream at its start, with a decoder other than [`Native`](crate::host::Native).
+    /// Makes a new stream, with a decoder other than [`Native`](crate::host::Native).
     pub fn with_decoder(
         decoder: D,
         stream: Stream<E>,
@@ -235,13 +235,13 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
         &self.decoded.options
     }
 
-    /// Whether no character and no stop has begun, and the stream has not ended.
+    /// Whether no character, stop or marker has begun, and the stream has not ended.
     #[inline]
     pub fn is_idle(&self) -> bool {
         self.decoder.is_idle() && self.decoded.stream.is_idle() && self.finish().is_none()
     }
 
-    /// Counts tokens with plain text as read. [`Stream::skip`] counts their text.
+    /// Counts tokens in whose text no stop or marker begins as read. [`Stream::skip`] counts the text itself.
     pub fn skip_tokens(&mut self, tokens: usize) {
         let Decoded { stream, ledger, .. } = &mut self.decoded;
         ledger.skip(stream.open().region, tokens);
@@ -301,7 +301,7 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
             false => decoded.scan(text, token, armed),
         })?;
         match special {
-            // The text ends here, so that half a character before the stop is U+FFFD.
+            // The stop ends the text, so half a character before it becomes U+FFFD.
             Some(special) if armed && decoded.stream.stop_of(&special).is_some() => {
                 let special = special.into_owned();
                 decoder.tail(&mut |text, token| decoded.scan(text, token, armed))?;
@@ -364,7 +364,7 @@ impl<E: Emit, D> TokenStream<E, D> {
         self.decoded.stream.held()
     }
 
-    /// The name of the region that is open.
+    /// The name of the current region: the one to which the next text belongs.
     pub fn region(&self) -> &str {
         self.decoded.stream.region()
     }
@@ -374,7 +374,7 @@ impl<E: Emit, D> TokenStream<E, D> {
         self.decoded.ledger.seen
     }
 
-    /// The number of the last token that has a part in the emitted text. Cut ids and logprobs after it.
+    /// The number of the last token that has a part in the emitted text. Cut ids and logprobs after this token.
     pub fn tokens_kept(&self) -> usize {
         self.decoded.ledger.kept
     }
@@ -388,7 +388,7 @@ impl<E: Emit, D> TokenStream<E, D> {
     }
 }
 
-/// The decoded text of a stream of tokens: scans it, collects the safe text of a step, and counts tokens.
+/// A stream of tokens without its decoder: scans the decoded text, collects the text that is safe, and counts tokens.
 #[derive(Debug)]
 pub(crate) struct Decoded<E: Emit> {
     pub(crate) options: Arc<TokenOptions>,
@@ -396,9 +396,9 @@ pub(crate) struct Decoded<E: Emit> {
     pub(crate) stream: Stream<E>,
     pub(crate) ledger: Ledger,
     pub(crate) finish: Option<Finish>,
-    /// Whether the token being read ends with a marker.
+    /// Whether the token being read completes a marker with its last character.
     pub(crate) marker_ends: bool,
-    /// The safe text of the last step.
+    /// The text that the last step made safe. The fast path `feed_plain` does not use it.
     pub(crate) out: E::Safe,
 }
 
@@ -453,12 +453,12 @@ impl<E: Emit> Decoded<E> {
         self.ledger.seen + 1
     }
 
-    /// Whether stops count in the text of the next token.
+    /// Whether a stop that completes in the next token fires. It does not among the first `min_tokens` tokens.
     fn is_armed(&self) -> bool {
         self.ledger.seen >= self.options.min_tokens
     }
 
-    /// Whether stops counted in the text of the last token.
+    /// The same for the last token that was read.
     fn was_armed(&self) -> bool {
         self.ledger.seen > self.options.min_tokens
     }
@@ -526,7 +526,7 @@ impl<E: Emit> Decoded<E> {
         Some(end)
     }
 
-    /// Scans the whole text of a token. A marker that is the whole text is one step: no stop completes inside it.
+    /// Scans the whole text of a token. If that text is a marker, no stop fires inside it.
     fn scan_token(&mut self, text: &str, token: usize, armed: bool) {
         match self.stream.marker(text) {
             Some(marker) if !self.is_over() => {

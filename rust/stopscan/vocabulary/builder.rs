@@ -167,7 +167,7 @@ impl VocabularyBuilder {
     /// Compiles the vocabulary.
     ///
     /// # Errors
-    /// If a token is not valid UTF-8 although the vocabulary spells characters with byte tokens, or if the tokens have
+    /// If a token that is not a byte token is not valid UTF-8 (only [`Strays::Parts`] allows it), or if the tokens have
     /// 4 GiB of text or more.
     ///
     /// ```
@@ -180,7 +180,7 @@ impl VocabularyBuilder {
         if u32::try_from(self.bytes.len()).is_err() {
             return Err(VocabularyError::TooLong);
         }
-        // Memory for the text, which exists twice while it is joined, and for the numbers of each token.
+        // Memory for the text, which exists twice while it is joined, and for the kind and place of each token.
         room::ask(2 * self.bytes.len() + 16 * self.kinds.len()).map_err(|_| VocabularyError::NoMemory)?;
         let mut text = String::with_capacity(self.bytes.len());
         let mut starts = Vec::with_capacity(self.kinds.len() + 1);

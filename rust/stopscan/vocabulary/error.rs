@@ -13,7 +13,7 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum VocabularyError {
-    /// The token with this id is not valid UTF-8, although the vocabulary spells characters with byte tokens.
+    /// The token with this id is not valid UTF-8. Without `Strays::Parts`, only byte tokens may be so.
     NoUtf8(u32),
     /// The tokens have 4 GiB of text or more.
     TooLong,
@@ -21,7 +21,7 @@ pub enum VocabularyError {
     NoMemory,
     /// The text is not a `tokenizer.json`. The string says what is wrong, and where.
     NoTokenizer(String),
-    /// The text of a stream cannot be made from the bytes of single ids. The string names the decoder.
+    /// The tokenizer's decoder does not make text from the bytes of single ids. The string names the decoder.
     NotNative(String),
 }
 
@@ -43,7 +43,7 @@ impl fmt::Display for VocabularyError {
 
 impl Error for VocabularyError {}
 
-/// The error for an id without a token.
+/// The error for an id that the vocabulary lacks.
 ///
 /// ```
 /// use stopscan::{TokenDecoder, UnknownToken, Vocabulary};

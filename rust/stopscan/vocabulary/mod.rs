@@ -34,10 +34,10 @@ pub enum Strays {
     /// of all tokens. A character may be split over several tokens. Byte-level BPE and tiktoken decode so.
     #[default]
     Parts,
-    /// One U+FFFD for each byte of a run of byte tokens, if the run as a whole is not valid UTF-8. The decoder
+    /// One U+FFFD for each byte of a run (byte tokens in a row), if the run as a whole is not valid UTF-8. The decoder
     /// `ByteFallback` of the tokenizers library does so.
     Runs,
-    /// One U+FFFD for each stray byte of a run of byte tokens. SentencePiece itself does so.
+    /// One U+FFFD for each stray byte of a run. The run's other bytes are decoded. SentencePiece itself does so.
     Bytes,
 }
 
@@ -74,7 +74,7 @@ struct Table {
     strips_first_space: bool,
     strays: Strays,
     special_ends_character: bool,
-    /// Finds special tokens in a text.
+    /// Finds special tokens in a text. Compiled at its first use.
     special: OnceLock<Automaton>,
 }
 
@@ -87,7 +87,7 @@ impl TokenKind {
     pub const WHOLE: TokenKind = TokenKind(1);
     /// The token is left out if special tokens are skipped.
     pub const SPECIAL: TokenKind = TokenKind(2);
-    /// The token is one byte of a character, and neighbours that are bytes form a run.
+    /// The token is one byte of a character. Byte tokens in a row form a run: see [`Strays`].
     pub const BYTE: TokenKind = TokenKind(4);
     /// The token has another text at the start of a stream.
     pub const FIRST: TokenKind = TokenKind(8);

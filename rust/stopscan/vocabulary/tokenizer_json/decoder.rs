@@ -28,7 +28,7 @@ impl Decoding {
         let mut steps = Vec::new();
         flatten(decoder, &mut steps);
         match &steps[..] {
-            // Fuse before ByteLevel is not supported: a token that spells no bytes would change the text of all others.
+            // Fuse before ByteLevel is not supported: one token not in GPT-2's spelling would change all the others.
             [first, rest @ ..] if first.kind == "ByteLevel" && rest.iter().all(|step| step.kind == "Fuse") => {
                 Ok(Decoding::ByteLevel)
             }
@@ -98,8 +98,8 @@ impl Pieces {
         self.replacements.iter().fold(token.into(), |text, (old, new)| text.replace(old, new))
     }
 
-    /// Returns the text that `token` has at the start of a text, or `None` if that is just its usual text minus a
-    /// leading space.
+    /// Returns the text that `token` has as the first token, or `None` if that is just its usual text minus a leading
+    /// space.
     pub(super) fn first(&self, token: &str) -> Option<String> {
         let dropped = self.dropped.as_ref()?;
         let differs = token.starts_with(' ') || token.chars().skip(1).any(|character| dropped.contains(character));
@@ -110,13 +110,13 @@ impl Pieces {
         })
     }
 
-    /// Whether `token` spells a byte only at the start of a text, where its first space is left out: `▁<0x0A>`.
+    /// Whether `token` is a byte token only as the first token, where its leading space is left out: `▁<0x0A>`.
     pub(super) fn is_byte_at_start(&self, token: &str) -> bool {
         let dropped = self.dropped.as_ref().and_then(|dropped| token.strip_prefix(&**dropped));
         dropped.is_some_and(|rest| self.byte(rest).is_some())
     }
 
-    /// Returns the byte of a piece such as `<0x0A>`. As the decoder ByteFallback does, it also accepts `<0x+A>`.
+    /// Returns the byte of a piece such as `<0x0A>`. Also accepts `<0x+A>`, as the decoder ByteFallback does.
     pub(super) fn byte(&self, text: &str) -> Option<u8> {
         let digits = text.strip_prefix("<0x")?.strip_suffix('>')?;
         (self.byte_fallback && digits.len() == 2).then(|| u8::from_str_radix(digits, 16).ok())?

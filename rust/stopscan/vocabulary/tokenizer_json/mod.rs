@@ -11,8 +11,8 @@ mod file;
 use decoder::{Decoding, Pieces};
 use file::{Added, File, Tokens};
 
-/// Reads the vocabulary of a `tokenizer.json`. `given` says that the tokenizers library gave the added tokens their
-/// ids: they are not checked then. Otherwise they must be the ids that the library gives when it reads the file.
+/// Reads the vocabulary of a `tokenizer.json`. `given` says that the tokenizers library itself gave the added tokens
+/// their ids, which are then not checked. Otherwise they must equal the ids that the library would give them.
 pub fn read(json: &[u8], given: bool) -> Result<Vocabulary, VocabularyError> {
     let File { added_tokens, decoder, model } =
         serde_json::from_slice(json).map_err(|error| VocabularyError::NoTokenizer(error.to_string()))?;
@@ -34,9 +34,9 @@ pub fn read(json: &[u8], given: bool) -> Result<Vocabulary, VocabularyError> {
     .build()
 }
 
-/// Returns an error if the id of an added token in the file is not the id that the tokenizers library gives it: the id
-/// of the same text in the model, or else the next id. Models whose ids have gaps are not checked: the library finds
-/// the next id by counting tokens.
+/// Returns an error if the id of an added token in the file is not the id that the tokenizers library would give it.
+/// That is the id of the same text in the model, or else the next id. Models whose ids have gaps are not checked: the
+/// library finds the next id by counting tokens.
 fn check_ids(added_tokens: &[Added], model: &Tokens) -> Result<(), VocabularyError> {
     let of_model: HashMap<&str, u32> = (0..).zip(model.iter()).filter_map(|(id, token)| Some((token?, id))).collect();
     let size = of_model.len() as u32;
