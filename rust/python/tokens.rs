@@ -350,7 +350,7 @@ impl<E: PyEmit> Tokens<E> {
     }
 
     /// Fast path: reads a token in which a stop or marker may begin or go on, and returns the safe output. If one
-    /// completes in the token or goes on for long, returns `None` and changes nothing; the caller then calls `feed_locked`.
+    /// completes in the token or goes on for long, returns `None` and changes nothing; the caller calls `feed_locked`.
     #[inline(never)]
     fn walk<'py>(&self, id: u32, ready: &Bound<'py, PyString>) -> PyResult<Option<Bound<'py, E::Out>>> {
         let (guarded, unread, py) = (&self.guarded, &self.guarded.unread, ready.py());

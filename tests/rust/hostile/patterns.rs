@@ -14,9 +14,9 @@ use crate::{ALLOCATOR, MIB, MILLION, alone, kept_since};
 /// The variable that tells a child process how many random sets to compile.
 const SEEDS: &str = "STOPSCAN_SEEDS";
 
-/// Once, one pattern with a count killed the process: a pass over its automaton was not counted, and doubled a list at
-/// each character. Here a child process compiles sets as people write them, within a limit of memory. A set that takes
-/// too long or too much ends the child, and is the last set in its output. `STOPSCAN_CASES` sets how many.
+/// Once, a pattern with a count such as `{16,48}` killed the process: a pass over its automaton had no limit, and
+/// doubled a list at each character. Here a child process compiles sets as people write them, in little memory. A set
+/// that takes too much time or memory ends the child, as the last in its output. `STOPSCAN_CASES` sets how many.
 #[test]
 fn sets_of_users_compile_in_bounded_time_and_memory() {
     let _alone = alone();
