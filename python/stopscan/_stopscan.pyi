@@ -184,7 +184,7 @@ class StopMatch:
 
 @final
 class Repeat(_Copied):
-    r"""A stop that fires when the text repeats itself, at the first character that proves it.
+    r"""A stop that fires when the text repeats itself, at the first character with which the rule below holds.
 
     The text repeats itself if a block of at most ``max_period`` code points was written ``count`` times, and the copies
     have at least ``min_length`` code points together. The oldest copy may be incomplete. The stop is visible, and fires
@@ -498,7 +498,7 @@ class TokenSegmenter(_OfTokens):
         """
 
 def formats() -> list[tuple[str, str, list[tuple[str, list[tuple[str, str, bool]]]]]]:
-    """Returns the name, the source and the states of each format. ``stopscan.segments.FORMATS`` is made of them."""
+    """Returns the name, the source (models and documents) and the states of each format, for ``segments.FORMATS``."""
 
 def scan(
     deltas: Iterable[str],

@@ -104,7 +104,7 @@ pub(crate) fn string<'a, 'py>(object: &'a Bound<'py, PyAny>, name: &str) -> PyRe
     object.cast_exact::<PyString>().or_else(|_| object.cast::<PyString>()).map_err(|_| no_string(object, name))
 }
 
-/// Returns the text of `string`. The reason of a `UnicodeEncodeError` begins with `name`.
+/// Returns the text of `string`. For a lone surrogate, raises a `UnicodeEncodeError` whose reason begins with `name`.
 pub(crate) fn text<'a>(string: &'a Bound<'_, PyString>, name: impl FnOnce() -> String) -> PyResult<&'a str> {
     string.to_str().map_err(|error| {
         let value = error.value(string.py()).clone();
@@ -148,7 +148,7 @@ fn with_long_text<T>(string: &Bound<'_, PyString>, action: impl FnOnce(&str) -> 
         return with_text(plain.cast_exact::<PyString>()?, action);
     }
     if string.call_method0(new_string(py, "isascii")?)?.is_truthy()? {
-        return action(string.to_str()?); // ASCII is its own UTF-8
+        return action(string.to_str()?); // CPython makes no copy: ASCII is its own UTF-8
     }
     // CPython frees the copy and its UTF-8 after this. (The bytes of `encode_utf8` would have to be checked again.)
     let copy = string.add(new_string(py, "\n")?)?;

@@ -398,7 +398,7 @@ impl SegmentSet {
     }
 }
 
-/// A stop that fires when the text repeats itself, at the first character that proves it.
+/// A stop that fires when the text repeats itself, at the first character with which the rule below holds.
 ///
 /// The text repeats itself if a block of at most ``max_period`` code points was written ``count`` times, and the copies
 /// have at least ``min_length`` code points together. The oldest copy may be incomplete. The stop is visible, and fires
@@ -497,7 +497,7 @@ type FormatLead = (&'static str, &'static str, bool);
 /// A state and its markers.
 type State = (&'static str, Vec<FormatLead>);
 
-/// Returns the name, the source and the states of each format. ``stopscan.segments.FORMATS`` is made of them.
+/// Returns the name, the source (models and documents) and the states of each format, for ``segments.FORMATS``.
 #[pyfunction]
 pub(crate) fn formats() -> Vec<(&'static str, &'static str, Vec<State>)> {
     let states =

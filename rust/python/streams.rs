@@ -405,7 +405,7 @@ pub(crate) trait PyEmit: Emit {
 
     fn core(set: &Self::Class) -> &Set<Self>;
 
-    /// Returns the name of each node's region.
+    /// Returns the name of the region of each node. A node is a region, or a state of a region.
     fn names(set: &Self::Class) -> &[Py<PyString>];
 
     /// Returns the output for a `text` that is safe as a whole. It is not empty and belongs to `part` at `node`.
@@ -501,7 +501,7 @@ fn same_or_new<'py>(py: Python<'py>, safe: &str, delta: Option<Delta<'_, 'py>>) 
 pub(crate) trait Core: Sized {
     type Emit: PyEmit;
 
-    /// The tokens that were read without the lock.
+    /// The tokens that were fed without the lock and must still be read. `()` for a stream of deltas.
     type Unread: Default;
 
     fn stream(&self) -> &Stream<Self::Emit>;

@@ -101,7 +101,7 @@ impl<T> Drop for Turn<'_, T> {
     }
 }
 
-/// The number that no thread has.
+/// Stands for no thread: a number that no thread has.
 pub(crate) const NOBODY: u32 = 0;
 
 /// Returns the number of this thread, which no other thread of the process has.

@@ -169,7 +169,7 @@ fn what_completes_in_unarmed_text_ends_what_contains_it() {
     }
 }
 
-/// A marker that is taken out of the text is held although a pattern has completed inside it.
+/// The beginning of a marker is held, to take the marker out, even after a pattern completed inside it in unarmed text.
 #[test]
 fn a_marker_around_a_match_in_unarmed_text_is_held() {
     let set = SegmentSet::builder().region("a", [("<think>", "b")]).region("b", [("|", "a")]).patterns(["[Tt]h"]);

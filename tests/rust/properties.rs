@@ -147,7 +147,7 @@ fn long_deltas_and_many_stops() {
 fn large_sets() {
     let random = &mut Random(1);
     let mut letters = |count: usize| -> String { (0..count).map(|_| ['a', 'b', 'é'][random.below(3)]).collect() };
-    // A stop of many different bytes makes the rows as wide as they get, so that few fit.
+    // A stop of many different bytes makes the rows as wide as they get, so that few fit in the table.
     let wide: String = (' '..='~').chain('À'..='ÿ').chain('\u{2000}'..='\u{203F}').collect();
     let mut rules = Rules { visible: vec![wide.clone()], ..Rules::default() };
     rules.stop = (0..1_200).map(|index| letters(10 + index % 4)).collect();

@@ -20,7 +20,7 @@ const REACH: usize = 5;
 pub struct Case {
     pub rules: Rules,
     alphabet: &'static [char],
-    /// Texts, and how many of the first characters of each are unarmed.
+    /// Texts. The number says how many of the first characters are fed as unarmed text, in which nothing fires.
     texts: Vec<(String, usize)>,
 }
 

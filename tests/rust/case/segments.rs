@@ -58,7 +58,7 @@ pub fn rules(words: &Words, u: &mut Unstructured<'_>) -> Result<Rules> {
             }
         }
     }
-    // Drop what the library refuses: a string of two kinds, a marker with two targets or one that can never complete.
+    // Drop what the library refuses: strings of two kinds, markers with two targets, and markers that cannot complete.
     rules.stop.retain(|stop| !rules.visible.contains(stop));
     for region in &mut regions {
         let mut taken = HashSet::new();

@@ -46,7 +46,7 @@ fn sets_of_users_compile_in_bounded_time_and_memory() {
     assert!(status.is_some_and(|status| status.success()), "{status:?}, {:?}, {last}", begun.elapsed());
 }
 
-/// What the child process does.
+/// The child process of the test above: compiles each set with limited memory.
 #[test]
 #[ignore = "the test above runs it in a process of its own"]
 fn compile_sets_of_users() {
@@ -113,7 +113,7 @@ fn hostile_patterns() {
     }
 }
 
-/// Once, patterns were compiled one by one to name the first that was too many, which took minutes.
+/// Once, the patterns were compiled one by one, to name the first that was too many in the error. That took minutes.
 #[test]
 fn patterns_that_are_too_large_together() {
     let _alone = alone();
@@ -137,8 +137,8 @@ fn a_million_beginnings_of_a_match() {
     assert_eq!(scanner.feed("END").stop_match.unwrap().end(), MILLION + 3);
 }
 
-/// Every character begins a match, in a state of its own or after a long run of others. The cost of a character must
-/// not grow with the text held before it.
+/// Every character begins a match. The open matches are all in different states, or many are in the same. The cost of a
+/// character must not grow with the text held before it.
 #[test]
 fn texts_in_which_many_matches_have_begun() {
     let _alone = alone();

@@ -31,7 +31,7 @@ impl Rules {
     }
 }
 
-/// A stop that the last character of a text completes, or confirms (as in `END\b`). The least of several wins.
+/// A stop that the last character of a text completes, or confirms (as `END\b`). The least one wins, by field order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Event {
     start: usize,
@@ -72,7 +72,7 @@ impl<'a> Reference<'a> {
         Reference { rules, alphabet: alphabet.chars().collect(), reach }
     }
 
-    /// Reads `text`, the first characters of which are unarmed.
+    /// Reads `text`. In its first `unarmed` characters no stop fires.
     pub(super) fn read(&self, text: &[char], unarmed: usize) -> Reading {
         let mut reading = Reading { fired: None, region: Some(0), over: None };
         for end in 1..=text.len() {
@@ -185,7 +185,7 @@ impl<'a> Reference<'a> {
             && self.rules.max_held.is_none_or(|most| text.len() - start <= most)
             && self.rules.patterns.iter().any(|one| !one.matches_surely(text, start) && one.matches(text, start, None))
         {
-            return !self.rules.include_stop; // the end confirms it
+            return !self.rules.include_stop; // the end of the stream confirms the match
         }
         if reach == 0 {
             return false;

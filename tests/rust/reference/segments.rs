@@ -203,7 +203,7 @@ impl<'a> Reference<'a> {
         segments
     }
 
-    /// Enters the state that `marker` leads to. A marker begins a part unless this is the open state and it is taken out.
+    /// Enters the state that `marker` leads to. A part begins, unless that state is open and the marker is taken out.
     fn follow(&mut self, marker: &str) {
         let leads = self.rules.markers(self.region).iter().find(|(other, _)| other == marker);
         let region = &leads.expect("it is one of them").1;

@@ -59,7 +59,7 @@ impl Plan {
         self.tokens.get(id as usize).filter(|token| **token != Token::Gap)
     }
 
-    /// The text of `ids` after the prompt, without the prompt's own: all if `ended`, else what later tokens cannot alter.
+    /// The text of `ids` after the prompt, without the prompt's: all if `ended`, else what no later token can change.
     pub(super) fn spelled(&self, ids: &[u32], ended: bool) -> Vec<Character> {
         let mut out = Vec::new();
         let mut run: Vec<Byte> = Vec::new();
