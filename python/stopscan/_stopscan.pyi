@@ -106,7 +106,7 @@ class _OfTokens(_Scanner):
         """The number of tokens that were fed, for a usage report."""
     @property
     def tokens_kept(self) -> int:
-        """The number of tokens up to the last one with text in the output. Cut lists of ids and logprobs to it."""
+        """The number of tokens up to the last one with text in the output. Cut ids and logprobs to this length."""
     @property
     def tokens_in(self) -> dict[str, int]:
         """The number of tokens of each region, for a usage report. Each call makes a new dict.
@@ -125,7 +125,7 @@ class _Stream(Iterator[_Out]):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
     ) -> None: ...
     def close(self) -> None:
-        """Closes the source, as a stop does. Output that is ready is still yielded. Held text stays in ``held``.
+        """Closes the source, as a stop does. Ready output is yielded, then the stream ends. Held text stays in ``held``.
 
         If closing the source fails, the error reaches the caller; if another thread is in the stream, ``close`` raises
         ``RuntimeError``. In both cases the stream stays open, and ``close`` can be called again.

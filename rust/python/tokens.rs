@@ -127,7 +127,7 @@ macro_rules! token_class {
                 int(py, self.stream.guarded.unread.seen.load(Relaxed))
             }
 
-            /// The number of tokens up to the last one with text in the output. Cut lists of ids and logprobs to it.
+            /// The number of tokens up to the last one with text in the output. Cut ids and logprobs to this length.
             #[getter]
             fn tokens_kept<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
                 int(py, self.stream.guarded.look(|stream| stream.tokens_kept())?)

@@ -131,7 +131,7 @@ fn long_deltas_full_of_beginnings() {
     }
 }
 
-/// The vector search for long deltas (the prefilter) accepts few stops. With more stops, the automaton reads all text.
+/// The prefilter, a vector search for long deltas, accepts few stops. For more stops there is no prefilter.
 #[test]
 fn long_deltas_and_many_stops() {
     let stops: Vec<String> = (0..500).map(|number| format!("<{number:03}>")).collect();
