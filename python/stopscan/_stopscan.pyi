@@ -125,7 +125,7 @@ class _Stream(Iterator[_Out]):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
     ) -> None: ...
     def close(self) -> None:
-        """Closes the source, as a stop does. Ready output is yielded, then the stream ends. Held text stays in ``held``.
+        """Closes the source as a stop does. Ready output is yielded, then the stream ends. Held text stays in ``held``.
 
         If closing the source fails, the error reaches the caller; if another thread is in the stream, ``close`` raises
         ``RuntimeError``. In both cases the stream stays open, and ``close`` can be called again.

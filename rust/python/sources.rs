@@ -137,7 +137,7 @@ impl DeltaStream {
         error.map_or(Ok(None), |error| Err(PyErr::from_value(error.into_bound(py).into_any())))
     }
 
-    /// Closes the source, as a stop does. Ready output is yielded, then the stream ends. Held text stays in ``held``.
+    /// Closes the source as a stop does. Ready output is yielded, then the stream ends. Held text stays in ``held``.
     ///
     /// If closing the source fails, the error reaches the caller; if another thread is in the stream, ``close`` raises
     /// ``RuntimeError``. In both cases the stream stays open, and ``close`` can be called again.
