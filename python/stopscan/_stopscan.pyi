@@ -106,7 +106,7 @@ class _OfTokens(_Scanner):
         """The number of tokens that were fed, for a usage report."""
     @property
     def tokens_kept(self) -> int:
-        """The number of tokens up to the last one with a part in the emitted text. Cut ids and logprobs after it."""
+        """The number of tokens up to the last one with text in the output. Cut ids and logprobs to this length."""
     @property
     def tokens_in(self) -> dict[str, int]:
         """The number of tokens of each region, for a usage report. Each call makes a new dict.
@@ -125,7 +125,7 @@ class _Stream(Iterator[_Out]):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
     ) -> None: ...
     def close(self) -> None:
-        """Closes the source, as a stop does. The stream ends after the text that is ready. Held text stays in ``held``.
+        """Closes the source as a stop does. Ready output is yielded, then the stream ends. Held text stays in ``held``.
 
         If closing the source fails, the error reaches the caller; if another thread is in the stream, ``close`` raises
         ``RuntimeError``. In both cases the stream stays open, and ``close`` can be called again.
@@ -184,13 +184,13 @@ class StopMatch:
 
 @final
 class Repeat(_Copied):
-    r"""A stop that fires when the text repeats itself, at the first character that proves it.
+    r"""A stop that fires when the text repeats itself, at the first character with which the rule below holds.
 
     The text repeats itself if a block of at most ``max_period`` code points was written ``count`` times, and the copies
     have at least ``min_length`` code points together. The oldest copy may be incomplete. The stop is visible, and fires
     in every region.
 
-    Raises ``ValueError`` for a ``count`` below 3, a ``max_period`` outside of 1 to 65,536 and a ``min_length`` below
+    Raises ``ValueError`` for a ``count`` below 3, a ``max_period`` outside of 1 to 65,536, or a ``min_length`` below
     32.
 
     >>> StopSet(repeat=Repeat()).find("I will now fix the bug.\n" * 20).period
@@ -265,7 +265,7 @@ class StopSet(_Set):
     ) -> tuple[str, StopMatch | None]:
         """Returns the text before the stop, and the match; or ``text`` itself and ``None`` if no stop fires.
 
-        A visible stop stays at the end of the text. ``include_stop=True`` makes every stop visible.
+        A visible stop stays, and so does the first copy of a loop. ``include_stop=True`` keeps all of the stop.
 
         >>> StopSet("END").truncate("The END.")
         ('The ', StopMatch('END', 4))
@@ -338,10 +338,10 @@ class StopScanner(_Scanner):
 
 @final
 class StopStream(_Stream[str]):
-    """An iterator of non-empty safe text over an iterable of deltas, and a context manager. ``scan`` makes it.
+    """Iterates over deltas and yields text that is safe to emit, never empty. Also a context manager. Made by ``scan``.
 
-    The iterable is the source. At its end the stream flushes. As soon as a stop fires, the stream closes the source. If
-    the source raises, the error reaches the caller, and ``held`` still has the withheld text.
+    The iterable of deltas is the source. At its end the stream flushes. As soon as a stop fires, the stream closes the
+    source. If the source raises, the error reaches the caller, and ``held`` still has the withheld text.
     """
 
 @disjoint_base
@@ -350,7 +350,7 @@ class Vocabulary(_Copied):
 
     ``stopscan.tokens.Vocabulary`` reads a tokenizer and calls this class. ``tokens`` is the content of a
     ``tokenizer.json`` as bytes, or a list with one item for each id: a string or bytes for the text of a token, an int
-    for a byte token, ``None`` for an id without a token. If ``tokens`` is ``None``, the vocabulary is not native.
+    for a byte token, ``None`` for an id without a token. If ``tokens`` is ``None``, the tokenizer itself decodes.
     """
     def __new__(
         cls,
@@ -384,8 +384,8 @@ class TokenScanner(_OfTokens):
       that ends the sequence there.
     - ``unknown_ids``: ``"refuse"`` raises ``ValueError`` for an id that the tokenizer lacks. ``"count"`` counts the
       id as a token without text, because models have more ids than their tokenizers.
-    - ``prompt_token_ids``: the tokens that the text continues. They decide whether the first token keeps its
-      leading space, and the stream may complete their last character.
+    - ``prompt_token_ids``: the tokens of the prompt. They decide whether the first token keeps its leading space.
+      If they end inside a character, the stream may complete it.
     - ``skip_special_tokens``: whether special tokens are left out of the text. The default is true. A stop or a
       marker that is one special token is still found. A marker that has a special token and other text raises
       ``ValueError``: pass ``skip_special_tokens=False``.
@@ -396,8 +396,8 @@ class TokenScanner(_OfTokens):
     If a token ends the stream for several reasons, ``finish`` reports the first of: stop, stop token, EOS,
     ``max_tokens``. The text equals the tokenizer's ``decode`` of all ids. The text of a stop token or EOS that ends
     the stream is neither scanned nor emitted; a stop string fires at such a token only if it is the token's whole
-    text. (The token that reaches ``max_tokens`` has its text.) No stop fires inside a token whose whole text is a
-    marker that counts in the open region.
+    text. (The text of the token that reaches ``max_tokens`` is emitted.) If a token's whole text is a marker of the
+    open region, no stop fires inside the token.
 
     >>> scanner = TokenScanner(tokenizer, ["END"], eos_token_ids=2)
     >>> for token_id in generate(prompt):
@@ -433,15 +433,15 @@ class TokenScanner(_OfTokens):
     def feed_many(self, token_ids: Iterable[int], /) -> str:
         """Returns what is safe to emit after all of ``token_ids``: the results of ``feed`` for each id, joined.
 
-        Use ``feed_many`` for a step that brings several tokens. Tokens after the end of the stream are not
-        read. If an id is wrong, ``feed_many`` raises the error of ``feed`` and reads no id.
+        Use ``feed_many`` if a step of the model yields several tokens. Tokens after the end of the stream are
+        not read. If an id is wrong, ``feed_many`` raises the error of ``feed`` and reads no id.
         """
     def flush(self, reason: EndReason = "eos") -> str:
         """Ends the stream for ``reason`` and returns the rest of its text: half a character as U+FFFD, and the
         held text.
 
-        ``reason`` is a reason of ``Finish`` that needs no stop and no token id; any other reason raises
-        ``ValueError``. After the end of the stream the result is empty, and nothing changes.
+        ``reason`` is a reason of ``Finish`` other than ``"stop_sequence"`` and ``"stop_token"``, which only the
+        scanner reports. Others raise ``ValueError``. After the end the result is empty, and nothing changes.
         """
 
 @final
@@ -486,19 +486,19 @@ class TokenSegmenter(_OfTokens):
     def feed_many(self, token_ids: Iterable[int], /) -> list[tuple[str, str, int]]:
         """Returns what is safe to emit after all of ``token_ids``: the results of ``feed`` for each id, joined.
 
-        Use ``feed_many`` for a step that brings several tokens. Tokens after the end of the stream are not
-        read. If an id is wrong, ``feed_many`` raises the error of ``feed`` and reads no id.
+        Use ``feed_many`` if a step of the model yields several tokens. Tokens after the end of the stream are
+        not read. If an id is wrong, ``feed_many`` raises the error of ``feed`` and reads no id.
         """
     def flush(self, reason: EndReason = "eos") -> list[tuple[str, str, int]]:
         """Ends the stream for ``reason`` and returns the rest of its text: half a character as U+FFFD, and the
         held text.
 
-        ``reason`` is a reason of ``Finish`` that needs no stop and no token id; any other reason raises
-        ``ValueError``. After the end of the stream the result is empty, and nothing changes.
+        ``reason`` is a reason of ``Finish`` other than ``"stop_sequence"`` and ``"stop_token"``, which only the
+        scanner reports. Others raise ``ValueError``. After the end the result is empty, and nothing changes.
         """
 
 def formats() -> list[tuple[str, str, list[tuple[str, list[tuple[str, str, bool]]]]]]:
-    """Returns the name, the source and the states of each format. ``stopscan.segments.FORMATS`` is made of them."""
+    """Returns the name, the source (models and documents) and the states of each format, for ``segments.FORMATS``."""
 
 def scan(
     deltas: Iterable[str],
@@ -547,12 +547,12 @@ class SegmentSet(_Set):
     Only the markers and stops of the open region are looked for. The one that completes first counts. If several
     complete at the same character, the longest counts.
 
-    A region can have several states: ``"tool_call/in reasoning"`` is a state of the region ``tool_call``. Mappings name
-    states, and segments name regions. A marker that leads to ``keep("tool_call")`` stays in the text, as the beginning
-    of the text of ``tool_call``.
+    A region can have several states: ``"tool_call/in reasoning"`` is a state of the region ``tool_call``. ``markers``
+    has the names of states, and a segment has the name of its region. A marker that leads to ``keep("tool_call")``
+    stays in the text, as the beginning of the text of ``tool_call``.
 
     Raises ``ValueError`` for an empty stop or marker, a string that is a stop and a marker, a region that is missing, a
-    marker inside which another marker of the region ends, more than 100 regions, or more than 8,000,000 bytes of UTF-8.
+    marker that cannot complete because another one ends inside it, over 100 regions, or over 8,000,000 bytes of UTF-8.
     Raises ``TypeError`` for a value that is not a string or mapping, and ``UnicodeEncodeError`` for a lone surrogate.
 
     >>> markers = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}}
@@ -618,8 +618,8 @@ class Segmenter(_Scanner):
     def unused(self) -> str:
         """The text after the stop in the delta that completed the stop."""
     def feed(self, delta: str, /, *, armed: bool = True) -> list[tuple[str, str, int]]:
-        """Reads ``delta`` and returns the list of segments that are safe to emit now. No segment is empty, and no two
-        neighbours are of one part.
+        """Reads ``delta`` and returns the list of segments that are safe to emit now. No segment is empty, and
+        neighbours always belong to different parts.
 
         After a match the list is empty. With ``armed=False``, a stop that completes inside ``delta`` does not fire. A
         stop that begins inside ``delta`` and completes later, in armed text, does fire. Markers also count in unarmed
@@ -637,10 +637,10 @@ class Segmenter(_Scanner):
 
 @final
 class SegmentStream(_Stream[tuple[str, str, int]]):
-    """An iterator of segments over an iterable of deltas, and a context manager. ``split`` makes it.
+    """Iterates over deltas and yields segments that are safe to emit. Also a context manager. Made by ``split``.
 
-    The iterable is the source. At its end the stream flushes. As soon as a stop fires, the stream closes the source. If
-    the source raises, the error reaches the caller, and ``held`` still has the withheld text.
+    The iterable of deltas is the source. At its end the stream flushes. As soon as a stop fires, the stream closes the
+    source. If the source raises, the error reaches the caller, and ``held`` still has the withheld text.
     """
 
 def split(

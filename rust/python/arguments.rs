@@ -35,7 +35,7 @@ impl<'py> Strings<'py> {
             Ok(string) => Ok(string),
             Err(error) => Err(no_string(&error.into_inner(), &format!("{name} {index}"))),
         }))?;
-        // The order of a Python set differs between processes, and another process may read a snapshot of the stream.
+        // A Python set is sorted: its order differs between processes, and another one may restore a stream's snapshot.
         if object.is_instance_of::<PySet>() || object.is_instance_of::<PyFrozenSet>() {
             let sorted = list(object.py(), strings.items.into_iter().map(Ok))?;
             sorted.sort()?;
@@ -85,8 +85,8 @@ pub(crate) fn items<'py, 'a>(
     Ok(items)
 }
 
-/// Returns an iterator over `object`, or the error that names its type. An error that `object` itself raises is passed
-/// on.
+/// Returns an iterator over `object`. Raises the error `unexpected` if `object` is not iterable. Any other error that
+/// `object` raises is passed on.
 pub(crate) fn iterated<'py>(
     object: &Bound<'py, PyAny>,
     unexpected: impl FnOnce() -> PyErr,
@@ -104,7 +104,7 @@ pub(crate) fn string<'a, 'py>(object: &'a Bound<'py, PyAny>, name: &str) -> PyRe
     object.cast_exact::<PyString>().or_else(|_| object.cast::<PyString>()).map_err(|_| no_string(object, name))
 }
 
-/// Returns the text of `string`. The reason of a `UnicodeEncodeError` begins with `name`.
+/// Returns the text of `string`. For a lone surrogate, raises a `UnicodeEncodeError` whose reason begins with `name`.
 pub(crate) fn text<'a>(string: &'a Bound<'_, PyString>, name: impl FnOnce() -> String) -> PyResult<&'a str> {
     string.to_str().map_err(|error| {
         let value = error.value(string.py()).clone();
@@ -148,9 +148,9 @@ fn with_long_text<T>(string: &Bound<'_, PyString>, action: impl FnOnce(&str) -> 
         return with_text(plain.cast_exact::<PyString>()?, action);
     }
     if string.call_method0(new_string(py, "isascii")?)?.is_truthy()? {
-        return action(string.to_str()?); // ASCII is its own UTF-8
+        return action(string.to_str()?); // CPython makes no copy: ASCII is its own UTF-8
     }
-    // CPython keeps the UTF-8 of the copy, and frees both. (The bytes of `encode_utf8` would have to be checked again.)
+    // CPython frees the copy and its UTF-8 after this. (The bytes of `encode_utf8` would have to be checked again.)
     let copy = string.add(new_string(py, "\n")?)?;
     let text = copy.cast_exact::<PyString>()?.to_str()?;
     action(&text[..text.len() - 1])
@@ -213,7 +213,7 @@ pub(crate) fn options(
     }
 }
 
-/// The memory to write or read a snapshot, in times of its size: for its bytes, the state, and the held text.
+/// The memory to write or read a snapshot, as a multiple of its size: for its bytes, the state, and the held text.
 pub(crate) const SNAPSHOT: usize = 4;
 
 /// Returns `object` as a snapshot.
@@ -239,7 +239,7 @@ pub(crate) fn unknown(object: &Bound<'_, PyAny>) -> PyErr {
     value_error(format!("token id {object} is not in the vocabulary"))
 }
 
-/// Returns the ids of `object`, one id or an iterable of ids, that end a stream. The tokenizer need not have these ids.
+/// Reads the ids that end a stream: `object` is one id or an iterable of ids. The tokenizer need not have these ids.
 fn end_ids(object: Option<&Bound<'_, PyAny>>, name: &str) -> PyResult<Vec<u32>> {
     let Some(object) = object.filter(|object| !object.is_none()) else {
         return Ok(Vec::new());

@@ -23,7 +23,7 @@ pub(crate) fn runtime_error(words: impl ToString) -> PyErr {
     error(|py| py.get_type::<PyRuntimeError>(), &words.to_string())
 }
 
-/// Makes the error at once; PyO3 would make it only when it is raised.
+/// Makes the error at once. PyO3 would make it when it is raised, and panic if there is no memory.
 #[cold]
 fn error(class: for<'py> fn(Python<'py>) -> Bound<'py, PyType>, words: &str) -> PyErr {
     Python::attach(|py| {

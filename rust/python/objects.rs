@@ -49,7 +49,7 @@ pub(crate) fn set_item<'py>(dict: &Bound<'py, PyDict>, name: &str, value: impl I
     dict.set_item(new_string(dict.py(), name)?, value)
 }
 
-/// Makes an int. A large int is made of ints below 257, which always exist in Python.
+/// Makes an int, or raises `MemoryError`. A large int is computed from ints below 257, which always exist in CPython.
 pub(crate) fn int(py: Python<'_>, number: usize) -> PyResult<Bound<'_, PyInt>> {
     let low = (number & 0xFF).into_pyobject(py)?;
     match number >> 8 {
@@ -101,8 +101,8 @@ pub(crate) fn collect<T>(items: impl Iterator<Item = PyResult<T>>) -> PyResult<V
     Ok(all)
 }
 
-/// Raises `MemoryError` if `bytes` bytes cannot be allocated now. Call it before code that would end the process
-/// without them.
+/// Raises `MemoryError` if `bytes` bytes cannot be allocated now. Call it before code that allocates them and would
+/// abort the process on failure.
 pub(crate) fn room(bytes: usize) -> PyResult<()> {
     stopscan::host::ask_memory(bytes).or_raise()
 }
@@ -130,7 +130,7 @@ impl ListTemplate {
 }
 
 /// Makes the segments of a region as `ListTemplate` makes lists. It keeps the number of the part, because most segments
-/// have the part of the segment before.
+/// belong to the same part as the segment before.
 pub(crate) struct SegmentTemplate {
     /// The region, the text, and the part.
     items: Py<PyList>,

@@ -113,7 +113,7 @@ macro_rules! set_methods {
 #[pyclass(module = "stopscan", frozen)]
 pub(crate) struct StopSet {
     pub(crate) core: stopscan::StopSet,
-    /// The name of each node's region.
+    /// The name of the region of each node. A node is a region, or a state of a region.
     pub(crate) names: Vec<Py<PyString>>,
 }
 
@@ -176,7 +176,7 @@ impl StopSet {
     #[getter]
     fn regions<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let protects = self.core.protect().next().is_some();
-        // A set that was given no `regions` has one region without markers.
+        // Without the argument `regions`, the set has one region, and that has no markers.
         let has_regions = self.core.nodes() > 1 || self.core.states().any(|(_, mut markers)| markers.next().is_some());
         (has_regions && !protects).then(|| markers(py, &self.core)).transpose()
     }
@@ -202,7 +202,7 @@ impl StopSet {
 
     /// Returns the text before the stop, and the match; or ``text`` itself and ``None`` if no stop fires.
     ///
-    /// A visible stop stays at the end of the text. ``include_stop=True`` makes every stop visible.
+    /// A visible stop stays, and so does the first copy of a loop. ``include_stop=True`` keeps all of the stop.
     ///
     /// >>> StopSet("END").truncate("The END.")
     /// ('The ', StopMatch('END', 4))
@@ -296,12 +296,12 @@ pub(crate) fn truncate<'py>(
 /// Only the markers and stops of the open region are looked for. The one that completes first counts. If several
 /// complete at the same character, the longest counts.
 ///
-/// A region can have several states: ``"tool_call/in reasoning"`` is a state of the region ``tool_call``. Mappings name
-/// states, and segments name regions. A marker that leads to ``keep("tool_call")`` stays in the text, as the beginning
-/// of the text of ``tool_call``.
+/// A region can have several states: ``"tool_call/in reasoning"`` is a state of the region ``tool_call``. ``markers``
+/// has the names of states, and a segment has the name of its region. A marker that leads to ``keep("tool_call")``
+/// stays in the text, as the beginning of the text of ``tool_call``.
 ///
 /// Raises ``ValueError`` for an empty stop or marker, a string that is a stop and a marker, a region that is missing, a
-/// marker inside which another marker of the region ends, more than 100 regions, or more than 8,000,000 bytes of UTF-8.
+/// marker that cannot complete because another one ends inside it, over 100 regions, or over 8,000,000 bytes of UTF-8.
 /// Raises ``TypeError`` for a value that is not a string or mapping, and ``UnicodeEncodeError`` for a lone surrogate.
 ///
 /// >>> markers = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}}
@@ -312,11 +312,11 @@ pub(crate) struct SegmentSet {
     pub(crate) core: stopscan::SegmentSet,
     /// The names of the regions; a stream begins in the first.
     pub(crate) regions: Vec<Py<PyString>>,
-    /// The name of each node's region.
+    /// The name of the region of each node. A node is a region, or a state of a region.
     pub(crate) names: Vec<Py<PyString>>,
-    /// Makes the segments of each node.
+    /// One template for each node: it makes the segments of the node's region.
     templates: Vec<SegmentTemplate>,
-    /// Makes the lists of one segment.
+    /// Makes lists that contain one segment.
     pub(crate) one: ListTemplate,
 }
 
@@ -376,7 +376,7 @@ impl SegmentSet {
 set_methods!(SegmentSet);
 
 impl SegmentSet {
-    /// Makes the segment of a text at a node.
+    /// Returns the segment for a `text` that was read at `node`: region, text and part.
     #[inline(always)]
     pub(crate) fn segment<'py>(
         &self,
@@ -398,13 +398,13 @@ impl SegmentSet {
     }
 }
 
-/// A stop that fires when the text repeats itself, at the first character that proves it.
+/// A stop that fires when the text repeats itself, at the first character with which the rule below holds.
 ///
 /// The text repeats itself if a block of at most ``max_period`` code points was written ``count`` times, and the copies
 /// have at least ``min_length`` code points together. The oldest copy may be incomplete. The stop is visible, and fires
 /// in every region.
 ///
-/// Raises ``ValueError`` for a ``count`` below 3, a ``max_period`` outside of 1 to 65,536 and a ``min_length`` below
+/// Raises ``ValueError`` for a ``count`` below 3, a ``max_period`` outside of 1 to 65,536, or a ``min_length`` below
 /// 32.
 ///
 /// >>> StopSet(repeat=Repeat()).find("I will now fix the bug.\n" * 20).period
@@ -497,7 +497,7 @@ type FormatLead = (&'static str, &'static str, bool);
 /// A state and its markers.
 type State = (&'static str, Vec<FormatLead>);
 
-/// Returns the name, the source and the states of each format. ``stopscan.segments.FORMATS`` is made of them.
+/// Returns the name, the source (models and documents) and the states of each format, for ``segments.FORMATS``.
 #[pyfunction]
 pub(crate) fn formats() -> Vec<(&'static str, &'static str, Vec<State>)> {
     let states =
@@ -512,7 +512,7 @@ struct SetArguments<E> {
     long: bool,
 }
 
-/// Compiling stops with more bytes than this in all takes long.
+/// If the stops have at least this many bytes together, compiling them releases the GIL.
 const LONG: usize = 16_384;
 
 impl<E: Emit> SetArguments<E> {
@@ -543,7 +543,7 @@ impl<E: Emit> SetArguments<E> {
         Ok(arguments)
     }
 
-    /// Adds a part of the set, after asking for the memory of the `bytes` bytes that the builder copies.
+    /// Calls `add` with the builder. First raises `MemoryError` if there is no memory for the `bytes` bytes it copies.
     fn add(&mut self, bytes: usize, add: impl FnOnce(SetBuilder<E>) -> SetBuilder<E>) -> PyResult<()> {
         room(bytes)?;
         self.set = add(std::mem::take(&mut self.set));
@@ -597,7 +597,7 @@ fn markers<'py, E: Emit>(py: Python<'py>, set: &Set<E>) -> PyResult<Bound<'py, P
     Ok(all)
 }
 
-/// Returns the options that make an equal set: those of its class, and those that both classes have.
+/// Returns the keyword arguments that make an equal set: those of its class in `own`, and those that both classes have.
 fn set_options<'py, E: Emit>(
     py: Python<'py>,
     set: &Set<E>,
@@ -623,7 +623,7 @@ fn set_options<'py, E: Emit>(
 
 type Names = Vec<Py<PyString>>;
 
-/// Returns the name of each node's region and of each region. A name that was given is the same Python object.
+/// Returns the name of the region of each node, and the name of each region. A name in `keys` stays the same object.
 fn node_names<E: Emit>(py: Python<'_>, set: &Set<E>, keys: &[Bound<'_, PyString>]) -> PyResult<(Names, Names)> {
     let object = |name| match keys.iter().find(|key| key.to_str().is_ok_and(|key| key == name)) {
         Some(key) => Ok(key.clone().unbind()),

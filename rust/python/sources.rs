@@ -17,10 +17,10 @@ use crate::objects::new_string;
 use crate::streams::{Deltas, Segmenter, StopScanner};
 use crate::turns::{GIL, NOBODY, in_use, this_thread};
 
-/// An iterator of non-empty safe text over an iterable of deltas, and a context manager. ``scan`` makes it.
+/// Iterates over deltas and yields text that is safe to emit, never empty. Also a context manager. Made by ``scan``.
 ///
-/// The iterable is the source. At its end the stream flushes. As soon as a stop fires, the stream closes the source. If
-/// the source raises, the error reaches the caller, and ``held`` still has the withheld text.
+/// The iterable of deltas is the source. At its end the stream flushes. As soon as a stop fires, the stream closes the
+/// source. If the source raises, the error reaches the caller, and ``held`` still has the withheld text.
 #[pyclass(module = "stopscan", frozen, extends = DeltaStream)]
 pub(crate) struct StopStream;
 
@@ -44,10 +44,10 @@ pub(crate) fn scan(
     Py::new(deltas.py(), PyClassInitializer::from(stream).add_subclass(StopStream))
 }
 
-/// An iterator of segments over an iterable of deltas, and a context manager. ``split`` makes it.
+/// Iterates over deltas and yields segments that are safe to emit. Also a context manager. Made by ``split``.
 ///
-/// The iterable is the source. At its end the stream flushes. As soon as a stop fires, the stream closes the source. If
-/// the source raises, the error reaches the caller, and ``held`` still has the withheld text.
+/// The iterable of deltas is the source. At its end the stream flushes. As soon as a stop fires, the stream closes the
+/// source. If the source raises, the error reaches the caller, and ``held`` still has the withheld text.
 #[pyclass(module = "stopscan.segments", frozen, extends = DeltaStream)]
 pub(crate) struct SegmentStream;
 
@@ -88,7 +88,7 @@ enum DeltaReader {
     Segments(Deltas<Segmented>, Mutex<VecDeque<Py<PyAny>>>),
 }
 
-/// Evaluates `$look` on the stream, for a getter. While the source runs, other threads may look, but not the source.
+/// Evaluates `$look`, for a getter. While the source runs, other threads may call it; the source itself gets an error.
 macro_rules! look_at {
     ($streams:expr, $stream:ident => $look:expr) => {{
         let streams = $streams;
@@ -137,7 +137,7 @@ impl DeltaStream {
         error.map_or(Ok(None), |error| Err(PyErr::from_value(error.into_bound(py).into_any())))
     }
 
-    /// Closes the source, as a stop does. The stream ends after the text that is ready. Held text stays in ``held``.
+    /// Closes the source as a stop does. Ready output is yielded, then the stream ends. Held text stays in ``held``.
     ///
     /// If closing the source fails, the error reaches the caller; if another thread is in the stream, ``close`` raises
     /// ``RuntimeError``. In both cases the stream stays open, and ``close`` can be called again.
@@ -270,7 +270,7 @@ impl Drop for Running<'_> {
 }
 
 impl Source {
-    /// `asynchronous` names the function for an async source, for the error that such a source raises here.
+    /// `asynchronous` is the name of the function that takes an async source. The error for such a source names it.
     fn new(deltas: &Bound<'_, PyAny>, asynchronous: &str) -> PyResult<Source> {
         let iterator = iterated(deltas, || {
             let is_async = deltas.hasattr("__aiter__").unwrap_or(false);
@@ -287,7 +287,7 @@ impl Source {
         })
     }
 
-    /// Returns a guard that keeps out other threads and the source itself.
+    /// Returns a guard. While it exists, a call from another thread or from the source itself raises `RuntimeError`.
     #[inline(always)]
     fn run(&self) -> PyResult<Running<'_>> {
         let thread = this_thread();
@@ -302,7 +302,7 @@ impl Source {
         Ok(Running(&self.running))
     }
 
-    /// Raises an error if the source itself calls. Other threads may look at the stream while the source runs.
+    /// Raises an error if the code of the source makes the call. Other threads may look at the stream while it runs.
     fn refuse_own_thread(&self) -> PyResult<()> {
         match self.running.load(Relaxed) == this_thread() {
             true => Err(in_use("stream", "a call on this thread")),

@@ -237,8 +237,8 @@ impl Segmenter {
         Ok(Segmenter { stream: Deltas::with_options(SegmentSet::of(segments)?, &options)? })
     }
 
-    /// Reads ``delta`` and returns the list of segments that are safe to emit now. No segment is empty, and no two
-    /// neighbours are of one part.
+    /// Reads ``delta`` and returns the list of segments that are safe to emit now. No segment is empty, and
+    /// neighbours always belong to different parts.
     ///
     /// After a match the list is empty. With ``armed=False``, a stop that completes inside ``delta`` does not fire. A
     /// stop that begins inside ``delta`` and completes later, in armed text, does fire. Markers also count in unarmed
@@ -405,10 +405,10 @@ pub(crate) trait PyEmit: Emit {
 
     fn core(set: &Self::Class) -> &Set<Self>;
 
-    /// Returns the name of each node's region.
+    /// Returns the name of the region of each node. A node is a region, or a state of a region.
     fn names(set: &Self::Class) -> &[Py<PyString>];
 
-    /// Emits all of `text`, which is not empty and belongs to `part` at `node`.
+    /// Returns the output for a `text` that is safe as a whole. It is not empty and belongs to `part` at `node`.
     fn whole<'py>(
         set: &Self::Class,
         node: u32,
@@ -416,7 +416,7 @@ pub(crate) trait PyEmit: Emit {
         text: &Bound<'py, PyString>,
     ) -> PyResult<Bound<'py, Self::Out>>;
 
-    /// Emits the text that a step made safe. If it is all of `delta`, it is the same Python object.
+    /// Returns the output for the text that a call made safe. Text that is all of `delta` stays the same Python object.
     fn emit<'py>(
         py: Python<'py>,
         set: &Self::Class,
@@ -501,14 +501,14 @@ fn same_or_new<'py>(py: Python<'py>, safe: &str, delta: Option<Delta<'_, 'py>>) 
 pub(crate) trait Core: Sized {
     type Emit: PyEmit;
 
-    /// The tokens that were read without the lock.
+    /// The tokens that were fed without the lock and must still be read. `()` for a stream of deltas.
     type Unread: Default;
 
     fn stream(&self) -> &Stream<Self::Emit>;
 
     fn stream_mut(&mut self) -> &mut Stream<Self::Emit>;
 
-    /// Whether reading plain text changes only counters.
+    /// Whether reading plain text, in which no stop or marker can begin, changes only counters.
     fn is_idle(&self) -> bool;
 
     /// Reads the tokens of `unread`, which were fed without the lock.
@@ -528,22 +528,22 @@ pub(crate) trait Core: Sized {
 
 /// A stream that threads of Python can share, with its set.
 ///
-/// A lock costs a fifth of a `feed`. In most text no stop or marker begins. Under the GIL, such text needs no lock:
-/// while the stream is idle, it changes only how much was read, and `Guarded` counts that. Streams with patterns or
-/// loops also need the text itself, and read it with the lock held.
+/// A lock costs a fifth of a `feed`. Most text is plain: no stop or marker begins in it. Under the GIL, such text needs
+/// no lock: while the stream is idle, reading it changes only how much was read, and `Guarded` counts that. Streams
+/// with patterns or loops also need the text itself, and read it with the lock held.
 ///
 /// The fields that plain text needs come first, so that a stream that is not in the cache costs one cache line.
 #[repr(C)]
 pub(crate) struct Guarded<C: Core> {
-    /// The number of bytes that were counted here and not yet told to the core.
+    /// The number of bytes that were read without the lock and not yet reported to the core.
     passed: AtomicUsize,
-    /// Nothing begins in a text whose shape passes this filter.
+    /// If the shape of a text (the kinds of its bytes) passes this filter, no stop or marker begins in the text.
     filter: AtomicU64,
     /// The number of the bytes in `passed` that continue a code point.
     continued: AtomicUsize,
-    /// The node of an idle stream, or `NOT_IDLE`.
+    /// The open node (a region, or a state of one) of an idle stream. `NOT_IDLE` for any other stream.
     node: AtomicU32,
-    /// The number of parts before the open part of an idle stream.
+    /// The part (see `Segmenter`) to which the next text of an idle stream belongs.
     part: AtomicU32,
     /// Whether the core needs the text itself, because the set has patterns or loops.
     needs_text: bool,
@@ -597,7 +597,7 @@ impl<C: Core> Guarded<C> {
         result
     }
 
-    /// Tells the core how much was counted here, and closes the fast path.
+    /// Tells the core how much was read without the lock, and closes the fast path.
     fn close_fast_path(&self, stream: &mut Stream<C::Emit>) {
         let (bytes, continued) = (self.passed.load(Relaxed), self.continued.load(Relaxed));
         stream.skip(Place { bytes, code_points: bytes - continued });
@@ -627,7 +627,7 @@ impl<C: Core> Guarded<C> {
         Some((node, C::Emit::core(self.set.get()).plain_length(node, text)?))
     }
 
-    /// The number of parts before the open part of an idle stream.
+    /// The part (see `Segmenter`) to which the next text of an idle stream belongs.
     #[inline(always)]
     pub(crate) fn part(&self) -> u32 {
         self.part.load(Relaxed)
@@ -649,13 +649,13 @@ impl<C: Core> Guarded<C> {
         self.core.if_free(|core| core.stream_mut().skip_text(text, length)).unwrap_or(false)
     }
 
-    /// Returns the node of the stream if the shape of a text tells that nothing begins in the text.
+    /// Returns the node of the stream if `shape`, that of a text, shows that no stop or marker begins in the text.
     #[inline(always)]
     pub(crate) fn plain_by(&self, shape: Shape) -> Option<u32> {
         shape.passes(self.filter.load(Relaxed)).then(|| self.node.load(Relaxed))
     }
 
-    /// Counts a text as read.
+    /// Counts a text of this many `bytes` as read. `continued` of them are not the first byte of their code point.
     #[inline(always)]
     pub(crate) fn count(&self, bytes: usize, continued: usize) {
         self.passed.store(self.passed.load(Relaxed) + bytes, Relaxed);
@@ -669,7 +669,7 @@ impl<C: Core> Guarded<C> {
         (self.is_idle() && !self.needs_text).then(|| self.node.load(Relaxed))
     }
 
-    /// Sets the filter that lets texts pass by their shape.
+    /// Sets the filter: a text whose shape passes it is read without the lock.
     pub(crate) fn let_pass(&self, filter: u64) {
         self.filter.store(filter, Relaxed);
     }

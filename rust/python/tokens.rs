@@ -23,8 +23,8 @@ use crate::sets::{SegmentSet, StopSet};
 use crate::streams::{Core, Guarded, PyEmit, add_options, stream_methods};
 use crate::vocabulary::{Ready, Vocabulary};
 
-/// Defines a class of streams of tokens that emits `$emit`. The arguments in `$own` say what is scanned for; the others
-/// are the same in both classes. `$set` and `$start_protected` are expressions of the arguments in `$own`.
+/// Defines a class of streams of tokens, which emits `$emit` as the Python class `$out`. The arguments in `$own` are in
+/// this class alone. `$set` and `$start_protected` are computed from them. All other arguments are in both classes.
 macro_rules! token_class {
     (
         $(#[$doc:meta])*
@@ -94,8 +94,8 @@ macro_rules! token_class {
 
             /// Returns what is safe to emit after all of ``token_ids``: the results of ``feed`` for each id, joined.
             ///
-            /// Use ``feed_many`` for a step that brings several tokens. Tokens after the end of the stream are not
-            /// read. If an id is wrong, ``feed_many`` raises the error of ``feed`` and reads no id.
+            /// Use ``feed_many`` if a step of the model yields several tokens. Tokens after the end of the stream are
+            /// not read. If an id is wrong, ``feed_many`` raises the error of ``feed`` and reads no id.
             #[pyo3(signature = (token_ids, /))]
             fn feed_many<'py>(&self, token_ids: &Bound<'py, PyAny>) -> PyResult<Bound<'py, $out>> {
                 self.stream.feed_many(token_ids)
@@ -104,8 +104,8 @@ macro_rules! token_class {
             /// Ends the stream for ``reason`` and returns the rest of its text: half a character as U+FFFD, and the
             /// held text.
             ///
-            /// ``reason`` is a reason of ``Finish`` that needs no stop and no token id; any other reason raises
-            /// ``ValueError``. After the end of the stream the result is empty, and nothing changes.
+            /// ``reason`` is a reason of ``Finish`` other than ``"stop_sequence"`` and ``"stop_token"``, which only the
+            /// scanner reports. Others raise ``ValueError``. After the end the result is empty, and nothing changes.
             #[pyo3(signature = (reason = None), text_signature = "($self, reason='eos')")]
             fn flush<'py>(
                 &self,
@@ -127,7 +127,7 @@ macro_rules! token_class {
                 int(py, self.stream.guarded.unread.seen.load(Relaxed))
             }
 
-            /// The number of tokens up to the last one with a part in the emitted text. Cut ids and logprobs after it.
+            /// The number of tokens up to the last one with text in the output. Cut ids and logprobs to this length.
             #[getter]
             fn tokens_kept<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
                 int(py, self.stream.guarded.look(|stream| stream.tokens_kept())?)
@@ -163,8 +163,8 @@ token_class! {
     ///   that ends the sequence there.
     /// - ``unknown_ids``: ``"refuse"`` raises ``ValueError`` for an id that the tokenizer lacks. ``"count"`` counts the
     ///   id as a token without text, because models have more ids than their tokenizers.
-    /// - ``prompt_token_ids``: the tokens that the text continues. They decide whether the first token keeps its
-    ///   leading space, and the stream may complete their last character.
+    /// - ``prompt_token_ids``: the tokens of the prompt. They decide whether the first token keeps its leading space.
+    ///   If they end inside a character, the stream may complete it.
     /// - ``skip_special_tokens``: whether special tokens are left out of the text. The default is true. A stop or a
     ///   marker that is one special token is still found. A marker that has a special token and other text raises
     ///   ``ValueError``: pass ``skip_special_tokens=False``.
@@ -175,8 +175,8 @@ token_class! {
     /// If a token ends the stream for several reasons, ``finish`` reports the first of: stop, stop token, EOS,
     /// ``max_tokens``. The text equals the tokenizer's ``decode`` of all ids. The text of a stop token or EOS that ends
     /// the stream is neither scanned nor emitted; a stop string fires at such a token only if it is the token's whole
-    /// text. (The token that reaches ``max_tokens`` has its text.) No stop fires inside a token whose whole text is a
-    /// marker that counts in the open region.
+    /// text. (The text of the token that reaches ``max_tokens`` is emitted.) If a token's whole text is a marker of the
+    /// open region, no stop fires inside the token.
     ///
     /// >>> scanner = TokenScanner(tokenizer, ["END"], eos_token_ids=2)
     /// >>> for token_id in generate(prompt):
@@ -250,7 +250,7 @@ impl<E: PyEmit> Core for Box<TokenStream<E, Decoding>> {
         let begun = unread.ids();
         self.skip_tokens(unread.seen.load(Relaxed) - begun.len() - self.tokens_seen());
         for id in begun {
-            let _ = self.try_feed(id); // the vocabulary has it
+            let _ = self.try_feed(id); // no error: the vocabulary has this id
         }
         unread.forget();
     }
@@ -349,8 +349,8 @@ impl<E: PyEmit> Tokens<E> {
         Some((id, seen, self.vocabulary.get().ready.get(id as usize)?.as_ref()?))
     }
 
-    /// Fast path: reads a token in which a word may begin or go on, and returns the safe output. If a word ends in the
-    /// token or goes on for long, returns `None` and changes nothing; the caller then calls `feed_locked`.
+    /// Fast path: reads a token in which a stop or marker may begin or go on, and returns the safe output. If one
+    /// completes in the token or goes on for long, returns `None` and changes nothing; the caller calls `feed_locked`.
     #[inline(never)]
     fn walk<'py>(&self, id: u32, ready: &Bound<'py, PyString>) -> PyResult<Option<Bound<'py, E::Out>>> {
         let (guarded, unread, py) = (&self.guarded, &self.guarded.unread, ready.py());
@@ -428,13 +428,13 @@ impl<E: PyEmit> Tokens<E> {
         let ids: Vec<u32> = tokens.iter().map_while(id).collect();
         let Vocabulary { core, native, .. } = self.vocabulary.get();
         self.guarded.change(|stream| {
-            // Memory for the output, and for what the ledger keeps of each token: where its text begins.
+            // Memory for the output, and for the place where each token's text begins (kept to count tokens).
             let bytes: usize = ids.iter().map(|&id| 16 + core.bytes(id).map_or(0, <[u8]>::len)).sum();
             room(4 * bytes + 2 * stream.text().size())?;
             if wrong.is_none() && *native && ids.iter().all(|&id| core.contains(id)) {
                 return self.emit(py, stream.try_feed_many(&ids)?);
             }
-            // Tokens after the end of the stream are not read, and only reading a copy tells where the stream ends.
+            // A wrong id after the end of the stream is no error. Only reading a copy shows where the stream ends.
             let mut copy = stream.try_clone()?;
             let safe = self.emit(py, copy.try_feed_many(&ids)?)?;
             if let Some(error) = wrong.filter(|_| copy.finish().is_none()) {
@@ -488,17 +488,17 @@ impl<E: PyEmit> Tokens<E> {
     }
 }
 
-/// Reads an argument that may be left out. `None` is an argument like any other.
+/// Wraps an argument that the caller gave, even if it is `None`. PyO3 alone would treat `None` as an argument left out.
 fn given<'py>(argument: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     Ok(Some(argument.clone()))
 }
 
-/// The most tokens in `UnreadTokens::ids`. A line break or a bracket often begins a stop; the stop seldom goes on for
-/// more tokens than this.
+/// The most tokens in `UnreadTokens::ids`. A line break or a bracket often looks like the beginning of a stop, but it
+/// seldom still does after more tokens than this.
 const MOST: usize = 4;
 
-/// The count of all fed tokens, and the ids of the last ones that the core has not read: those since a word began that
-/// may become a stop or a marker.
+/// The number of all fed tokens, and the ids of those that the core (the stream behind the lock) must still read. These
+/// ids are the tokens since a stop or a marker may have begun.
 #[derive(Default)]
 pub(crate) struct UnreadTokens {
     /// The number of all tokens that were fed, also of those that the core has read.
@@ -546,7 +546,7 @@ pub(crate) enum Decoding {
     Window(Window),
 }
 
-/// Decodes with the tokenizer itself: Python objects `stopscan.tokens._window.Window`, now and just after the prompt.
+/// Decodes with the tokenizer itself. Two objects of `stopscan.tokens._window.Window`: now, and just after the prompt.
 pub(crate) struct Window {
     now: Py<PyAny>,
     start: Py<PyAny>,
@@ -583,7 +583,7 @@ impl Decoding {
         Ok(Decoding::Native(native))
     }
 
-    /// Raises an error if a marker could never be found.
+    /// Raises an error for a marker that has a skipped special token and other text: it could never be found.
     fn check<E: Emit>(&self, py: Python<'_>, stream: &Stream<E>) -> PyResult<()> {
         let window = match self {
             Decoding::Native(native) => return native.check(stream).or_raise(),
@@ -636,8 +636,8 @@ impl Decode for Decoding {
     fn is_whole(&self, id: u32) -> bool {
         match self {
             Decoding::Native(native) => native.is_whole(id),
-            // A window does not know. A token that also completes a character of the token before counts as whole;
-            // that matters only if both together spell a marker.
+            // A window does not know, so all tokens count as whole. That is wrong for a token that also completes the
+            // last character of the token before, but matters only if both together spell a marker.
             Decoding::Window(_) => true,
         }
     }

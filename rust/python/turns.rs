@@ -15,8 +15,8 @@ use pyo3::sync::MutexExt;
 
 use crate::errors::runtime_error;
 
-/// Whether calls need no lock, because the GIL keeps them apart. A free-threaded Python is known by its larger objects.
-/// `always_lock` makes a build for tests behave like a free-threaded one.
+/// Whether a GIL lets only one thread run at a time, so that fast paths need no lock. In a free-threaded Python,
+/// objects are larger than two words. With `always_lock`, a build for tests behaves like a free-threaded one.
 pub(crate) const GIL: bool = !cfg!(always_lock) && size_of::<pyo3::ffi::PyObject>() == 2 * size_of::<usize>();
 
 /// A value that only one call at a time uses.
@@ -76,7 +76,7 @@ impl<T> Turns<T> {
     fn wait(&self, thread: u32, changes: bool) -> Turn<'_, T> {
         let value = match self.value.try_lock() {
             Ok(value) => value,
-            // Use the value: a call that failed leaves it as it was.
+            // A call panicked. Use the value all the same: a call that failed leaves it as it was.
             Err(TryLockError::Poisoned(value)) => value.into_inner(),
             Err(TryLockError::WouldBlock) => self.wait_detached(),
         };
@@ -101,7 +101,7 @@ impl<T> Drop for Turn<'_, T> {
     }
 }
 
-/// The number that no thread has.
+/// Stands for no thread: a number that no thread has.
 pub(crate) const NOBODY: u32 = 0;
 
 /// Returns the number of this thread, which no other thread of the process has.

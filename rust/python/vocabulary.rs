@@ -9,7 +9,7 @@ use stopscan::{Strays, VocabularyBuilder};
 use crate::errors::{OrRaise, value_error};
 use crate::objects::{self, collect, dict, int, list, new_string, room};
 
-/// The memory to ask for before reading: bytes for each byte of a `tokenizer.json`, and for each token of a list.
+/// Memory to ask for before reading: `JSON` bytes for each byte of a `tokenizer.json`, `TOKEN` for each item of a list.
 const JSON: usize = 4;
 const TOKEN: usize = 64;
 
@@ -17,12 +17,12 @@ const TOKEN: usize = 64;
 ///
 /// ``stopscan.tokens.Vocabulary`` reads a tokenizer and calls this class. ``tokens`` is the content of a
 /// ``tokenizer.json`` as bytes, or a list with one item for each id: a string or bytes for the text of a token, an int
-/// for a byte token, ``None`` for an id without a token. If ``tokens`` is ``None``, the vocabulary is not native.
+/// for a byte token, ``None`` for an id without a token. If ``tokens`` is ``None``, the tokenizer itself decodes.
 #[pyclass(module = "stopscan._stopscan", frozen, subclass)]
 pub(crate) struct Vocabulary {
-    /// Empty if the vocabulary is not native.
+    /// Empty if the tokenizer itself decodes (`native` is false).
     pub(crate) core: stopscan::Vocabulary,
-    /// The ready text of each id. `None` for a token that is special or not whole characters.
+    /// The text of each id as a Python string. `None` if its token is special or not whole characters, or is missing.
     pub(crate) ready: Box<[Option<Ready>]>,
     /// Whether stopscan decodes streams from the bytes of single ids. Otherwise the tokenizer decodes.
     #[pyo3(get)]

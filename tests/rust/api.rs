@@ -22,7 +22,7 @@ fn one_set_serves_many_threads() {
         for thread in 0..4 {
             let set = &set;
             scope.spawn(move || {
-                // Long text: the first searches race to build the prefilter.
+                // The first search in a long text builds a prefilter. Here the threads race to do that.
                 let text = ".".repeat(1_000 + thread) + "END";
                 assert_eq!(set.find(&text).unwrap().offset(), 1_000 + thread);
                 assert_eq!(StopScanner::new(set).feed(&text).text.len(), 1_000 + thread);

@@ -1,4 +1,4 @@
-//! The table of forms; Python's tests compare it with vLLM's parsers.
+//! The formats of known models: the markers of each region. Python's tests compare the formats with vLLM's parsers.
 
 use std::collections::HashSet;
 

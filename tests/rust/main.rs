@@ -1,4 +1,4 @@
-//! The tests of the crate: against references, with the vectors, and by example.
+//! The tests of the crate: against references, with the conformance kit's test cases (vectors), and by example.
 
 mod api;
 mod case;

@@ -6,7 +6,7 @@ use stopscan::{Finish, Options, SegmentSet, Segmenter, StopScanner, StopSet, Tok
 use crate::case::patterns::Case;
 use crate::random::Random;
 
-/// Compares the match, the output and, for some, the held text, in every cut. `STOPSCAN_CASES` sets how many.
+/// Compares match and output, and in one case of 16 the held text, for every cut. `STOPSCAN_CASES` sets how many cases.
 #[test]
 fn random_patterns() {
     let cases = std::env::var("STOPSCAN_CASES").map_or(600, |cases| cases.parse().expect("it is a number"));
@@ -52,7 +52,7 @@ fn a_string_that_cannot_be_the_first_is_not_held() {
     }
 }
 
-/// A match that another stop always precedes is not held.
+/// If another stop always completes before a match does, the beginning of the match is not held.
 #[test]
 fn a_match_that_cannot_be_the_first_is_not_held() {
     for (pattern, others, stop) in
@@ -64,7 +64,7 @@ fn a_match_that_cannot_be_the_first_is_not_held() {
     }
 }
 
-/// More open matches than are compared with each other. The second pattern's are soon in one state; the first wins.
+/// So many matches are open that those in equal states are merged, as the second pattern's are. The first one wins.
 #[test]
 fn many_matches_at_once() {
     let text = "c".repeat(5) + &"a".repeat(20) + "b";
@@ -143,7 +143,7 @@ fn a_stop_of_one_letter_of_a_class_leaves_the_others() {
     assert_eq!(set.find("<b>").map(|found| found.sequence()), Some("b"));
 }
 
-/// If a match completes in unarmed text, no stop that contains that match ever fires, wherever the stop began.
+/// A match that completes in unarmed text does not fire. Nor does a stop that contains the match, wherever it began.
 #[test]
 fn what_completes_in_unarmed_text_ends_what_contains_it() {
     for (stop, pattern, marker, unarmed, armed, expected) in [
@@ -169,7 +169,7 @@ fn what_completes_in_unarmed_text_ends_what_contains_it() {
     }
 }
 
-/// A marker that is taken out of the text is held although a pattern has completed inside it.
+/// The beginning of a marker is held, to take the marker out, even after a pattern completed inside it in unarmed text.
 #[test]
 fn a_marker_around_a_match_in_unarmed_text_is_held() {
     let set = SegmentSet::builder().region("a", [("<think>", "b")]).region("b", [("|", "a")]).patterns(["[Tt]h"]);
@@ -183,7 +183,7 @@ fn a_marker_around_a_match_in_unarmed_text_is_held() {
     assert_eq!(segments, [("b".to_owned(), "y".to_owned())]);
 }
 
-/// Once, `max_held` lost the only match that fits.
+/// Once, a match that grew longer than `max_held` also ended a later one that was short enough.
 #[test]
 fn a_later_beginning_goes_on_when_an_earlier_one_is_too_long() {
     for (pattern, max_held, text, expected) in [

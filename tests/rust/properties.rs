@@ -46,7 +46,7 @@ fn fuzz_regressions() {
     }
 }
 
-/// The result does not depend on how the text is cut: the output, the match and the held text are those of one delta.
+/// The result does not depend on the cut: output, match and held text are as if the text came in a single delta.
 #[test]
 fn every_chunking_gives_one_answer() {
     let rules = Rules {
@@ -98,7 +98,7 @@ fn deltas_of_every_length() {
     }
 }
 
-/// Long deltas are searched for the first bytes of the stops, which the end of the delta may cut short.
+/// In long deltas, the library searches for the first bytes of each stop. The end of the delta may split these bytes.
 #[test]
 fn stops_anywhere_in_long_deltas() {
     let long_stop = "0123456789".repeat(3);
@@ -119,7 +119,7 @@ fn stops_anywhere_in_long_deltas() {
     }
 }
 
-/// Stops seem to begin everywhere: the prefilter gives up, and the text after that is still read.
+/// Stops seem to begin everywhere, so the vector search (the prefilter) gives up. The rest of the text is still read.
 #[test]
 fn long_deltas_full_of_beginnings() {
     let rules = hidden(&["abcabd", "bca!"]);
@@ -131,7 +131,7 @@ fn long_deltas_full_of_beginnings() {
     }
 }
 
-/// The prefilter's vector search accepts few stops. For more stops there is no prefilter.
+/// The prefilter, a vector search for long deltas, accepts few stops. For more stops there is no prefilter.
 #[test]
 fn long_deltas_and_many_stops() {
     let stops: Vec<String> = (0..500).map(|number| format!("<{number:03}>")).collect();
@@ -142,12 +142,12 @@ fn long_deltas_and_many_stops() {
     }
 }
 
-/// So many stops that the deep states of the automaton have no dense row.
+/// So many stops that the deep states of the automaton have sparse edges instead of a dense row of transitions.
 #[test]
 fn large_sets() {
     let random = &mut Random(1);
     let mut letters = |count: usize| -> String { (0..count).map(|_| ['a', 'b', 'é'][random.below(3)]).collect() };
-    // A stop of many different bytes makes the rows as wide as they get, so that few fit.
+    // A stop of many different bytes makes the rows as wide as they get, so that few fit in the table.
     let wide: String = (' '..='~').chain('À'..='ÿ').chain('\u{2000}'..='\u{203F}').collect();
     let mut rules = Rules { visible: vec![wide.clone()], ..Rules::default() };
     rules.stop = (0..1_200).map(|index| letters(10 + index % 4)).collect();

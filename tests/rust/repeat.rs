@@ -53,7 +53,7 @@ fn random_loops() {
     assert!(streams / 5 < fired && fired < streams * 4 / 5, "{fired} of {streams}");
 }
 
-/// `cargo test --release a_million -- --ignored`
+/// Run it with `cargo test --release a_million -- --ignored`.
 #[test]
 #[ignore = "takes minutes"]
 fn a_million_random_loops() {
@@ -66,7 +66,7 @@ fn random_loop(seed: u64) -> bool {
     Case::arbitrary(&mut Unstructured::new(&bytes)).expect("any bytes are a case").check()
 }
 
-/// Periods of every size, so that all levels of checks work, in texts so long that old history is dropped.
+/// Periods of every size, so that long and short checks all run, in texts so long that old history is dropped.
 #[test]
 fn random_loops_of_long_periods() {
     for seed in 0..300 {
@@ -118,8 +118,8 @@ fn what_is_forgotten_and_what_fired_repeats_nothing() {
     }
 }
 
-/// The kept text is three times the longest period, a quarter more before text is dropped, and some more for the
-/// checks. In text that is not ASCII, a period may have four bytes a character.
+/// The kept text has up to three times the longest period, a quarter more before old text is dropped, and some more for
+/// the checks. In text that is not ASCII, the library allows four bytes for each character of a period.
 #[test]
 fn what_a_stream_keeps_is_bounded() {
     for (character, bytes) in [("a", 1), ("日", 4), ("🤦", 4)] {

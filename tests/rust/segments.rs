@@ -127,7 +127,7 @@ fn errors_name_the_culprit() {
     assert_eq!(error.to_string(), r#"region: there is no region "b""#);
 }
 
-/// A stop that is live in several regions counts in each of them.
+/// The bytes of a stop that can fire in several regions count once for each region.
 #[test]
 fn a_set_may_be_as_large_as_the_limit_and_no_larger() {
     let stop = "s".repeat(MAX_SET_BYTES / 2 - 3);

@@ -1,4 +1,4 @@
-//! Snapshots that another set restores, and damaged ones. Comparisons with a reference restore by the same set.
+//! Snapshots that are restored with another set, and damaged ones. The tests with references use the same set instead.
 
 use stopscan::{Options, Repeat, Snapshot, SnapshotError, StopScanner, StopSet, StopSetBuilder};
 
@@ -93,12 +93,12 @@ fn a_snapshot_is_small() {
     assert!(scanner.snapshot().as_bytes().len() <= 256);
 }
 
-/// The check bytes reveal damage, but not a forgery, which can have right ones.
+/// Check bytes reveal damage, but not a forgery, because its check bytes can be right.
 #[test]
 fn a_forged_snapshot_that_ends_within_a_character_is_refused() {
     let set = StopSet::new(["éé"]).unwrap();
     let bytes = fed(&set, Options::default(), "é").snapshot().as_bytes().to_owned();
-    let place = bytes.len() - 4 - 1; // how many bytes of the stop were read
+    let place = bytes.len() - 4 - 1; // this byte says how many bytes of the stop were read
     assert_eq!(bytes[place], 2);
     for length in 0..=255 {
         let mut forged = bytes.clone();
@@ -123,11 +123,11 @@ fn restored(set: &StopSet, options: &Options, snapshot: &Snapshot) -> Result<Sto
     Ok(scanner)
 }
 
-/// Puts right check bytes at the end of `bytes` and reads the snapshot.
+/// Replaces the check bytes at the end of `bytes` by the right ones, and reads the snapshot.
 fn forge(bytes: &[u8]) -> Result<Snapshot, SnapshotError> {
     let mut bytes = bytes.to_owned();
     let end = bytes.len() - 4;
-    let mut check = 0xCBF2_9CE4_8422_2325_u64; // FNV-1a, as snapshots have it
+    let mut check = 0xCBF2_9CE4_8422_2325_u64; // FNV-1a, the hash in the check bytes
     for &byte in &bytes[..end] {
         check = (check ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
     }

@@ -1,4 +1,4 @@
-//! Hugging Face's `tokenizer.json` with examples. Python's tests compare whole tokenizers with their `decode`.
+//! Examples of Hugging Face's `tokenizer.json`. Python's tests compare whole tokenizers with their `decode`.
 
 use serde_json::{Value, json};
 use stopscan::{TokenDecoder, Vocabulary, VocabularyError};

@@ -70,7 +70,7 @@ fn an_unknown_id_changes_nothing() {
 
 #[test]
 fn every_byte_has_a_spelling() {
-    // The letters of GPT-2's vocabularies for the bytes in order, as its own `bytes_to_unicode` makes them.
+    // The letter with which GPT-2's vocabularies spell each byte, as GPT-2's own `bytes_to_unicode` makes them.
     let printable = |byte: u32| matches!(byte, 0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF);
     let mut others = 0x100..;
     let letters: Vec<char> = (0..=0xFF)
@@ -85,7 +85,7 @@ fn every_byte_has_a_spelling() {
     let vocabulary = Vocabulary::builder().spelled(&spell(text.as_bytes())).spelled("two words").spelled("Ġ你").build();
     let vocabulary = vocabulary.unwrap();
     assert_eq!(decoded(&vocabulary, &[0]), text);
-    assert_eq!(decoded(&vocabulary, &[1, 2]), "two wordsĠ你"); // not spelled bytes: both are taken literally
+    assert_eq!(decoded(&vocabulary, &[1, 2]), "two wordsĠ你"); // neither spells bytes: both are taken literally
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn an_id_with_the_lowest_bits_of_an_end_is_none() {
         _ => (id, None),
     }) {
         for stop in ["END", "ab"] {
-            let stops = StopSet::new([stop]).unwrap(); // "ab" holds the text of each token
+            let stops = StopSet::new([stop]).unwrap(); // with "ab", the text of each token is held
             let mut scanner = TokenScanner::new(&vocabulary, StopScanner::new(&stops), &options).unwrap();
             scanner.feed(id).unwrap();
             assert_eq!(scanner.finish(), finish, "{id}");

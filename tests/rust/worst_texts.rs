@@ -1,4 +1,4 @@
-//! Texts that cost the detection of loops most: much in them is repeated, at many distances.
+//! Texts in which finding loops takes most work: much in them is repeated, at many distances.
 
 type Text = fn(usize) -> String;
 

@@ -13,14 +13,14 @@ const LOOKS: [Look; 6] = [Look::Start, Look::End, Look::LineStart, Look::LineEnd
 /// The most characters of a text. They are few because every cut of the text is tried.
 const LONGEST: usize = 7;
 
-/// The most characters of the continuations that the reference tries.
+/// To find the held text, the reference tries every continuation of up to this many characters.
 const REACH: usize = 5;
 
 #[derive(Clone, Debug)]
 pub struct Case {
     pub rules: Rules,
     alphabet: &'static [char],
-    /// Texts, and how many of the first characters of each are unarmed.
+    /// Texts. The number says how many of the first characters are fed as unarmed text, in which nothing fires.
     texts: Vec<(String, usize)>,
 }
 
@@ -39,13 +39,13 @@ impl<'a> Arbitrary<'a> for Case {
 }
 
 impl Case {
-    /// Panics unless the library does what the reference does, in every cut of each text. Returns `false` if the set is
-    /// refused. With `held`, also compares the held text, which costs most, if no pattern is longer than `REACH`.
+    /// Panics unless the library does what the reference does, however each text is cut into deltas. Returns `false` if
+    /// the library refuses the set. With `held`, also compares the held text, unless a pattern is longer than `REACH`.
     pub fn check(&self, held: bool) -> bool {
         if self.rules.set().is_err() {
             return false; // for example, a pattern can match the empty string
         }
-        // The letters of the texts, one more word character and one that is not: looks may need either.
+        // The letters of the texts, and what `\b` and `\B` may need next: a word character (x) and one that is not (-).
         let letters: String = self.alphabet.iter().chain(&['-', 'x']).collect();
         let reference = Reference::new(&self.rules, &letters, REACH);
         let held = held && self.rules.patterns.iter().all(|pattern| pattern.length() <= REACH);

@@ -32,7 +32,7 @@ impl Case {
             let inert = pair.matched().is_some();
             pair.apply(op);
             if inert {
-                pair.apply(Op::Reset); // there is nothing more to see
+                pair.apply(Op::Reset); // after the end, only a reset changes anything
             }
         }
     }
@@ -58,7 +58,7 @@ pub fn rules(words: &Words, u: &mut Unstructured<'_>) -> Result<Rules> {
             }
         }
     }
-    // Drop what the library refuses: a string of two kinds, a marker with two targets or one that cannot be reached.
+    // Drop what the library refuses: strings of two kinds, markers with two targets, and markers that cannot complete.
     rules.stop.retain(|stop| !rules.visible.contains(stop));
     for region in &mut regions {
         let mut taken = HashSet::new();

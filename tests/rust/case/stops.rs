@@ -34,7 +34,7 @@ impl Case {
             let inert = pair.matched().is_some();
             pair.apply(op);
             if inert {
-                pair.apply(Op::Reset); // there is nothing more to see
+                pair.apply(Op::Reset); // after the end, only a reset changes anything
             }
         }
     }
@@ -71,7 +71,7 @@ pub(super) fn rules(words: &Words, u: &mut Unstructured<'_>) -> Result<Rules> {
             _ => {}
         }
     }
-    // The library refuses a string of two kinds.
+    // The library refuses a string that is both a hidden and a visible stop, or both a stop and a marker.
     rules.stop.retain(|stop| !rules.visible.contains(stop));
     let is_stop = |word: &String| rules.stop.contains(word) || rules.visible.contains(word);
     rules.protect.retain(|(open, close)| !is_stop(open) && !is_stop(close));

@@ -20,7 +20,7 @@ const STRAYS: [&[u8]; 8] =
 #[derive(Clone, Debug)]
 pub struct Case {
     plan: Plan,
-    /// The rules of a segmenter over the same tokens, and the ids that it is fed.
+    /// The rules of a segmenter over the same tokens. It is fed `ids`, without the other steps.
     segments: segments::Rules,
     ids: Vec<u32>,
     steps: Vec<Step>,
@@ -44,7 +44,7 @@ impl<'a> Arbitrary<'a> for Case {
         plan.options.skip_special_tokens = u.arbitrary()?;
         plan.options.unknown_ids = *u.choose(&[UnknownIds::Refuse, UnknownIds::Count])?;
         plan.options.eos_ends_early = u.arbitrary()?;
-        // Most tokens have a small id.
+        // Ids up to 12, because most tokens have a small id.
         let end = |u: &mut Unstructured<'_>| u.int_in_range(0..=12);
         if u.ratio(1, 3)? {
             plan.options.stop_token_ids = vec![end(u)?];
@@ -86,14 +86,14 @@ impl Case {
             let inert = pair.is_over();
             pair.apply(step);
             if inert {
-                pair.apply(Step::Reset); // there is nothing more to see
+                pair.apply(Step::Reset); // after the end, only a reset changes anything
             }
         }
         pair.apply(Step::Close);
     }
 }
 
-/// Adds a stop with U+FFFD to some of the rules. Bytes that are not a character complete it.
+/// Adds a stop with U+FFFD in one case of four. Stray bytes, which are decoded as U+FFFD, can complete it.
 fn stops_of_strays(mut rules: Rules, u: &mut Unstructured<'_>) -> Result<Rules> {
     if u.ratio(1, 4)? {
         let word = rules.stop.first().map_or("", |stop| stop);
@@ -102,7 +102,7 @@ fn stops_of_strays(mut rules: Rules, u: &mut Unstructured<'_>) -> Result<Rules> 
     Ok(rules)
 }
 
-/// Draws the tokens of some text, cut anywhere that the vocabulary allows, or one token that is not such text.
+/// Draws a text or stray bytes, cut into tokens wherever the vocabulary allows, or one token of another kind.
 fn tokens(u: &mut Unstructured<'_>, words: &Words, strays: Strays) -> Result<Vec<Token>> {
     let bytes = match u.int_in_range(0..=15)? {
         0 => return Ok(vec![Token::Gap]),

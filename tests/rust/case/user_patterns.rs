@@ -76,7 +76,7 @@ const STRINGS: [&str; 14] = [
 pub struct UserSet {
     pub patterns: Vec<String>,
     pub strings: Vec<&'static str>,
-    /// In how many regions the stops are live.
+    /// In how many regions the stops can fire.
     pub regions: usize,
     pub max_held: Option<usize>,
 }

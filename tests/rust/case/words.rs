@@ -8,10 +8,10 @@ use arbitrary::{Arbitrary, Result, Unstructured};
 const ALPHABETS: [&[char]; 5] =
     [&['a', 'b'], &['a', 'b', 'é'], &['é', 'è', 'ê'], &['日', '旦', 'a'], &['😀', '😁', '\u{1F300}', 'é']];
 
-/// Characters that stand in no word.
+/// Characters that none of the words contains.
 const FILLERS: [char; 3] = ['.', 'ü', '本'];
 
-/// What stops, markers and text are made of.
+/// The words of which stops, markers and text are made, and the letters of these words.
 pub struct Words {
     alphabet: &'static [char],
     pub words: Vec<String>,
@@ -45,7 +45,7 @@ impl Words {
         (0..u.int_in_range(count)?).map(|_| u.choose(self.alphabet)).collect()
     }
 
-    /// Draws text that is full of words and their beginnings. It may be so long that the prefilter searches it.
+    /// Draws text that is full of words and their beginnings, sometimes long enough for the library's vector search.
     pub fn text(&self, u: &mut Unstructured<'_>) -> Result<String> {
         let mut text = String::new();
         for _ in 0..u.int_in_range(0..=4)? {

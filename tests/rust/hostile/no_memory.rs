@@ -4,7 +4,7 @@ use stopscan::{SegmentSet, SetBuilder, StopScanner, StopSet, StopSetErrorKind, T
 
 use crate::{ALLOCATOR, MIB, MILLION, SMALL, alone, kept_since};
 
-/// The bytes that the library may allocate unchecked: small things, and for patterns what their limits allow.
+/// How many bytes the library may allocate without asking for them first: small things, and for patterns their limit.
 const UNASKED: usize = 1 << 16;
 const UNASKED_OF_PATTERNS: usize = MIB;
 

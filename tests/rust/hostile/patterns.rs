@@ -14,9 +14,9 @@ use crate::{ALLOCATOR, MIB, MILLION, alone, kept_since};
 /// The variable that tells a child process how many random sets to compile.
 const SEEDS: &str = "STOPSCAN_SEEDS";
 
-/// Once, one pattern with a count killed the process: a pass over its automaton was not counted, and doubled a list at
-/// each character. Here a child process compiles sets as people write them, within a limit of memory. A set that takes
-/// too long or too much ends the child, and is the last set in its output. `STOPSCAN_CASES` sets how many.
+/// Once, a pattern with a count such as `{16,48}` killed the process: a pass over its automaton had no limit, and
+/// doubled a list at each character. Here a child process compiles sets as people write them, in little memory. A set
+/// that takes too much time or memory ends the child, as the last in its output. `STOPSCAN_CASES` sets how many.
 #[test]
 fn sets_of_users_compile_in_bounded_time_and_memory() {
     let _alone = alone();
@@ -46,7 +46,7 @@ fn sets_of_users_compile_in_bounded_time_and_memory() {
     assert!(status.is_some_and(|status| status.success()), "{status:?}, {:?}, {last}", begun.elapsed());
 }
 
-/// What the child process does.
+/// The child process of the test above: compiles each set with limited memory.
 #[test]
 #[ignore = "the test above runs it in a process of its own"]
 fn compile_sets_of_users() {
@@ -113,7 +113,7 @@ fn hostile_patterns() {
     }
 }
 
-/// Once, patterns were compiled one by one to name the first that was too many, which took minutes.
+/// Once, the patterns were compiled one by one, to name the first that was too many in the error. That took minutes.
 #[test]
 fn patterns_that_are_too_large_together() {
     let _alone = alone();
@@ -137,8 +137,8 @@ fn a_million_beginnings_of_a_match() {
     assert_eq!(scanner.feed("END").stop_match.unwrap().end(), MILLION + 3);
 }
 
-/// Every character begins a match, in a state of its own or after a long run of others. The cost of a character must
-/// not grow with the text held before it.
+/// Every character begins a match. The open matches are all in different states, or many are in the same. The cost of a
+/// character must not grow with the text held before it.
 #[test]
 fn texts_in_which_many_matches_have_begun() {
     let _alone = alone();

@@ -109,7 +109,7 @@ fn memory_of_held_text_is_given_back() {
     let _alone = alone();
     let set = StopSet::new(["a".repeat(MILLION) + "b", "END".into()]).unwrap();
     let long = "a".repeat(MILLION);
-    set.find(&long); // makes the prefilter
+    set.find(&long); // builds the prefilter, whose memory stays
     let mut scanner = StopScanner::new(&set);
     let before = ALLOCATOR.allocated();
     for release in ["flush", "go on", "reset"] {
@@ -134,7 +134,7 @@ fn memory_of_long_deltas_is_given_back() {
     let _alone = alone();
     let set = StopSet::new(["END"]).unwrap();
     let long = ".".repeat(MILLION) + "E";
-    set.find(&long); // makes the prefilter
+    set.find(&long); // builds the prefilter, whose memory stays
     let mut scanner = StopScanner::new(&set);
     let before = ALLOCATOR.allocated();
     for _ in 0..3 {
@@ -154,7 +154,7 @@ fn memory_of_long_deltas_is_given_back_while_text_is_held() {
     let set = StopSet::new(["a".repeat(SMALL) + "b"]).unwrap();
     let (long, short) = (".".repeat(MILLION), "a".repeat(SMALL / 8));
     let delta = long + &short;
-    set.find(&delta); // makes the prefilter
+    set.find(&delta); // builds the prefilter, whose memory stays
     let mut scanner = StopScanner::new(&set);
     let before = ALLOCATOR.allocated();
     scanner.feed(&short);

@@ -1,4 +1,4 @@
-//! References for the library: the rules of matching, as direct and as slow as need be.
+//! References for the library: the rules of matching, written as directly as possible, however slow.
 //!
 //! The whole text is kept as one string. After every character a reference asks, with `ends_with`, which stops and
 //! markers complete there. There is no automaton, no state but the text itself, and nothing is ever undone.
@@ -66,7 +66,7 @@ fn match_at_end(text: &str, stop: &str, hidden: &[String], visible: &[String]) -
     }
 }
 
-/// The stops that can fire: those in which none of `enders` ends before the stop's own end.
+/// The stops that can fire. In any other stop, one of `enders` (the stops and markers) ends earlier and comes first.
 fn firing<'a>(stops: impl IntoIterator<Item = &'a String>, enders: &[&str]) -> Vec<&'a str> {
     let ends_early = |stop: &str, other: &&str| without_last_character(stop).contains(other);
     stops

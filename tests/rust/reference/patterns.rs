@@ -31,7 +31,7 @@ impl Rules {
     }
 }
 
-/// A stop that completes, or is confirmed, with the last character of a text. Of several, the smallest one wins.
+/// A stop that the last character of a text completes, or confirms (as `END\b`). The least one wins, by field order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Event {
     start: usize,
@@ -72,7 +72,7 @@ impl<'a> Reference<'a> {
         Reference { rules, alphabet: alphabet.chars().collect(), reach }
     }
 
-    /// Reads `text`, the first characters of which are unarmed.
+    /// Reads `text`. In its first `unarmed` characters no stop fires.
     pub(super) fn read(&self, text: &[char], unarmed: usize) -> Reading {
         let mut reading = Reading { fired: None, region: Some(0), over: None };
         for end in 1..=text.len() {
@@ -134,7 +134,7 @@ impl<'a> Reference<'a> {
         for (index, pattern) in self.rules.patterns.iter().enumerate() {
             for start in from..text.len() {
                 let event = |end| Event { start, end, pattern: Some(index), hidden: !self.rules.include_stop };
-                // The last character of a match is never held.
+                // `max_held` does not count the last character, which is never held.
                 if within(before - start) && pattern.matches_surely(text, start) {
                     events.push(event(text.len()));
                 }
@@ -151,7 +151,7 @@ impl<'a> Reference<'a> {
         events
     }
 
-    /// The pattern whose match only the end of the stream confirms.
+    /// The match of a pattern, such as `END\b`, that only the end of the stream confirms.
     pub(super) fn at_end(&self, text: &[char], reading: &Reading) -> Option<Fired> {
         let region = reading.region?;
         let starts = (region..text.len()).filter(|&start| reading.over.is_none_or(|over| start > over));
@@ -164,8 +164,8 @@ impl<'a> Reference<'a> {
         })
     }
 
-    /// How many characters at the end of `text`, in which nothing fired, may still become a hidden stop. Whether a stop
-    /// may begin at a place is judged by what follows, not by what began before.
+    /// How many characters at the end of `text`, in which nothing fired, may still be the beginning of a hidden stop.
+    /// For each place, only stops that begin there or later are tried, not those that began before it.
     pub(super) fn held(&self, text: &[char], reading: &Reading) -> usize {
         let Some(region) = reading.region else {
             return 0;
@@ -178,14 +178,14 @@ impl<'a> Reference<'a> {
         starts.next().map_or(0, |start| text.len() - start)
     }
 
-    /// Whether a hidden stop that begins at `start` fires in some continuation. `pattern`: a pattern, else a string.
+    /// Whether a hidden stop that begins at `start` fires in some continuation: a pattern if `pattern`, else a string.
     fn can_begin(&self, text: &mut Vec<char>, start: usize, reach: usize, pattern: bool) -> bool {
         let wanted = |event: &Event| event.start == start && event.hidden && event.pattern.is_some() == pattern;
         if pattern
             && self.rules.max_held.is_none_or(|most| text.len() - start <= most)
             && self.rules.patterns.iter().any(|one| !one.matches_surely(text, start) && one.matches(text, start, None))
         {
-            return !self.rules.include_stop; // the end confirms it
+            return !self.rules.include_stop; // the end of the stream confirms the match
         }
         if reach == 0 {
             return false;

@@ -26,7 +26,7 @@ fn loop_at_end(rule: Rule, text: &[(char, bool)]) -> Option<Found> {
     (1..=rule.max_period.min(end)).find_map(|period| {
         let length = rule.min_length.max(rule.count * period);
         let repeats = |at: usize| text[at].0 == text[at - period].0;
-        // The newest characters first, since most of them are not a repetition.
+        // The newest characters first: they usually differ, which ends the check early.
         let is_loop = length <= end && (end - length + period..end).rev().all(repeats);
         is_loop.then_some(Found { end, length, period })
     })

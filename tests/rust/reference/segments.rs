@@ -9,7 +9,7 @@ use super::{Match, firing, longest_beginning, longest_end, match_at_end};
 pub struct Rules {
     /// The regions, or states of regions.
     pub regions: Vec<Region>,
-    /// The markers that are kept, wherever they lead.
+    /// The markers that stay in the text, whichever region they lead to.
     pub kept: Vec<String>,
     pub stop: Vec<String>,
     pub visible: Vec<String>,
@@ -72,7 +72,7 @@ impl Rules {
 
 pub struct Reference<'a> {
     rules: &'a Rules,
-    /// Everything fed, through the stop.
+    /// All text that was fed, up to the end of the stop.
     text: String,
     /// Where partial matches may begin: at the end of the last marker, or at the last flush.
     edge: usize,
@@ -148,7 +148,7 @@ impl<'a> Reference<'a> {
         segments
     }
 
-    /// As `feed`, for a token that is all of a live marker: nothing completes before its last character.
+    /// As `feed`, for a token that is a marker of the open region: nothing completes before its last character.
     pub fn feed_marker(&mut self, marker: &str, armed: bool) -> Vec<Segment> {
         let mut segments = Vec::new();
         if self.matched.is_none() {
@@ -203,7 +203,7 @@ impl<'a> Reference<'a> {
         segments
     }
 
-    /// Enters the region that `marker` leads to. A marker begins a part unless it leads back and is taken out.
+    /// Enters the state that `marker` leads to. A part begins, unless that state is open and the marker is taken out.
     fn follow(&mut self, marker: &str) {
         let leads = self.rules.markers(self.region).iter().find(|(other, _)| other == marker);
         let region = &leads.expect("it is one of them").1;

@@ -55,7 +55,7 @@ impl<'a> Pair<'a> {
             Op::Flush => self.reference.flush(),
             Op::Reset => self.reference.reset(),
         };
-        // An operation on a copy, or on one restored from a snapshot, must not show in the original.
+        // An operation on a copy, or on one restored from a snapshot, must not change the original.
         let copy = apply(&mut self.scanner.clone(), &op);
         let mut resumed = self.scanner.clone();
         resumed.reset();
@@ -120,15 +120,15 @@ pub(super) struct Reference<'a> {
     rules: &'a Rules,
     /// The stops that can fire.
     stops: Vec<&'a str>,
-    /// Those of them that are cut from the output.
+    /// The stops that can fire and are cut from the output.
     hidden: Vec<&'a str>,
-    /// Everything fed and bypassed, through the stop.
+    /// All text that was fed or bypassed, up to the end of the stop.
     text: String,
-    /// Where partial matches may begin: the last region's edge, bypass or flush.
+    /// Where partial matches may begin: at the last edge of a region, bypass or flush.
     edge: usize,
     /// How much of the text was returned.
     sent: usize,
-    /// The markers of the open region.
+    /// The markers of the protected region that is open. `None` outside of protected regions.
     region: Option<&'a (String, String)>,
     pub(super) matched: Option<Match>,
     unused: String,
@@ -176,7 +176,7 @@ impl<'a> Reference<'a> {
         self.send()
     }
 
-    /// As `feed`, for a token that is all of a live marker: nothing completes before its last character.
+    /// As `feed`, for a token that is a marker of the open region: nothing completes before its last character.
     pub(super) fn feed_marker(&mut self, marker: &str, armed: bool) -> String {
         if self.matched.is_none() {
             self.text.push_str(marker);

@@ -1,4 +1,4 @@
-//! The reference for token scanners, and the library's beside it.
+//! The reference for token scanners, and the library's scanner, which is compared with it.
 
 use stopscan::{EndReason, Finish, Strays, TokenDecoder, TokenOptionsError, TokenScanner, UnknownIds, UnknownToken};
 
@@ -170,7 +170,7 @@ impl<'a> TokenPair<'a> {
         Ok(out)
     }
 
-    /// How many of the tokens that have text in the output have their last character in `region`.
+    /// How many tokens have their last character in `region`, up to the last token with emitted text or a marker.
     fn count_in(&self, region: &str) -> usize {
         if self.plan.rules.protect.is_empty() {
             return self.kept;

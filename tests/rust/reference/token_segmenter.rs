@@ -1,4 +1,4 @@
-//! The reference for segmenters of tokens, compared with the library's.
+//! Compares the library's segmenter of tokens with a reference, the segmenter of text in `segments`.
 
 use stopscan::{EndReason, Finish, Segments, TokenOptions, TokenSegmenter};
 
@@ -67,7 +67,7 @@ pub fn check_segmenter(plan: &Plan, rules: &segments::Rules, ids: &[u32]) {
         assert_eq!(segmenter.held(), if ended { "" } else { reference.held() }, "held text {}", context());
         assert_eq!(segmenter.region(), segments::region_of(reference.region), "region {}", context());
         assert_eq!(segmenter.stop_match().map(Match::from), reference.matched.clone(), "match {}", context());
-        // The number of the last token that has sent text, or that is a marker after such a token.
+        // The number of the last token whose text was sent, or that is a marker after such a token.
         let gone = reference.labels.len().checked_sub(1).map_or(0, |last| characters[last].1).max(marked);
         for (region, tokens) in segmenter.tokens_in() {
             let expected = regions.iter().take(gone).filter(|other| **other == Some(region)).count();

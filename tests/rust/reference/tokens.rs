@@ -59,7 +59,7 @@ impl Plan {
         self.tokens.get(id as usize).filter(|token| **token != Token::Gap)
     }
 
-    /// The text of `ids` after the prompt, without the prompt's own: all of it if `ended`, else what is certain.
+    /// The text of `ids` after the prompt, without the prompt's: all if `ended`, else what no later token can change.
     pub(super) fn spelled(&self, ids: &[u32], ended: bool) -> Vec<Character> {
         let mut out = Vec::new();
         let mut run: Vec<Byte> = Vec::new();
@@ -109,7 +109,7 @@ impl Plan {
         let mut out = Vec::new();
         let mut at = 0;
         while at < run.len() {
-            // The longest character first: no proper prefix of one is a character.
+            // At most one size fits, because no proper prefix of a character is a character.
             let bytes: Vec<u8> = run[at..].iter().map(|byte| byte.0).collect();
             let sizes = 1..=bytes.len().min(4);
             if let Some(character) = sizes.rev().find_map(|size| only_character(&bytes[..size])) {

@@ -1,4 +1,4 @@
-//! The named cases of `vectors/`. Both the library and the references run them; cases with patterns, only the library.
+//! The cases in the conformance kit's `vectors/`. The library runs all, the references all but those with patterns.
 
 mod patterns;
 mod segments;
@@ -35,7 +35,7 @@ impl From<Match> for Found {
     }
 }
 
-/// The operations of a step. Its text is cut into pieces of `size` characters.
+/// The operations of a step. The step's text is cut into deltas of `size` characters.
 fn pieces(op: Call, text: &str, size: usize) -> Vec<Op> {
     let feed = |armed| {
         let letters: Vec<char> = text.chars().collect();
@@ -50,7 +50,7 @@ fn pieces(op: Call, text: &str, size: usize) -> Vec<Op> {
     }
 }
 
-/// The cases of a folder of the vectors.
+/// Reads the cases in all JSON files of a folder of the vectors.
 fn read<T: DeserializeOwned>(folder: &str) -> Vec<T> {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/conformance/src/stopscan_conformance/vectors/");
     let files = fs::read_dir(format!("{root}{folder}")).unwrap();

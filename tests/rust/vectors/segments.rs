@@ -24,7 +24,7 @@ struct Vector {
 struct Step {
     op: Call,
     text: String,
-    /// The region and the text; neighbours of one region are joined.
+    /// The expected segments: region and text. Neighbours of one region are joined.
     out: Vec<(String, String)>,
     held: String,
     region: String,
