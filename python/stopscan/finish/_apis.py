@@ -13,7 +13,7 @@ Api: TypeAlias = Literal[
 
 
 def _bodies(inner: str) -> tuple[tuple[str, ...], ...]:
-    """Returns the paths of the bodies: the payload itself, those in `inner`, and the wrappers of all APIs."""
+    """Returns the paths at which a payload may have the reason: the top, those in `inner`, and all APIs' wrappers."""
     return ((), *paths(inner), *paths(WRAPPERS))
 
 
@@ -82,7 +82,7 @@ APIS: dict[Api, Row] = {
         name="Responses status",
         words=paths("status"),
         silent=(".delta",),
-        # Other events have statuses of their own: `response.reasoning_summary_part.done` can be "incomplete" too early.
+        # Only these: in `response.reasoning_summary_part.done` the status can be "incomplete" before the response ends.
         events=("response.completed", "response.incomplete", "response.failed", "response.cancelled"),
         vague_words=("incomplete",),
         details=paths("incomplete_details.reason status_details.reason"),  # the second is of the Realtime API

@@ -59,7 +59,7 @@ CASES = [
 
 
 class Host:
-    """The text side of a scheduler and of a detokenizer, over one tokenizer."""
+    """The parts of sglang's scheduler and detokenizer that make text, with one tokenizer."""
 
     def __init__(self) -> None:
         made = Tokenizer(WORDS, SPECIAL)

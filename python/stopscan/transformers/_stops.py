@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from stopscan.transformers._options import StopsOptions
 
-# Up to 5.17, assisted decoding also calls the criteria with drafts, which may be rejected afterwards.
+# Up to transformers 5.17, assisted decoding also calls the criteria with drafts, which may be rejected afterwards.
 ASKS_OF_DRAFTS = "is_done_candidate" in signature(_speculative_sampling).parameters
 
 REUSED = "a Stops serves one generation: make a new one for each"
@@ -97,7 +97,7 @@ class Stops(StoppingCriteria, BaseStreamer):
             if not self._rows:
                 # If the prompts are unknown, assume that everything except the newest token is prompt.
                 self._start(self._sequences if self._announced else input_ids[:, :-1])
-            # Reading the tokens with numpy takes half the time of torch. `cpu()` is skipped because it also takes time.
+            # Reading with numpy takes half the time of torch. `cpu()` also takes time, so it is called only if needed.
             tokens = (input_ids if input_ids.is_cpu else input_ids.cpu()).numpy()
             rows, length = tokens.shape
             if rows != len(self._rows) or length <= self._length or self._ended:

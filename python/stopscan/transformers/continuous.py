@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Result", "RowScanner", "RowSegmenter", "generate_batch"]
 
-# Requests of 5.0 to 5.3 have no set of EOS ids, and would ignore all stops. 5.4 and 5.5 lose answers.
+# Requests of transformers 5.0 to 5.3 have no set of EOS ids, and would ignore all stops. 5.4 and 5.5 lose answers.
 if tuple(map(int, transformers.__version__.split(".")[:2])) < (5, 6):
     message = "stopscan.transformers.continuous needs transformers 5.6.0 or later; this is transformers "
     raise ImportError(message + transformers.__version__)
@@ -109,7 +109,7 @@ class _Request(Row[Any]):
         return iter(self._eos_token_ids)
 
     def _since(self, output: Any) -> Any:
-        """Returns the pieces since the last call. The last ``output`` brings all that is left."""
+        """Returns the pieces since the last call. The last ``output`` ends the row and brings all that is left."""
         over = output.is_finished()
         return self._take(("length" if output.error is None else "abort") if over else None)
 

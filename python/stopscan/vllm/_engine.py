@@ -21,7 +21,7 @@ from stopscan.vllm._parsers import BEGINS_INSIDE, HARMONY, OF_THE_CHECKPOINT, RE
 PROMPT_TOKENS = 32
 # The most tokens of one character: it has at most 4 bytes.
 CHARACTER = 4
-# In the list of regions that a route separates from the content: the whole answer is a call.
+# An entry in the list of regions that a route separates from the content. It means that the whole answer is a call.
 ANSWER = "answer"
 
 # Markers, and stops of one token, that `skip_special_tokens` leaves out of the text. The key is their last token id.
@@ -117,7 +117,7 @@ class Engine:
             self.vocabulary
             and hasattr(theirs, "stream")
             and (skip or params.spaces_between_special_tokens)
-            # If the prompt ends with an incomplete character, vLLM repeats text of the prompt, which tokens would not.
+            # If the prompt ends inside a character, vLLM repeats text of the prompt. A `TokenScanner` would not.
             and not theirs.tokenizer.decode(prompt[-CHARACTER:], skip_special_tokens=skip).endswith("\ufffd")
         ):
             counts = {"min_tokens": params.min_tokens, "unknown_ids": "count", "skip_special_tokens": skip}

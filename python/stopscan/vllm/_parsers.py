@@ -1,4 +1,4 @@
-"""Tables of facts about vLLM's parsers that the parsers themselves do not show, by their names in vLLM 0.26 to 0.33."""
+"""Facts about vLLM's parsers that the parsers themselves do not show, by the parsers' names in vLLM 0.26 to 0.33."""
 
 from __future__ import annotations
 
