@@ -94,7 +94,7 @@ class Row(Generic[Piece]):
         return piece
 
     def flush(self, reason: EndReason = "eos") -> Piece:
-        """Ends the row for ``reason``. Returns the held text or segments: empty if the row has already ended."""
+        """Ends the row with ``reason``. Returns the held text or segments: empty if the row has already ended."""
         piece: Piece = self.scanner.flush(reason)
         return piece
 

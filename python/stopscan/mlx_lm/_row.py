@@ -49,7 +49,7 @@ class BatchRow(Row[Any]):
         return super().snapshot()
 
     def restore(self, snapshot: bytes, /) -> None:
-        """Takes the state of a ``snapshot``.
+        """Puts the state of a ``snapshot`` into the row.
 
         Raises ``ValueError`` for a snapshot of other stops or options and for damaged bytes, and then changes nothing.
         """
@@ -70,7 +70,7 @@ class BatchRow(Row[Any]):
         scanner = self.scanner
         self._pieces.append(scanner.feed(token_id))
         finish = scanner.finish
-        # mlx-lm itself reports an end by length.
+        # An end by length is left out, because mlx-lm itself ends the row there.
         return finish is not None and finish.reason != "length"
 
     def _since(self, response: Any) -> list[Any]:

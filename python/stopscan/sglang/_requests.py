@@ -58,9 +58,9 @@ class Requests:
         return bool(stop or patterns or self.defaults.repeat or _ours(given))
 
     def on(self, patterns: Any, given: Any) -> bool:
-        """Returns whether stopscan takes a request. After too many failures the request is left to sglang.
+        """Returns whether stopscan handles a request. After too many failures, all requests are left to sglang.
 
-        Raises ``Refused`` if it then asks for something that sglang cannot do.
+        Raises ``Refused`` if such a request asks for something that sglang cannot do.
         """
         if self.failures.off and beyond(patterns, given):
             raise Refused(OFF, HTTPStatus.SERVICE_UNAVAILABLE)

@@ -57,7 +57,7 @@ class Stops:
         self._failures = failures
         self._theirs: Any = None
         self._beyond = False
-        # Without a scanner, sglang finds the stops. Without texts, sglang also makes the text.
+        # While `_scanner` is `None`, sglang finds the stops. While `texts` is `None`, sglang also makes the text.
         self._scanner: Any = None
         self.texts: list[str] | None = None
 

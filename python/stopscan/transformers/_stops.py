@@ -74,7 +74,7 @@ class Stops(StoppingCriteria, BaseStreamer):
         hook_generate()
         self._options = options
         self._streamers = list(streamer) if isinstance(streamer, list | tuple) else [streamer]
-        # From the hooks in generate: whether this is one of its criteria, its EOS ids, and the id that pads ended rows.
+        # Set by the hooks in generate: whether `self` is a criterion, the EOS ids, and the id that pads ended rows.
         self._told = False
         self._eos: list[int] = []
         self._pad: int | None = options.tokenizer.pad_token_id
@@ -115,7 +115,7 @@ class Stops(StoppingCriteria, BaseStreamer):
             return self._done
 
     def _tell(self, eos_token_ids: list[int], pad_token_id: int | None) -> None:
-        """Takes the EOS ids of the generation, and the id that pads rows after their end."""
+        """Stores the EOS ids of the generation, and the id that pads rows after their end."""
         self._told = True
         self._eos = eos_token_ids
         if pad_token_id is not None:
@@ -131,7 +131,7 @@ class Stops(StoppingCriteria, BaseStreamer):
                 self._done = None
 
     def put(self, value: Any) -> None:
-        """Takes the prompts. Ignores the tokens that follow, which come with the calls of the criterion.
+        """Stores the prompts. Ignores the tokens that follow, which come with the calls of the criterion.
 
         Raises ``RuntimeError`` at the first of these tokens if the object is not in ``stopping_criteria``.
         """

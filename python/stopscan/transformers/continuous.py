@@ -36,7 +36,7 @@ if tuple(map(int, transformers.__version__.split(".")[:2])) < (5, 6):
 
 
 class _Request(Row[Any]):
-    """A row that takes the place of a request's ``eos_token_id``, with the pieces that were not read yet."""
+    """The stops of one request, passed as its ``eos_token_id``. Has the pieces that the caller has not read yet."""
 
     def __init__(self, options: Options, prompt_token_ids: Sequence[int]) -> None:
         hook_requests()
@@ -66,7 +66,7 @@ class _Request(Row[Any]):
             return super().snapshot()
 
     def restore(self, snapshot: bytes, /) -> None:
-        """Takes the state of a ``snapshot``.
+        """Puts the state of a ``snapshot`` into the row.
 
         Raises ``ValueError`` for a snapshot of other stops or options and for damaged bytes, and then changes nothing.
         """

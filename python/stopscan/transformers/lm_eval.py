@@ -31,8 +31,8 @@ class ExactHFLM(EvalModel):
     """lm_eval's ``HFLM``, whose answers end before the stop of ``until`` that the model completes first.
 
     A stop that is one special token also ends the answer. With ``think_end_token``, no stop fires before that token,
-    because lm_eval takes all text before it for reasoning. Raises ``TypeError`` for a tokenizer that ``TokenScanner``
-    does not take.
+    because lm_eval treats all text before it as reasoning. Raises ``TypeError`` for a tokenizer that ``TokenScanner``
+    does not support.
 
     >>> import stopscan.transformers.lm_eval
     >>> lm_eval.simple_evaluate("hf-stopscan", model_args="pretrained=Qwen/Qwen3-0.6B", tasks=["gsm8k"], batch_size=8)

@@ -1,4 +1,4 @@
-"""Reads the stops of vLLM's requests, and decides which requests stopscan takes."""
+"""Reads the stops of vLLM's requests, and decides which requests stopscan handles."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class Adapter:
         self._tool_parser: str | None = None
 
     def renew(self, defaults: Defaults, failures: Failures | None = None, *, optional: bool = False) -> None:
-        """Takes new defaults, and forgets earlier failures. With ``optional``, vLLM runs without stopscan if stopscan
-        cannot use an engine; otherwise the engine raises."""
+        """Replaces the defaults, and forgets earlier failures. With ``optional``, vLLM runs without stopscan if
+        stopscan cannot use an engine; otherwise the engine raises."""
         self.defaults, self.failures, self.optional = defaults, failures or Failures(logger), optional
 
     def engine_made(self, _: None, processor: Any, vllm_config: Any, *args: Any, **options: Any) -> None:

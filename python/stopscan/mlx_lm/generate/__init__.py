@@ -188,8 +188,8 @@ def _stop_set(stop: Stops, patterns: str | Iterable[str]) -> StopSet:
 
 
 def _taken(kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Removes the options of rows from ``kwargs``, and returns them. Makes a list of an iterator, which can be read
-    only once."""
+    """Removes the options of rows from ``kwargs``, and returns them. Makes a tuple of an iterator, because it can be
+    read only once."""
     options = {name: kwargs.pop(name) for name in OF_ROWS if name in kwargs}
     return {name: tuple(value) if isinstance(value, Iterator) else value for name, value in options.items()}
 
