@@ -3,7 +3,7 @@
 A name that begins with `_` is private to its package, a directory below `stopscan`, `stopscan_clients` or
 `stopscan_conformance`. Imports go in one direction: adapters -> engines -> regions -> segments and tokens -> the
 compiled module. The clients import only public names of the library, the library does not import the clients, and the
-kit imports neither.
+conformance kit imports neither.
 """
 
 from __future__ import annotations

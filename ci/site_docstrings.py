@@ -38,7 +38,7 @@ class Examples(Extension):
 
 
 def take_in(cls: Class, owner: Class) -> None:
-    """Copies the members of the bases that exist only in the stubs into the classes that have them."""
+    """Copies into a class the members of its bases, because the bases exist only in the stubs."""
     for base in map(str, owner.bases):
         shared = owner.parent.members.get(base.partition("[")[0])
         if isinstance(shared, Class):

@@ -120,7 +120,7 @@ def generated(tokenizer: Tokenizer, rows: int) -> pa.Table:
 
 
 def timed(run: Callable[[], pa.Table]) -> tuple[float, pa.Table]:
-    """Returns the seconds of a second run and its result. The first run also starts processes."""
+    """Runs twice. Returns the seconds of the later run and its result. The earlier run also starts processes."""
     run()
     start = perf_counter()
     result = run()

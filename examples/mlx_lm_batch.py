@@ -1,4 +1,4 @@
-"""A batch of mlx-lm 0.31 or later. The loop removes a row as soon as the row has a finish.
+"""Generates answers in one batch of mlx-lm 0.31 or later. The loop removes a row as soon as the row has a finish.
 
 With mlx-lm 0.32 or later, you can pass a ``RowScanner`` as the row's ``stop_sequences`` instead, and mlx-lm removes the
 row.

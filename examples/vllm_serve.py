@@ -4,8 +4,8 @@ token.
     "$(ci/vllm-env)/bin/python" examples/vllm_serve.py
 
 You change no code: `STOPSCAN_VLLM=1` in the server's environment switches the plugin on. The model is a tiny one that
-recites a text, so that it runs on any CPU. The official openai client asks for a stop of 19 characters, and then for a
-stop that also occurs in the model's reasoning.
+always writes the same text for a prompt, so that it runs on any CPU. The official openai client asks for a stop of 19
+characters, and then for a stop that also occurs in the model's reasoning.
 """
 
 from __future__ import annotations

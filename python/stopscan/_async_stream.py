@@ -68,8 +68,8 @@ class AsyncDeltaStream(Generic[Item]):
     async def aclose(self) -> None:
         """Closes the source, as a stop does. The stream ends after the ready items. Held text stays in ``held``.
 
-        If the source raises, the error reaches the caller. The stream then goes on, and can be closed again. The same
-        holds for the ``RuntimeError`` that ``aclose`` raises while another task is in the stream. If the task is
+        If the source raises, the error reaches the caller. The stream then goes on, and can be closed again. While
+        another task uses the stream, ``aclose`` raises ``RuntimeError``, and the stream goes on. If the task is
         cancelled, the next step or the next ``aclose`` finishes the close.
         """
         self._begin()
@@ -163,7 +163,7 @@ class AsyncDeltaStream(Generic[Item]):
         try:
             await _close(self._iterator)
         finally:
-            # The stream of an API client is not its own iterator. Only closing the stream ends the request.
+            # An API client's stream and its iterator are different objects. Only closing the stream ends the request.
             if self._deltas is not self._iterator:
                 await _close(self._deltas)
 

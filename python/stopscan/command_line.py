@@ -1,4 +1,4 @@
-"""The command-line options for stops, which the filter, the proxy and mlx-lm's command share."""
+"""The command-line options for stops, shared by `stopscan`, `stopscan.mlx_lm.generate` and the proxy."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def add_pairs(parser: ArgumentParser) -> None:
 
 
 def own_arguments(parser: ArgumentParser) -> Namespace:
-    """Returns the options that ``parser`` knows, and removes them from ``sys.argv``, whose rest the engine's own
-    command parses. If the rest asks for help, prints the help of ``parser`` first."""
+    """Returns the options that ``parser`` knows, and removes them from ``sys.argv``. The engine's own command then
+    parses the rest. If the rest asks for help, prints the help of ``parser`` first."""
     own, sys.argv[1:] = parser.parse_known_args()
     if {"-h", "--help"} & {*sys.argv}:
         parser.print_help()

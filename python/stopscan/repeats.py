@@ -1,4 +1,4 @@
-"""Reads ``Repeat`` from a request, a command line or an environment variable.
+"""Reads ``Repeat``, the stop for text that loops, from a request, a command line or an environment variable.
 
 All adapters use these functions, so that they accept the same values and refuse the others in the same words.
 """

@@ -1,7 +1,7 @@
 """For authors of engines and servers: reads the stops of a request, and makes the scanner of its answer.
 
-There are three steps: read the request while a wrong value can still be a 400, make the scanner when the prompt is
-known, and feed each token.
+There are three steps: read the request while a wrong value can still be answered with a 400, make the scanner when the
+prompt is known, and feed each token.
 
 >>> checkpoint = Checkpoint(tokenizer)                               # once for each model
 >>> options = read_options(request_body, defaults)                   # ValueError: a 400 that names the field

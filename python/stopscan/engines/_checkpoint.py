@@ -42,8 +42,8 @@ class Checkpoint:
     def stops(self, stops: StopSet, protect: Any = None, default: Any = ()) -> StopSet:
         """Returns a set with the stops of ``stops``, which do not fire in the regions of ``protect``. It is cached.
 
-        If ``protect`` is ``None``, the regions of ``default`` count, without those that the model lacks. If ``stops``
-        has no stops, the set still has the model's regions, so that its scanner counts their tokens.
+        If ``protect`` is ``None``, the regions of ``default`` are protected, except those that the model lacks. If
+        ``stops`` has no stops, the set still has the model's regions, so that its scanner counts their tokens.
 
         Raises ``ValueError`` whose message begins with ``protect``, such as for a region that the model lacks.
         """
@@ -56,10 +56,11 @@ class Checkpoint:
     def begins(
         self, stops: StopSet, prompt: Any = (), start_protected: bool | None = None, *, inside: bool = False
     ) -> str | None:
-        """Returns the state in which the answer begins, for a scanner's ``region=``. ``None`` is the scanner's default.
+        """Returns a scanner's ``region=``: the state of a region in which the answer begins, or ``None`` for the
+        default.
 
-        ``prompt`` is text or token ids. ``start_protected`` decides, or if ``None`` the end of the prompt. If no marker
-        there opens a region, ``inside`` decides: whether the engine says that the answer begins in the reasoning.
+        ``prompt`` is text or token ids. Its end decides, unless ``start_protected`` is given. If no marker at the end
+        opens a region and ``inside`` is true, the answer begins in the reasoning.
 
         Raises ``ValueError`` whose message begins with ``start_protected``, if it is true and no region is protected.
         """

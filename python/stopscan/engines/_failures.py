@@ -3,15 +3,15 @@ from __future__ import annotations
 import logging
 from asyncio import CancelledError
 
-# Not faults of the adapter. Its hooks catch `BaseException`, because a panic of Rust is one, and so catch these too.
+# Not faults of the adapter. Its hooks also catch these, because only `except BaseException` catches a panic of Rust.
 NOT_OURS = (KeyboardInterrupt, SystemExit, GeneratorExit, CancelledError)
 
 
 class Failures:
     """Counts and logs the faults of an adapter in one process. After ``LIMIT`` faults the adapter is ``off``.
 
-    Then leave new requests to the engine, and refuse those whose stops the engine does not support. Give ``note`` only
-    faults of the adapter itself, and not a ``ValueError`` of ``read_options``, which is an error of the client.
+    When it is off, leave new requests to the engine, and refuse those whose stops the engine does not support. Give
+    ``note`` only faults of the adapter itself. A ``ValueError`` of ``read_options`` is an error of the client.
 
     >>> failures = Failures(logging.getLogger("engine.stopscan"))
     >>> try:

@@ -137,10 +137,10 @@ def read_options(
     ``min_tokens``, ``include_stop``, ``protect``, ``start_protected`` and ``repeat``.
 
     - ``given`` is the body of the request, or a flat mapping with other options of the engine. An option that is
-      ``None`` counts as not given. With a ``prefix`` only names that begin so are read, and each must be an option.
-      Without a ``prefix`` names that are not options are ignored.
+      ``None`` counts as not given. With a ``prefix``, only names with this prefix are read, and each of them must be an
+      option. Without a ``prefix``, names that are not options are ignored.
     - ``fields`` are the options that are read from ``given``. The default is all.
-    - ``own`` has the options that the engine itself has read from fields of its own.
+    - ``own`` has values of options that the engine itself has read from other fields of the request.
 
     Raises ``ValueError``, and no other error, whatever a client sent. The message begins with the option's name, as the
     client wrote it.

@@ -1,4 +1,4 @@
-"""``Row``: the base of the rows of an adapter, and the types of a row's options."""
+"""``Row``: the base class of an adapter's rows (the streams of a batch), and the types of a row's options."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RowOptions(TokenOptions, RegionOptions, total=False):
 
 
 class Row(Generic[Piece]):
-    """A row of an engine, with the API of its ``scanner``, a ``TokenScanner`` or a ``TokenSegmenter``.
+    """One stream of an engine's batch. Has the API of its ``scanner``, a ``TokenScanner`` or a ``TokenSegmenter``.
 
     Adapters derive from it and add the methods that their engine calls.
     """
@@ -73,7 +73,7 @@ class Row(Generic[Piece]):
 
     @property
     def tokens_kept(self) -> int:
-        """The number of tokens through the last one with a part in the emitted text: cut ids and logprobs there."""
+        """The number of tokens up to the last one that has a part in the emitted text: cut ids and logprobs there."""
         kept: int = self.scanner.tokens_kept
         return kept
 
@@ -94,7 +94,7 @@ class Row(Generic[Piece]):
         return piece
 
     def flush(self, reason: EndReason = "eos") -> Piece:
-        """Ends the row for ``reason``. Returns the held text or segments: empty if the row has already ended."""
+        """Ends the row with ``reason``. Returns the held text or segments: empty if the row has already ended."""
         piece: Piece = self.scanner.flush(reason)
         return piece
 

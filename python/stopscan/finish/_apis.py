@@ -13,7 +13,7 @@ Api: TypeAlias = Literal[
 
 
 def _bodies(inner: str) -> tuple[tuple[str, ...], ...]:
-    """Returns the paths of the bodies: the payload itself, those in `inner`, and the wrappers of all APIs."""
+    """Returns the paths at which a payload may have the reason: the top, those in `inner`, and all APIs' wrappers."""
     return ((), *paths(inner), *paths(WRAPPERS))
 
 
@@ -59,17 +59,17 @@ APIS: dict[Api, Row] = {
     "openai": Row(
         name="OpenAI finish_reason",
         words=paths("finish_reason finishReason completionReason stop_reason"),
-        # In order: OpenAI's `stream` helper, DashScope, OCI, and the end of Cohere v2's streams.
+        # Who has these fields, in order: OpenAI's `stream` helper, DashScope, OCI, the end of Cohere v2's streams.
         bodies=_bodies("chunk output chatResponse delta"),
-        # After OpenAI's: AI21, Cohere before its chat API, watsonx, and Mistral on Bedrock.
+        # The first is OpenAI's. The others are of AI21, Cohere before its chat API, watsonx, and Mistral on Bedrock.
         choice_lists=("choices", "completions", "generations", "results", "outputs"),
         done_field="is_end",  # Baidu sends "normal" in every chunk
         whole_fields=paths("message.role message.content message.tool_calls"),
-        # In order: sglang and smg; vLLM and TensorRT-LLM; llama.cpp; dynamo; llama.cpp with --verbose; Anthropic.
+        # Who sends them, in order: sglang, smg; vLLM, TensorRT-LLM; llama.cpp; dynamo; llama.cpp --verbose; Anthropic.
         stops=paths("matched_stop stop_reason stopping_word nvext.stop_reason __verbose.stopping_word stop_sequence"),
-        # In order: OpenRouter, LM Studio, dynamo#14525.
+        # Who sends them, in order: OpenRouter, LM Studio, dynamo#14525.
         native_words=paths("native_finish_reason stats.stop_reason nvext.detailed_finish_reason"),
-        # In order: vLLM, Baidu, MiniMax, DashScope.
+        # Who sends them, in order: vLLM, Baidu, MiniMax, DashScope.
         failed=conditions("object=error error_code base_resp.status_code code"),
         calls=paths(
             "delta.tool_calls.* message.tool_calls.* delta.function_call message.function_call message.toolCalls.*"
@@ -82,7 +82,7 @@ APIS: dict[Api, Row] = {
         name="Responses status",
         words=paths("status"),
         silent=(".delta",),
-        # Other events have statuses of their own: `response.reasoning_summary_part.done` can be "incomplete" too early.
+        # Only these: in `response.reasoning_summary_part.done` the status can be "incomplete" before the response ends.
         events=("response.completed", "response.incomplete", "response.failed", "response.cancelled"),
         vague_words=("incomplete",),
         details=paths("incomplete_details.reason status_details.reason"),  # the second is of the Realtime API

@@ -21,7 +21,7 @@ NOT_PAYLOADS = (Sequence, int, float, complex, set, frozenset, type(None))
 UNDECIDED = ("eos", "stop_token", "unknown")
 # Paths of wrapped answers. In order: Code Assist and batches of Gemini; batches of OpenAI, of Anthropic, of Bedrock.
 WRAPPERS = "response response.body result.message modelOutput"
-# Fields of the word and of the stop, if the API sends both in one object: sglang, AI21, Vercel (`unified`).
+# Fields of the finish reason and of the stop, if the API sends both in one object: sglang, AI21, Vercel (`unified`).
 WORD_OBJECTS = ("type", "reason", "unified")
 STOP_OBJECTS = ("matched", "sequence")
 # Fields with the name, the id or the arguments of a call, in all spellings. OpenAI has them in `function` or `custom`.
@@ -56,9 +56,9 @@ def is_call(call: object, /) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """Where an API says why an answer ended.
+    """Where an API says why an answer ended, with a word such as "stop".
 
-    The word for the reason is in a choice. A body (the payload or a part of it) has a list of choices or is a choice.
+    The word is in a choice. A body (the payload or a part of it) has a list of choices or is a choice.
     """
 
     name: str  # of the word's field, for errors
@@ -114,7 +114,7 @@ class Row:
 
     def finish(self, payload: object, found: Found) -> Finish | None:
         """Returns the finish that the words give, without a look at the content. An error is an "abort", unless a word
-        gives a definite reason (none of `UNDECIDED`)."""
+        gives a definite reason (one that is not in `UNDECIDED`)."""
         if found.body is None and payload is not None:
             return None
         finish = self._finish_of_word(payload, found)
@@ -202,7 +202,7 @@ class Found(NamedTuple):
     word: Any = None
 
     def values_at(self, names: tuple[Path, ...]) -> Iterator[Any]:
-        """Yields the values at these paths in the choice, then in its body, without `word_path`: see `word`."""
+        """Yields the values at these paths in the choice, then in its body, except at `word_path`, where `word` is."""
         for part in (self.choice, self.body) if self.body is not self.choice else (self.choice,):
             yield from (value_at(part, path) for path in names if path != self.word_path)
 

@@ -3,7 +3,7 @@
 There is one table for all APIs, because servers and proxies use each other's words. The words are in lower case with
 underscores. `from_*` read a hyphen as an underscore, and ignore case: LiteLLM lowers Gemini's words (litellm#23273).
 
-Each word has one meaning. Exception: a word for "eos", such as "stop", means that a stop fired if the payload names it.
+Each word has one meaning. Exception: a word for "eos", such as "stop", means a stop if the payload names the stop.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The functions `to_*`. If an API has no word for the reason of a `Finish`, they write its nearest documented word:
+"""The functions `to_*`. If an API has no word for a reason, they write the API's nearest documented word:
 
 - A stop, a tool call, a pause or a refusal for which the API has no word is written as an end of turn.
 - An abort is written as the API's own word for it, or else as its token limit: the only other value that tells a client

@@ -19,7 +19,7 @@ Segments = SegmentSet | Mapping[str, Mapping[str, str]]
 
 
 class BatchRow(Row[Any]):
-    """A row of a ``BatchGenerator``, with the pieces of its responses that were not read yet."""
+    """One stream of a ``BatchGenerator``, with its pieces of text, or of segments, that the caller has not read yet."""
 
     def __init__(self, scanner: Any) -> None:
         super().__init__(scanner)
@@ -27,13 +27,13 @@ class BatchRow(Row[Any]):
         self._in_use = False
 
     def copy(self) -> Self:
-        """Returns an independent copy in the same state. mlx-lm may use it for another row."""
+        """Returns an independent copy in the same state. The copy may serve another row of mlx-lm."""
         other = super().copy()
         other._pieces, other._in_use = self._pieces.copy(), False
         return other
 
     def reset(self) -> None:
-        """Goes back to the start. mlx-lm may use the object for another row."""
+        """Goes back to the start. The object may then serve another row of mlx-lm."""
         super().reset()
         self._pieces.clear()
         self._in_use = False
@@ -49,7 +49,7 @@ class BatchRow(Row[Any]):
         return super().snapshot()
 
     def restore(self, snapshot: bytes, /) -> None:
-        """Takes the state of a ``snapshot``.
+        """Puts the state of a ``snapshot`` into the row.
 
         Raises ``ValueError`` for a snapshot of other stops or options and for damaged bytes, and then changes nothing.
         """
@@ -70,7 +70,7 @@ class BatchRow(Row[Any]):
         scanner = self.scanner
         self._pieces.append(scanner.feed(token_id))
         finish = scanner.finish
-        # mlx-lm itself reports an end by length.
+        # An end by length is left out, because mlx-lm itself ends the row there.
         return finish is not None and finish.reason != "length"
 
     def _since(self, response: Any) -> list[Any]:

@@ -8,8 +8,8 @@ from typing import Any
 
 import mlx_lm
 
-# By class or function: the names that must be among its attributes, its parameters, or the attributes that its code
-# uses.
+# For each class or function of mlx-lm, the names that stopscan needs. A name may be an attribute, a parameter, or a
+# name that the function's code uses.
 BATCHES = {
     "generate.StopSequences": ["matcher"],
     "generate.BatchGenerator": ["insert", "next_generated", "stats", "close"],

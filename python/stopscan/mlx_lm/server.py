@@ -2,8 +2,8 @@
 
 A request may have the options of ``stopscan.engines.read_options`` as fields. ``--protect`` and ``--repeat`` set the
 defaults of requests. Without ``--protect``, no stop fires in the reasoning and the calls of chats; a request with
-``"protect": []`` has stops everywhere. The last choice has a ``matched_stop`` if a stop ended it. The usage of chats
-has ``reasoning_tokens``.
+``"protect": []`` has stops everywhere. If a stop ended an answer, ``matched_stop`` is beside its finish reason. The
+usage of chats has ``reasoning_tokens``.
 """
 
 from __future__ import annotations
@@ -81,15 +81,15 @@ class _RequestError(Exception):
 
 
 class _Refused(BaseException):
-    """Raised for a wrong request in its own thread. Not an ``Exception``, which mlx_lm.server would answer with a
-    404."""
+    """Raised for a wrong request in the thread of its connection. Not an ``Exception``, which mlx_lm.server would
+    answer with a 404."""
 
 
 class _ResponseGenerator(server.ResponseGenerator):
     _logged: Any = None
 
     def _tokenize(self, tokenizer: Any, request: Any, args: Any) -> Any:
-        # mlx-lm catches the errors of a request only in this method. Later ones would end the thread of all answers.
+        # mlx-lm catches a request's errors only here. Later errors would end the thread that makes all answers.
         tokenized, stops = super()._tokenize(tokenizer, request, args), args.stop_words
         asked = stops.options
         if failures.off and (not asked.asks or asked == StopOptions(StopSet(asked.stops.stop), asks=True)):
@@ -102,7 +102,7 @@ class _ResponseGenerator(server.ResponseGenerator):
                 raise ValueError("stopscan failed repeatedly and is switched off; only `stop` still works")
             stops.row = _Row(tokenizer, stops, tokenized[0], inside=tokenized[3] == "reasoning")
         except (TypeError, ValueError) as error:
-            # A TypeError means that the tokenizer cannot be scanned. It still serves requests without stops.
+            # A TypeError means that the tokenizer cannot be scanned. Requests without stops still work with it.
             if asked.asks or isinstance(error, ValueError):
                 raise _RequestError(str(error)) from error
         except BaseException as error:
@@ -166,8 +166,8 @@ class _Handler(server.APIHandler):
         except ConnectionError:
             self.close_connection = True  # the client has left
         finally:
-            # The answer is not read any more, so the row ends with its next token; mlx-lm checks only twice a second.
-            # Not with several machines for one model: all of them must end a row at the same token.
+            # Nobody reads the answer any more, so the row ends with its next token; mlx-lm itself checks for that only
+            # twice a second. Not if several machines run one model: all of them must end a row at the same token.
             if stops.row is not None and not self.response_generator._is_distributed:
                 stops.row.left = True
 
@@ -179,14 +179,14 @@ class _Handler(server.APIHandler):
             raise ValueError(f"min_tokens must be at most max_tokens, {self.max_tokens}")
         tokenizer = self.response_generator.model_provider.tokenizer
         if tokenizer is not None:
-            # Compile the set in this thread, so that the thread of all answers does not wait for it.
+            # Compile the set in this thread, so that the thread that makes all answers does not wait for it.
             with suppress(ValueError):  # the request may be for another model than the loaded one
                 told = _told_apart(tokenizer) if default is None else default
                 checkpoint_of(tokenizer).stops(options.stops, options.protect, told)
         return _Stops(options, default, self.connection)
 
     def _end_with(self, status: int, error: BaseException) -> None:
-        """Answers with an error, which is an event if the stream has begun."""
+        """Answers with an error: as an event if the stream has begun, otherwise as a response with ``status``."""
         kind = "invalid_request_error" if status == 400 else "server_error"
         body = json.dumps({"error": {"message": str(error), "type": kind, "param": None, "code": None}}).encode()
         if status != 400 and self.stream:
@@ -227,7 +227,7 @@ class _Handler(server.APIHandler):
 
 
 class _HTTPServer(ThreadingHTTPServer):
-    # mlx-lm's 5 would refuse connections when many clients connect at once.
+    # With the default of 5, connections would be refused when many clients connect at once.
     request_queue_size = 1024
 
 

@@ -1,4 +1,4 @@
-"""Finds the graph of regions of a checkpoint, from mlx-lm, a response template or the chat template."""
+"""Finds the regions of a model's answers and their markers: in mlx-lm, a response template or the chat template."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from stopscan.regions._names import NAMES, Graph, region_name, regions_in
 from stopscan.segments import FORMATS, from_response_template
 
-# Text that only the chat templates of this form have, for forms that share their markers with another form.
+# By form: text that only the form's chat templates have. Needed if the form shares its markers with another form.
 SIGNS = {"glm45": "<arg_key>"}
 
 # From the names of mlx-lm's parts to the names of their regions here, if these differ.
@@ -20,8 +20,8 @@ def graph_of(tokenizer: Any, /) -> Graph | None:
     """Returns the regions of the model's answers with their markers, or ``None`` if they are not known.
 
     The graph comes from mlx-lm's wrapper of the tokenizer, from the response template, or from the form in ``FORMATS``
-    whose markers the chat template has. The graph that has more of the regions reasoning and tool calls counts.
-    If several have as many, the first in this order counts.
+    whose markers the chat template has. The first of these graphs is used, unless a later one has more of the regions
+    ``reasoning`` and ``tool_call``.
 
     >>> graph_of(AutoTokenizer.from_pretrained("Qwen/Qwen3-0.6B"))["reasoning"]
     {'</think>': 'answer', '<tool_call>': 'tool_call'}
@@ -94,8 +94,8 @@ def _of_chat_template(template: str) -> Graph | None:
         edges = {(marker, region_name(to)) for markers in form.values() for marker, to in markers.items()}
         found = {marker for marker, _ in edges if marker in template}
         missing = {*NAMES} & regions_in(form) - {to for marker, to in edges if marker in found}
-        # A form with a region for reasoning or tool calls to which no marker in the template leads is another model's.
-        # For any other form, each of its markers that the template lacks counts against it.
+        # If no marker in the template leads to the reasoning or tool calls of a form, the form is another model's.
+        # Otherwise, each marker of the form that the template lacks counts against the form.
         size = sum(map(len, found)) - len({marker for marker, _ in edges} - found)
         score = size, SIGNS.get(name, "\0") in template
         if not missing and score > highest and size > 0:

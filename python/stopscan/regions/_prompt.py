@@ -51,7 +51,7 @@ def region_after(graph: Graph, prompt_end: str, /) -> str:
 def begins(
     stops: StopSet, prompt_end: str, /, start_protected: bool | None = None, *, inside: bool = False
 ) -> str | None:
-    """Returns the state in which the answer begins, for ``region=`` of a scanner. ``None`` is the scanner's default.
+    """Returns a scanner's ``region=``: the state of a region in which the answer begins, or ``None`` for the default.
 
     ``start_protected=True`` means the first state in which no stop fires, and ``False`` the first state. With ``None``
     the end of the prompt decides. If no marker there opens a region, ``inside=True`` means the reasoning.

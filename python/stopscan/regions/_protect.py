@@ -26,9 +26,9 @@ class RegionOptions(TypedDict, total=False):
 
 
 def protected(stops: StopSet, graph: Graph | None, protect: Protect = NAMES, /) -> StopSet:
-    """Returns a ``StopSet`` with the stops of ``stops``, which also do not fire in the regions of ``protect``.
+    """Returns a ``StopSet`` like ``stops``, but no stop fires in the regions of ``protect``.
 
-    ``protect`` has names of regions and pairs of markers. A pair is a tuple, a list, or two strings in a row. A stop
+    ``protect`` has names of regions and pairs of markers. A pair is a tuple, a list, or two consecutive strings. A stop
     that is a marker of a region stays a stop, and that region is not protected. A set that already has ``regions`` is
     returned unchanged.
 

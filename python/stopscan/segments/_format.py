@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 
 
 class Format(Mapping[str, Mapping[str, str]]):
-    """The markers of a form such as Harmony: for each region its markers, and for each marker the region it leads to.
+    """A form, which is how a model marks regions: for each region its markers, for each marker the region it leads to.
 
-    ``SegmentSet`` takes a form. A stream begins in the first region. The text of ``answer`` and ``reasoning`` is for
+    Pass a form to ``SegmentSet``. A stream begins in the first region. The text of ``answer`` and ``reasoning`` is for
     readers, and ``tool_call`` has the tool calls. The text of any other region belongs to the form itself: do not show
     it. ``source`` names the models that write the form, and where the form is documented.
 

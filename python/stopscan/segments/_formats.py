@@ -13,7 +13,7 @@ def _leads(markers: Iterable[tuple[str, str, bool]]) -> dict[str, str]:
     return {marker: keep(state) if kept else state for marker, state, kept in markers}
 
 
-# The table itself is in the crate, so that hosts in Rust have it too.
+# The table itself is in the Rust crate, so that programs in Rust have it too.
 FORMATS: Mapping[str, Format] = {
     name: Format({state: _leads(markers) for state, markers in states}, source=source)
     for name, source, states in formats()

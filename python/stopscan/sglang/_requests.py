@@ -58,9 +58,9 @@ class Requests:
         return bool(stop or patterns or self.defaults.repeat or _ours(given))
 
     def on(self, patterns: Any, given: Any) -> bool:
-        """Returns whether stopscan takes a request. After too many failures the request is left to sglang.
+        """Returns whether stopscan handles a request. After too many failures, all requests are left to sglang.
 
-        Raises ``Refused`` if it then asks for something that sglang cannot do.
+        Raises ``Refused`` if such a request asks for something that sglang cannot do.
         """
         if self.failures.off and beyond(patterns, given):
             raise Refused(OFF, HTTPStatus.SERVICE_UNAVAILABLE)
@@ -114,7 +114,7 @@ class Requests:
             "prompt_token_ids": prompt[-LAST_TOKENS:],
         }
         regions = stops.regions is not None or stops.protect
-        # `None` also if a stop has taken the place of the region's marker, so that no region is left.
+        # A stop that is a region's marker removes the region. If none is left, `start_protected=True` would raise.
         start = asked.start_protected if regions else None
         inside = bool(req.require_reasoning) and self.model(tokenizer).inside
         try:
@@ -127,8 +127,8 @@ class Requests:
         return scanner, bool(beyond(patterns, given) or regions or stops.repeat)
 
     def _stops(self, asked: StopOptions, given: Any, tokenizer: Any, *, thinks: bool) -> tuple[Checkpoint, StopSet]:
-        """Returns the checkpoint and the ``StopSet`` of a request. The protected regions are its own, the server's or
-        its route's."""
+        """Returns the checkpoint and the ``StopSet`` of a request. The protected regions are those of the request, of
+        the server or of the route."""
         told = (given or {}).get(TOLD)
         # If the route runs in a process without plugins, no regions were noted, but `require_reasoning` says whether
         # sglang expects reasoning.

@@ -12,7 +12,7 @@ from typing import Any
 from stopscan.sglang._guard import Guard, Refused
 from stopscan.sglang._requests import ADDED, TOLD, Requests, listed, serving
 
-# The attribute of a chat request made from an Anthropic request: the stop that ended the stream.
+# An attribute that the hooks add to a chat request made from an Anthropic request: the stop that ended the stream.
 NAMED = "stopscan_named"
 
 
@@ -23,8 +23,8 @@ class Routes:
         self._requests, self._guard = requests, guard
 
     def normalize(self, params: Any, tokenizer: Any) -> Generator[None, Any, None]:
-        """Wraps `SamplingParams.normalize`, in which an error is answered with a 400. Hides the stops from it, because
-        it compiles the patterns with Python's `re` and limits the number of stops."""
+        """Wraps `SamplingParams.normalize`, whose errors sglang answers with a 400. Hides the stops from it:
+        `normalize` would compile the patterns with Python's `re`, and limits the number of stops."""
         if tokenizer is None:  # the server makes no text
             yield
             return

@@ -20,8 +20,8 @@ from stopscan.sglang._requests import LAST_TOKENS, Requests, added, beyond
 
 logger = getLogger("sglang.stopscan")
 
-# The key of the texts in a request's `customized_info`. sglang sends the entries of new tokens with them, and its
-# routers split them by row.
+# The key in a request's `customized_info` for the texts of its tokens. sglang sends the texts of new tokens with these
+# tokens, and its routers split the texts by row.
 KEY = "__stopscan"
 
 
@@ -57,12 +57,12 @@ class Stops:
         self._failures = failures
         self._theirs: Any = None
         self._beyond = False
-        # Without a scanner, sglang finds the stops. Without texts, sglang also makes the text.
+        # While `_scanner` is `None`, sglang finds the stops. While `texts` is `None`, sglang also makes the text.
         self._scanner: Any = None
         self.texts: list[str] | None = None
 
     def begin(self, req: Any) -> None:
-        """Takes the stops of a request away from sglang, if it has a scanner."""
+        """Takes the stops of a request away from sglang, if the request has a scanner."""
         made, self.made = self.made, None
         found = made.result() if made else None
         if found is None:
@@ -147,7 +147,7 @@ class Stops:
 
 
 class Stopping:
-    """A mixin before sglang's class of a request: stopscan finds the stops. Failures of stopscan do not leave it."""
+    """A mixin for sglang's class of a request: finds its stops with stopscan. Failures of stopscan stay inside."""
 
     _update: Any  # sglang's `update_finish_state`: `super()` would take a seventh of the time of a step
 

@@ -33,8 +33,8 @@ SPECIAL = ["<|eos|>", "<|mark|>"]
 
 
 class Case(NamedTuple):
-    """One stream: its pieces, its sampling parameters, the expected text, and the expected stop (`None`: the length,
-    -1: the EOS)."""
+    """One stream: its pieces, its sampling parameters, the expected text, and the expected stop. `None`: the length
+    ends the stream; -1: the EOS does."""
 
     pieces: Sequence[str | bytes]
     params: dict[str, Any]
@@ -59,7 +59,7 @@ CASES = [
 
 
 class Host:
-    """The text side of a scheduler and of a detokenizer, over one tokenizer."""
+    """The parts of sglang's scheduler and detokenizer that make text, with one tokenizer."""
 
     def __init__(self) -> None:
         made = Tokenizer(WORDS, SPECIAL)

@@ -1,4 +1,4 @@
-"""Checks that a native vocabulary decodes as its tokenizer does."""
+"""Checks that a native vocabulary, which decodes without its tokenizer, gives the same text as the tokenizer."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from stopscan.tokens._source import Source, Token
 # How many ids are drawn at random. Those of tokens with text or bytes are compared.
 DRAWN = 1000
 
-# Runs of byte tokens: whole characters of one to four bytes, and stray bytes. No run has a stray byte after a whole
-# character, because `decode` would replace that character too, and a stream has already emitted it.
+# Sequences of byte tokens, as bytes: whole characters of one to four bytes, and stray bytes. None has a stray byte
+# after a whole character: `decode` would replace that character too, but a stream has already emitted it.
 RUNS = [b"a", "é".encode(), "你".encode(), "🚀🚀".encode(), b"\xff", b"\x80\x80", b"\xe4\xbd", b"\xf0\x9f\x9a"]
 
 

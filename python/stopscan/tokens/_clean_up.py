@@ -27,7 +27,7 @@ def cleaned_up(text: str) -> str:
 
 
 class CleanUp:
-    """Cleans up a stream: the texts that ``feed`` returns and ``tail`` at the end, joined, are the cleaned-up text."""
+    """Cleans up a stream. Join what ``feed`` returns, and ``tail`` at the end, to get the cleaned-up text."""
 
     def __init__(self) -> None:
         # The text that each replacement withholds, because it may be the beginning of the text to replace.

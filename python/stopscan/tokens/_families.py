@@ -9,7 +9,7 @@ from stopscan.tokens._source import Source
 
 
 def source_of(carrier: Any) -> Source:
-    """Returns the ``Source`` of the tokenizer that ``carrier`` is or has in an attribute."""
+    """Returns the ``Source`` of a tokenizer. ``carrier`` is the tokenizer, or has the tokenizer in an attribute."""
     for tokenizer in _carried(carrier):
         names = {f"{base.__module__}.{base.__qualname__}" for base in type(tokenizer).__mro__}
         if "tokenizers.Tokenizer" in names:

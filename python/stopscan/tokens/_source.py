@@ -12,12 +12,12 @@ Token: TypeAlias = "str | bytes | int | None"
 
 @dataclass
 class Tables:
-    """The tokens of a native vocabulary, and how their bytes become text: arguments of ``_stopscan.Vocabulary``."""
+    """Arguments of ``_stopscan.Vocabulary``, which decodes without a tokenizer: tokens, and how bytes become text."""
 
-    # By id. Or the bytes of a `tokenizer.json`; then the other fields are not used.
+    # The token of each id; or else the bytes of a `tokenizer.json`, with which the other fields are not used.
     tokens: list[Token] | bytes
     special: set[int] = field(default_factory=set)
-    # The text of tokens at the start of a stream, if it differs from what `strip_first_space` makes of them.
+    # The text of tokens at the start of a stream, if `strip_first_space` alone does not give it.
     firsts: dict[int, str] = field(default_factory=dict)
     # How bytes that are not valid UTF-8 are decoded: see `Strays` in the crate.
     strays: Literal["parts", "runs", "bytes"] = "parts"
@@ -26,7 +26,7 @@ class Tables:
 
 
 class CarrierDecode(NamedTuple):
-    """How ``decode`` of the carrier differs from the tokenizer's own ``decode``."""
+    """How ``decode`` of the carrier, the object that has the tokenizer, differs from the tokenizer's own ``decode``."""
 
     # The carrier also cleans up spaces, and does nothing else.
     cleans_up: bool = False
@@ -63,7 +63,7 @@ class Source(Protocol):
         """Compares ``decode`` of the carrier with that of the tokenizer, on samples."""
 
     def tables(self) -> Tables | None:
-        """Returns the tokens. ``None`` if the text of a stream is known not to be made from the bytes of single ids."""
+        """Returns the tokens, or ``None`` if the bytes of single ids are known not to give the text of a stream."""
 
     def contains(self, token_id: int, /) -> bool: ...
 

@@ -78,7 +78,7 @@ class Known(NamedTuple):
 _lock = RLock()
 _known: WeakKeyDictionary[Any, Known] = WeakKeyDictionary()
 
-# Native vocabularies by the random names in pickles. All pickles of one vocabulary become one object in a process.
+# Native vocabularies by the random name in their pickles. All pickles of one vocabulary become one object in a process.
 _named: WeakValueDictionary[str, Vocabulary] = WeakValueDictionary()
 
 

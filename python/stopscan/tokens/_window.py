@@ -12,14 +12,14 @@ from operator import eq, itemgetter
 from stopscan.tokens._clean_up import CleanUp
 from stopscan.tokens._source import Source
 
-# Tokens wait while their text ends in half a character, until there are this many. A run of that length is not one
-# character, so all but its last `MAX_CHARACTER_TOKENS` are then emitted.
+# Tokens wait while their text ends in half a character, but at most this many. No character has so many tokens, so all
+# but the last `MAX_CHARACTER_TOKENS` are then emitted.
 MAX_PENDING = 16
 
 # A character has at most four bytes, and so at most four tokens.
 MAX_CHARACTER_TOKENS = 4
 
-# The context is the emitted tokens that are decoded again before new ones. Above this many tokens it is cut to those of
+# The context is the last emitted tokens, decoded again before new ones. Above this many tokens, it is cut to those of
 # the last step. A larger number makes each call of `decode` longer; a smaller one means more calls, one for each cut.
 MAX_CONTEXT = 2
 
@@ -145,7 +145,7 @@ class Window:
         """Adds emitted tokens to the context, whose text is then ``whole``, and cuts the context."""
         self._context = [*self._context, *tokens]
         self._context_text = whole
-        # The prompt stays at first: `tokens` may complete a character of the prompt, and have no text without it.
+        # At first the context keeps the prompt: `tokens` that complete a character of the prompt have no text alone.
         if len(self._context) > MAX_CONTEXT and self._last_number > 0:
             self._context = tokens
             self._context_text = self._decode(tokens)
@@ -163,7 +163,7 @@ class Window:
         return [(text[start:end], number) for start, end, number in pieces if start < end]
 
     def _clean(self, pieces: list[Piece]) -> list[Piece]:
-        """Returns ``pieces`` after the clean-up of spaces, if the carrier does one."""
+        """Returns ``pieces`` after the clean-up of spaces, if the object that has the tokenizer does one."""
         if self._clean_up is None:
             self._last_number = pieces[-1][1] if pieces else self._last_number
             return pieces

@@ -32,8 +32,8 @@ def generate(model: Any, tokenizer: Any, prompts: Any, /, stop: Stop = (), **opt
     A text, a list of token ids, or a list of messages is one prompt. A list of these is several. Messages go through
     the tokenizer's chat template. If the last message is the assistant's, the answer continues that message.
 
-    ``generate`` takes the options of ``Stops`` out of ``options``. The other options go to ``model.generate``. Shorter
-    prompts are padded.
+    The options of ``Stops`` are taken from ``options``. The other options go to ``model.generate``. Shorter prompts are
+    padded.
 
     >>> [answer.text for answer in generate(model, tokenizer, ["Count: 1,", "Once"], ["END"], max_new_tokens=50)]
     >>> generate(model, tokenizer, [{"role": "user", "content": "Count to 9."}], "6", max_new_tokens=50)[0].text

@@ -16,8 +16,8 @@ from stopscan.transformers._stops import Stops
 def cut(pipeline: Any, /) -> Any:
     """Returns the text-generation ``pipeline`` with exact stops. The given pipeline stays as it is.
 
-    Calls also take ``stop`` and the options of ``Stops``. ``generated_text`` ends where the text ends,
-    ``generated_token_ids`` with the last token of the text, and ``finish`` says why. A ``streamer`` gets the safe text.
+    Calls also take ``stop`` and the options of ``Stops``. ``generated_text`` ends at the stop, ``generated_token_ids``
+    ends with the last token of that text, and ``finish`` says why the text ended. A ``streamer`` gets the safe text.
 
     >>> cut(pipeline)("Once upon a time", stop=["END"], max_new_tokens=50)
     [{'generated_text': 'Once upon a time there was a', 'finish': Finish('stop_sequence', 'END', 13)}]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from stopscan.transformers._options import StopsOptions
 
-# Up to 5.17, assisted decoding also calls the criteria with drafts, which may be rejected afterwards.
+# Up to transformers 5.17, assisted decoding also calls the criteria with drafts, which may be rejected afterwards.
 ASKS_OF_DRAFTS = "is_done_candidate" in signature(_speculative_sampling).parameters
 
 REUSED = "a Stops serves one generation: make a new one for each"
@@ -74,7 +74,7 @@ class Stops(StoppingCriteria, BaseStreamer):
         hook_generate()
         self._options = options
         self._streamers = list(streamer) if isinstance(streamer, list | tuple) else [streamer]
-        # From the hooks in generate: whether this is one of its criteria, its EOS ids, and the id that pads ended rows.
+        # Set by the hooks in generate: whether `self` is a criterion, the EOS ids, and the id that pads ended rows.
         self._told = False
         self._eos: list[int] = []
         self._pad: int | None = options.tokenizer.pad_token_id
@@ -97,7 +97,7 @@ class Stops(StoppingCriteria, BaseStreamer):
             if not self._rows:
                 # If the prompts are unknown, assume that everything except the newest token is prompt.
                 self._start(self._sequences if self._announced else input_ids[:, :-1])
-            # Reading the tokens with numpy takes half the time of torch. `cpu()` is skipped because it also takes time.
+            # Reading with numpy takes half the time of torch. `cpu()` also takes time, so it is called only if needed.
             steps = (input_ids if input_ids.is_cpu else input_ids.cpu()).numpy().T
             length, rows = steps.shape
             if rows != len(self._rows) or length <= self._length or self._ended:
@@ -115,7 +115,7 @@ class Stops(StoppingCriteria, BaseStreamer):
             return self._done
 
     def _tell(self, eos_token_ids: list[int], pad_token_id: int | None) -> None:
-        """Takes the EOS ids of the generation, and the id that pads rows after their end."""
+        """Stores the EOS ids of the generation, and the id that pads rows after their end."""
         self._told = True
         self._eos = eos_token_ids
         if pad_token_id is not None:
@@ -131,7 +131,7 @@ class Stops(StoppingCriteria, BaseStreamer):
                 self._done = None
 
     def put(self, value: Any) -> None:
-        """Takes the prompts. Ignores the tokens that follow, which come with the calls of the criterion.
+        """Stores the prompts. Ignores the tokens that follow, which come with the calls of the criterion.
 
         Raises ``RuntimeError`` at the first of these tokens if the object is not in ``stopping_criteria``.
         """

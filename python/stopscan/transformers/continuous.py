@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Result", "RowScanner", "RowSegmenter", "generate_batch"]
 
-# Requests of 5.0 to 5.3 have no set of EOS ids, and would ignore all stops. 5.4 and 5.5 lose answers.
+# Requests of transformers 5.0 to 5.3 have no set of EOS ids, and would ignore all stops. 5.4 and 5.5 lose answers.
 if tuple(map(int, transformers.__version__.split(".")[:2])) < (5, 6):
     message = "stopscan.transformers.continuous needs transformers 5.6.0 or later; this is transformers "
     raise ImportError(message + transformers.__version__)
 
 
 class _Request(Row[Any]):
-    """A row that takes the place of a request's ``eos_token_id``, with the pieces that were not read yet."""
+    """The stops of one request, passed as its ``eos_token_id``. Has the pieces that the caller has not read yet."""
 
     def __init__(self, options: Options, prompt_token_ids: Sequence[int]) -> None:
         hook_requests()
@@ -66,7 +66,7 @@ class _Request(Row[Any]):
             return super().snapshot()
 
     def restore(self, snapshot: bytes, /) -> None:
-        """Takes the state of a ``snapshot``.
+        """Puts the state of a ``snapshot`` into the row.
 
         Raises ``ValueError`` for a snapshot of other stops or options and for damaged bytes, and then changes nothing.
         """
@@ -109,7 +109,7 @@ class _Request(Row[Any]):
         return iter(self._eos_token_ids)
 
     def _since(self, output: Any) -> Any:
-        """Returns the pieces since the last call. The last ``output`` brings all that is left."""
+        """Returns the pieces since the last call. The last ``output`` ends the row and brings all that is left."""
         over = output.is_finished()
         return self._take(("length" if output.error is None else "abort") if over else None)
 

@@ -31,8 +31,8 @@ class ExactHFLM(EvalModel):
     """lm_eval's ``HFLM``, whose answers end before the stop of ``until`` that the model completes first.
 
     A stop that is one special token also ends the answer. With ``think_end_token``, no stop fires before that token,
-    because lm_eval takes all text before it for reasoning. Raises ``TypeError`` for a tokenizer that ``TokenScanner``
-    does not take.
+    because lm_eval treats all text before it as reasoning. Raises ``TypeError`` for a tokenizer that ``TokenScanner``
+    does not support.
 
     >>> import stopscan.transformers.lm_eval
     >>> lm_eval.simple_evaluate("hf-stopscan", model_args="pretrained=Qwen/Qwen3-0.6B", tasks=["gsm8k"], batch_size=8)
@@ -64,7 +64,7 @@ class ExactHFLM(EvalModel):
         nothing."""
         if self._answers is None or not skip_special_tokens:
             return super().tok_decode(tokens, skip_special_tokens=skip_special_tokens)  # type: ignore[misc]
-        # lm_eval decodes without the prompt, for which SentencePiece drops the first space.
+        # lm_eval decodes answers without the prompt, so SentencePiece drops the first space. `()` has the same effect.
         row = row_of(self._answers, ())
         row.steps(tokens)
         row.end("length")
@@ -81,7 +81,7 @@ class ExactHFLM(EvalModel):
         return stops, {"stop_token_ids": ids, "eos_token_ids": self.model.generation_config.eos_token_id}
 
     def _thinking(self) -> list[tuple[str, str]]:
-        """Returns the region of the reasoning. lm_eval has only its end, as text or as a token id."""
+        """Returns the markers of the reasoning. lm_eval has only the closing one: the other is the same without "/"."""
         end = self.think_end_token
         if isinstance(end, int):
             end = self.tok_decode([end], skip_special_tokens=False)

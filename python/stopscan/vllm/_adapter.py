@@ -1,4 +1,4 @@
-"""Reads the stops of vLLM's requests, and decides which requests stopscan takes."""
+"""Reads the stops of vLLM's requests, and decides which requests stopscan handles."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FIELDS = ("patterns", "max_held", "protect", "start_protected", "repeat")
 # The key in a request's `extra_args` for the regions that its route separates from the content. The key is random, so
 # that no client can send it.
 TOLD = f"stopscan told {token_hex(8)}"
-# For requests of a program that calls vLLM itself: the limits are there for the clients of a server.
+# No limits, for requests of a program that calls vLLM itself. The limits are there for the clients of a server.
 UNLIMITED = Limits(*[2**62] * 4)
 
 
@@ -51,8 +51,8 @@ class Adapter:
         self._tool_parser: str | None = None
 
     def renew(self, defaults: Defaults, failures: Failures | None = None, *, optional: bool = False) -> None:
-        """Takes new defaults, and forgets earlier failures. With ``optional``, vLLM runs without stopscan if stopscan
-        cannot use an engine; otherwise the engine raises."""
+        """Replaces the defaults, and forgets earlier failures. With ``optional``, vLLM runs without stopscan if
+        stopscan cannot use an engine; otherwise the engine raises."""
         self.defaults, self.failures, self.optional = defaults, failures or Failures(logger), optional
 
     def engine_made(self, _: None, processor: Any, vllm_config: Any, *args: Any, **options: Any) -> None:
@@ -188,8 +188,8 @@ def _report_end(state: Any, detokenizer: Any) -> None:
 def _reportable(stops: Sequence[str]) -> list[str]:
     """Returns the stops that vLLM can report: of several that end at one character, vLLM reports the first in the list.
 
-    A stop that ends with an earlier entry of the list is never reported, and is left out here. Of the stops that are
-    left, the longest one that ends at a character, which stopscan reports, is also the first in the list.
+    A stop that ends with an earlier entry of the list is never reported, and is left out here. Of the other stops that
+    end at one character, stopscan reports the longest. It is also the first of them in the list, which vLLM reports.
     """
     first = {stop: place for place, stop in reversed([*enumerate(stops)])}
     lengths = {*map(len, stops)}

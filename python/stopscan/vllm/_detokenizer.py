@@ -38,8 +38,7 @@ def _scanning(theirs: Any) -> type:
 
 
 class ScanningDetokenizer:
-    """A mixin before a detokenizer class of vLLM: token ids, text and offsets stay vLLM's, and stopscan finds the
-    stops.
+    """A mixin for a detokenizer class of vLLM: token ids, text and offsets stay vLLM's, and stopscan finds the stops.
 
     A ``TokenScanner`` makes the text itself, and ``output_text`` is the safe text. A ``StopScanner`` reads the text
     that vLLM decodes, and ``stop_buffer_length`` is the length of the held text.

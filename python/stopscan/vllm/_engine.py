@@ -21,7 +21,7 @@ from stopscan.vllm._parsers import BEGINS_INSIDE, HARMONY, OF_THE_CHECKPOINT, RE
 PROMPT_TOKENS = 32
 # The most tokens of one character: it has at most 4 bytes.
 CHARACTER = 4
-# In the list of regions that a route separates from the content: the whole answer is a call.
+# An entry in the list of regions that a route separates from the content. It means that the whole answer is a call.
 ANSWER = "answer"
 
 # Markers, and stops of one token, that `skip_special_tokens` leaves out of the text. The key is their last token id.
@@ -46,7 +46,7 @@ class Engine:
         self.know(tool_parser)
 
     def know(self, tool_parser: str | None) -> None:
-        """Takes the name of the tool parser, which is not in vLLM's configuration but comes from the server."""
+        """Sets the tool parser by its name, which is not in vLLM's configuration but comes from the server."""
         template = graph_of(self.tokenizer)
         self._calls = template if tool_parser in OF_THE_CHECKPOINT else form_of_calls(tool_parser)
         self.graph: Graph = with_reasoning(self._calls or template, self._reasoning) or {}
@@ -63,7 +63,7 @@ class Engine:
     def told_apart(self, parser: Any, tool_choice: Any) -> list[str]:
         """Returns the regions that a chat route, whose parser is of the class ``parser``, separates from the content.
 
-        ``ANSWER`` is among them if the route takes all of the content for a call.
+        ``ANSWER`` is among them if the route treats all of the content as a call.
         """
         if parser is None:
             return []
@@ -71,7 +71,7 @@ class Engine:
         if told and self._name == HARMONY:
             return [*CHAT]
         if parser.tool_parser_cls and tool_choice != "none":
-            # Releases of vLLM without this attribute take the whole answer for a call if a call is required.
+            # Releases of vLLM without this attribute treat the whole answer as a call if a call is required.
             whole = getattr(parser.tool_parser_cls, "supports_required_and_named", True)
             if tool_choice in (None, "auto") or not whole:
                 told += ["tool_call"] * bool(self._calls)
@@ -117,7 +117,7 @@ class Engine:
             self.vocabulary
             and hasattr(theirs, "stream")
             and (skip or params.spaces_between_special_tokens)
-            # If the prompt ends with an incomplete character, vLLM repeats text of the prompt, which tokens would not.
+            # If the prompt ends inside a character, vLLM repeats text of the prompt. A `TokenScanner` would not.
             and not theirs.tokenizer.decode(prompt[-CHARACTER:], skip_special_tokens=skip).endswith("\ufffd")
         ):
             counts = {"min_tokens": params.min_tokens, "unknown_ids": "count", "skip_special_tokens": skip}
@@ -133,7 +133,7 @@ class Engine:
         inside = thinks and self._begins_inside(prompt, request.reasoning_parser_kwargs)
         try:
             return begins(stops, end, start, inside=inside)
-        except ValueError:  # a stop is the marker of this region, and takes its place
+        except ValueError:  # a stop is the marker of this region, which then does not exist
             return None
 
     def _begins_inside(self, prompt: Sequence[int], parser_options: Mapping[str, Any] | None) -> bool:
@@ -146,7 +146,7 @@ class Engine:
             parser = self._parser(**parser_options or {})
             if parser.is_reasoning_end(turn):
                 return False
-            # The parser does not show its state: feed it a letter, and see in which region the letter lands.
+            # The parser does not show its state: feed it a letter, and see whether it returns the letter as reasoning.
             parser.adjust_initial_state_from_prompt(turn)
             first = parser.model_tokenizer.encode("a", add_special_tokens=False)
             delta = parser.extract_reasoning_streaming("", "a", "a", [], first, first)

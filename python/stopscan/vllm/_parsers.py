@@ -1,4 +1,4 @@
-"""Tables of facts about vLLM's parsers that the parsers themselves do not show, by their names in vLLM 0.26 to 0.33."""
+"""Facts about vLLM's parsers that the parsers themselves do not show, by the parsers' names in vLLM 0.26 to 0.33."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from stopscan.segments import FORMATS
 
 # Parsers that read a tokenizer's `response_template`, as `stopscan.regions` does.
 OF_THE_CHECKPOINT = ("beam", "hf")
-# The parser that separates all channels from the answer even if a request has no tools.
+# gpt-oss's parser. It separates reasoning and calls from the answer even if a request has no tools.
 HARMONY = "openai_gptoss"
 
 _MUSE: Graph = {"answer": {"to=self<|message|>": "reasoning"}, "reasoning": {"<|eom|>": "answer"}}
@@ -42,5 +42,5 @@ def form_of(parser: str | None) -> Graph | None:
 def form_of_calls(tool_parser: str | None) -> Graph | None:
     """Returns the form whose calls a tool parser of vLLM reads, or ``None`` if no markers are around the calls."""
     form = form_of(tool_parser)
-    # A form that begins with a header is not used: vLLM's parser takes text without a header for the answer.
+    # A form that begins with a header is not used: to vLLM's parser, text without a header is the answer.
     return form if form and "tool_call" in form and next(iter(form)) == "answer" else None

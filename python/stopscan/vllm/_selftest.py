@@ -32,8 +32,8 @@ NAME = "stopscan-self-test"
 
 
 def problems(standing: Callable[[Adapter], AbstractContextManager[None]]) -> list[str]:
-    """Returns the differences that were found, as texts: an empty list if stopscan works. ``standing`` takes an adapter
-    and installs stopscan while a ``with`` block runs."""
+    """Returns the differences that were found, as texts: an empty list if stopscan works. ``standing(adapter)``
+    installs stopscan while a ``with`` block runs."""
     streams, host, wrong = _streams(), Host(), []
     alone = {stream.name: host.run(stream) for stream in streams if stream.expected is None}
     failures = Failures(Logger("stopscan self-test", 99))
@@ -166,7 +166,7 @@ def _streams() -> list[Stream]:
 
 
 class Slow:
-    """Wraps a fast tokenizer, so that vLLM takes it for a tokenizer without a fast backend."""
+    """Wraps a fast tokenizer, so that vLLM treats it as a tokenizer without a fast backend."""
 
     def __init__(self, fast: Any) -> None:
         self._fast = fast

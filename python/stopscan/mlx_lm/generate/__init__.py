@@ -111,8 +111,8 @@ def batch_generate(
     """Returns the response of ``mlx_lm.batch_generate``, with each text up to its stop. A row that stops leaves the
     batch before the next step.
 
-    - ``stop`` is for all rows. A list with an entry for each prompt, not all of them strings, gives each row its own
-      stops.
+    - ``stop`` is for all rows. If its entries are not all strings, each entry has the stops of one row, in the order of
+      the prompts.
     - ``patterns`` are for all rows.
     - Token ids and logprobs end where the text ends, and do not include the EOS.
     - ``verbose`` prints the speed.
@@ -188,8 +188,8 @@ def _stop_set(stop: Stops, patterns: str | Iterable[str]) -> StopSet:
 
 
 def _taken(kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Removes the options of rows from ``kwargs``, and returns them. Makes a list of an iterator, which can be read
-    only once."""
+    """Removes the options of rows from ``kwargs``, and returns them. Makes a tuple of an iterator, because it can be
+    read only once."""
     options = {name: kwargs.pop(name) for name in OF_ROWS if name in kwargs}
     return {name: tuple(value) if isinstance(value, Iterator) else value for name, value in options.items()}
 
@@ -220,8 +220,8 @@ def _responses(source: Generator[Any, None, None], row: RowScanner | None) -> Ge
                 row.advance(response.token)
                 response.text, finish, match = row.text(response), row.finish, row.match
             if finish is not None:
-                # Close mlx-lm's loop before the last response is yielded: the caller may not ask for more, and only the
-                # close rewinds the cache of a draft model.
+                # Close mlx-lm's loop before the last response is yielded: the caller may never ask for another one, and
+                # only the close rewinds the cache of a draft model.
                 source.close()
                 response.finish_reason = "length" if finish.reason == "length" else "stop"
             yield GenerationResponse(**vars(response), finish=finish, match=match)
