@@ -126,7 +126,7 @@ MALFORMED = [
 ]
 
 
-# A server without stopscan knows none of the options.
+# For tests that run only with the plugin on: a server without stopscan ignores its options.
 ON = pytest.mark.parametrize("plugin", ["on"], indirect=True, scope="module")
 
 
