@@ -21,7 +21,7 @@ from mlx_lm import server
 from mlx_lm.models import llama
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 
-# Whether this mlx-lm is 0.32 or later. From 0.32 on, mlx-lm asks a function for each row of a batch if the row ends.
+# Whether this mlx-lm is 0.32 or later, in which each row of a batch may have a test of its own for its end.
 NEW = hasattr(sys.modules["mlx_lm.generate"], "StopSequences")
 
 
@@ -163,7 +163,7 @@ def serving(main: Callable[[], None], *arguments: Any) -> Iterator[Server]:
 
 @contextmanager
 def row_steps() -> Iterator[list[int]]:
-    """Yields the list that gets the number of rows of each step of any Llama in the ``with`` block."""
+    """Yields a list. Each step of a Llama in the ``with`` block appends its number of rows to it."""
     counted: list[int] = []
     step = llama.Model.__call__
 

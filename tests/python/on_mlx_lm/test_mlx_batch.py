@@ -211,7 +211,7 @@ def test_options_hold_for_all_rows(mlx: tuple[Any, Any], reciter: Reciter) -> No
 
 
 def test_other_options_are_mlx_lms(mlx: tuple[Any, Any], reciter: Reciter) -> None:
-    """Tests mlx-lm's ``sampler``. It draws ids for which the tokenizer has no token: without text, but counted."""
+    """Tests mlx-lm's ``sampler``. Here it draws ids that the tokenizer does not have: no text, but counted."""
     beyond, five = mlx[0].args.vocab_size - 1, reciter.token_id("count", "5")
 
     def drawn(*ids: int, **options: Any) -> Any:

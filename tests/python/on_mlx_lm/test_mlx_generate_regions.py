@@ -28,7 +28,7 @@ def test_the_command(checkpoint: Path, reciter: Reciter) -> None:
     think = ("--prompt", reciter.prompt("think"), "--verbose", "F")
     first = run(*think, "--stop", "END")
     assert first.stdout == "<think>Is it \n"
-    assert "RuntimeWarning" not in first.stderr  # runpy warns if the package has imported this module
+    assert "RuntimeWarning" not in first.stderr  # runpy warns if the package imported the module before
     assert run(*think, "--stop=END", "--stop", "never", "--protect", "reasoning").stdout == f"{REASONED}\n"
     assert run(*think, "--stop=END", "--protect", *THINKING).stdout == f"{REASONED}\n"
     assert run(*think, "--pattern", r"E\w\w", "--include-stop").stdout == "<think>Is it END\n"
@@ -70,7 +70,7 @@ def test_protected_reasoning_that_the_prompt_opened(tmp_path: Path, kind: str) -
         prompts = {"text": prompt, "ids": tokenizer.encode(prompt), "array": mx.array(tokenizer.encode(prompt))}
         return generate(model, tokenizer, prompts[kind], stop="END", protect=["reasoning"], **options)
 
-    assert text("What is [open]<think>\n") == REASONED.removeprefix("<think>")  # chat templates end so
+    assert text("What is [open]<think>\n") == REASONED.removeprefix("<think>")  # a chat template may end like this
     assert text("What is [open]<think>\n", start_protected=False) == "Is it "
     assert text("What does <think> mean? [closed]") == "Is it "
     assert text("<think></think>[closed]") == "Is it "

@@ -67,7 +67,7 @@ FAULTS = {
     # mlx_lm.server holds the beginning of a stop back, and loses it if EOS follows.
     "a run": ("", 17),
     "held at EOS": ("Please do not ", 7),
-    # The detokenizer of mlx-lm drops the first space, and the text that it holds at EOS is also lost.
+    # mlx-lm's detokenizer drops the first space of an answer. It also loses the text that it still holds at EOS.
     "spaces at both ends": ("lead  gap  tail", 8),
     "half a character at the end": ("half ", 3),
 }
@@ -131,7 +131,7 @@ def test_what_else_differs_without_a_stop(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_prompt_that_is_cached_with_its_answer_needs_a_server_without_a_cache(checkpoint: Path) -> None:
-    """A fault of mlx-lm: such a prompt ends its generation thread. This test fails when mlx-lm has mended the fault."""
+    """A fault of mlx-lm: a prompt that is all in its cache ends its thread. This test fails when that is mended."""
     asked = [("[alphabet]", 27), ("[alphabet]abcdefghijklmnopqrstuvwxyz<|eos|>", 1)]
     with serving(plain_server.main, "--model", checkpoint) as plain:
         assert plain.ask(asked[0][0], chat=False).tokens == 27

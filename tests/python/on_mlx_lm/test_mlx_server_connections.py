@@ -57,7 +57,7 @@ def test_a_client_that_leaves_does_not_end_the_others(ours: Server, reciter: Rec
 def test_a_client_that_half_closes_after_its_request_gets_its_answer(
     ours: Server, reciter: Reciter, stream: bool
 ) -> None:
-    """``nc -N`` and other clients shut down their sending half. Once, the server took this for a client that left."""
+    """``nc -N`` and other clients shut down their sending half. Once, the server treated them as clients that left."""
     with sent(ours, {"prompt": reciter.prompt("late"), "stop": ["more"], "stream": stream}) as connection:
         connection.shutdown(socket.SHUT_WR)
         reply = read(connection)
@@ -68,7 +68,7 @@ def test_a_client_that_half_closes_after_its_request_gets_its_answer(
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 def test_the_answer_of_a_client_that_left_is_not_generated(tmp_path: Path, engine: str, stream: bool) -> None:
-    """A stream ends when a write fails. A whole answer is written only at its end, so the server must see the reset."""
+    """A stream ends when a write fails. A whole answer is written at its end: the server must see the reset before."""
     checkpoint = Reciter({"long": [" word"] * 4000}).write(tmp_path)
     draft = ["--draft-model", checkpoint] if engine == "drafted" else []
     body = {"prompt": "[long]", "stop": ["never"], "max_tokens": 4000, "stream": stream, **ENGINES[engine]}
@@ -81,7 +81,7 @@ def test_the_answer_of_a_client_that_left_is_not_generated(tmp_path: Path, engin
         while before != len(counted):
             before = len(counted)
             time.sleep(0.3)
-        # The whole answer takes 4000 steps, with drafts as well: the steps of the draft model are counted, too.
+        # The whole answer takes about 4000 steps. So it does with drafts, whose steps count, too: 400 is only stricter.
         assert len(counted) < 2000 / (5 if engine == "drafted" else 1)
 
 

@@ -106,7 +106,7 @@ def expected(
 
     At the end of a stream, half a character becomes U+FFFD, which may complete a stop. The text of an end token is not
     part of the answer, but a stop that equals it fires. The text must begin with the opening marker of ``protect`` and
-    have its closing marker once. No stop fires between them, in the closing one, or in an opening one of one token.
+    have its closing marker once. No stop fires before its end, except in an opening marker of several tokens.
     """
     opening, closing = protect
     before = 0 if pieces[:1] == [opening.encode()] else max(0, len(opening) - 1)

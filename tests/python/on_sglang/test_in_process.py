@@ -34,7 +34,7 @@ def host() -> Host:
 
 @pytest.fixture(autouse=True)
 def _strict(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes each failure of stopscan raise. Otherwise the request falls back to sglang's own search, which hides it."""
+    """Makes each failure of stopscan raise. Otherwise sglang's own search would take over and hide the failure."""
     monkeypatch.setattr(Failures, "strict", True)
 
 
@@ -317,7 +317,7 @@ ODD += [{TOLD: [["a"], 5, None], ADDED: 7}, {"stopscan_protect": {"a": 1}}, {"st
 def test_no_custom_params_end_the_server_or_count_as_a_failure(
     host: Host, forgiving: Failures, custom: Any, stop: Any, door: bool
 ) -> None:
-    """The hook ``DOOR`` checks params first. Without it, as with some tokenizer workers, they reach the scheduler."""
+    """The hook ``DOOR`` refuses such params. Tokenizer workers without plugins lack it, so the scheduler gets them."""
     placed = hooks(Defaults(), forgiving)
     if not door:
         del placed[DOOR]

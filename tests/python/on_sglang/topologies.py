@@ -1,4 +1,4 @@
-"""Sends 300 random requests to each arrangement of sglang's processes. Brute force over the ids gives the answers.
+"""Sends 300 random requests to each arrangement of sglang's processes. Brute force over the ids gives the right answer.
 
     "$(ci/sglang-env)/bin/python" tests/python/on_sglang/topologies.py [NAME ...]
 

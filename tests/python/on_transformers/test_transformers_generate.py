@@ -251,7 +251,7 @@ def test_the_models_eos_may_be_others_than_the_tokenizers(engine: Engine, recite
 @ways
 @pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "criterion"])
 def test_a_second_eos_of_the_model_ends_its_row(engine: Engine, reciter: Reciter, streamed: bool, way: str) -> None:
-    """Gemma and Llama 3 have more EOS ids than the tokenizer's one. Once, padding after another EOS became text."""
+    """Gemma and Llama 3 have several EOS ids; the tokenizer knows one. Once, padding after another was read as text."""
     five, filler = reciter.token_id("count", "5"), reciter.token_id("late", " fox")
     eos = [reciter.eos_token_id, five]
     prompts = [reciter.prompt("count"), reciter.prompt("late")][: 1 if WAYS[way] else 2]  # only one row can be drafted

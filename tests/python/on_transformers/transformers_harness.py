@@ -55,7 +55,7 @@ class Engine:
 
     @contextmanager
     def counted(self) -> Iterator[list[tuple[int, ...]]]:
-        """Yields the list that gets the shape of the tokens of each step in the ``with`` block."""
+        """Yields a list. Each step of the model in the ``with`` block appends the shape of its input tokens."""
         self.steps.clear()
         yield self.steps
 

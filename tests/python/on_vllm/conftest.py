@@ -16,7 +16,7 @@ pytest.register_assert_rewrite("vllm_streams")
 
 @pytest.fixture(autouse=True)
 def _strict(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes each failure of stopscan raise. Otherwise the request falls back to vLLM's own stops, which hides it."""
+    """Makes each failure of stopscan raise. Otherwise vLLM's own stops would take over and hide the failure."""
     from stopscan.engines import Failures
 
     monkeypatch.setattr(Failures, "strict", True)

@@ -1,4 +1,4 @@
-"""Faults at every call that the adapter makes: no text is lost or doubled, and vLLM goes on."""
+"""Injects faults at every call that stopscan's adapter makes: no text is lost or doubled, and vLLM goes on."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _way_back(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def through(clock: Clock, *args: Any, **options: Any) -> tuple[Run, list[ScanningDetokenizer]]:
-    """The result of a run with stopscan and a fault, and the detokenizers that stopscan changed."""
+    """Calls ``run`` with stopscan and a fault. Returns the result, and the detokenizers that stopscan changed."""
     armed: list[ScanningDetokenizer] = []
     own = _adapter.arm
 

@@ -1,4 +1,4 @@
-"""Protected regions whose markers a request or the server names."""
+"""Protected regions, in which no stop fires. A request or the server names their markers."""
 
 from __future__ import annotations
 

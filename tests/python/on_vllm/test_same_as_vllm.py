@@ -1,4 +1,4 @@
-"""The same tokens through vLLM's own detokenizer and through ours, in vLLM's own output processor."""
+"""Sends the same tokens through vLLM's detokenizer and through ours, both in vLLM's own output processor."""
 
 from __future__ import annotations
 

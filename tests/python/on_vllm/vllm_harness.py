@@ -62,9 +62,9 @@ def run(
     parser_options: dict[str, Any] | None = None,
     by_server: bool = True,
 ) -> Run:
-    """The outputs of all ``steps``. The last step ends with ``finish``, or the request is aborted after it.
+    """The outputs for ``steps`` of token ids. The last one ends with ``finish``, or the request is aborted after it.
 
-    A ``prompt`` of ``None`` stands for embeddings. Without ``by_server``, the request is not from a server's client.
+    A ``prompt`` of ``None`` stands for embeddings. Without ``by_server``, a program makes the request, not a server.
     """
     result = Run()
     processor = OutputProcessor(tokenizer, log_stats=False)
