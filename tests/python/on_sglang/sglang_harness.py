@@ -32,7 +32,7 @@ def served(
     faults: bool = False,
     patience: float = 600,
 ) -> Iterator[httpx.Client]:
-    """A client of a new server. At the end, asserts that the log reports failures of stopscan only if ``faults``."""
+    """A client of a new server. At the end, asserts that stopscan failed if ``faults``, and otherwise never failed."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -106,7 +106,7 @@ def expected(
 
     At the end of a stream, half a character becomes U+FFFD, which may complete a stop. The text of an end token is not
     part of the answer, but a stop that equals it fires. The text must begin with the opening marker of ``protect`` and
-    have its closing marker once. No stop fires before its end, except in an opening marker of several tokens.
+    have its closing marker once. No stop fires up to that marker's end, except in an opening marker of several tokens.
     """
     opening, closing = protect
     before = 0 if pieces[:1] == [opening.encode()] else max(0, len(opening) - 1)

@@ -317,7 +317,7 @@ ODD += [{TOLD: [["a"], 5, None], ADDED: 7}, {"stopscan_protect": {"a": 1}}, {"st
 def test_no_custom_params_end_the_server_or_count_as_a_failure(
     host: Host, forgiving: Failures, custom: Any, stop: Any, door: bool
 ) -> None:
-    """The hook ``DOOR`` refuses such params. Tokenizer workers without plugins lack it, so the scheduler gets them."""
+    """The hook ``DOOR`` checks such params. Tokenizer workers without plugins lack it, so the scheduler gets them."""
     placed = hooks(Defaults(), forgiving)
     if not door:
         del placed[DOOR]

@@ -1,4 +1,4 @@
-"""``Repeat``, which ends an answer that repeats itself, snapshots, and answer formats, all with transformers."""
+"""``Repeat``, which ends an answer at the token that proves a loop, snapshots, and answer formats, in transformers."""
 
 from __future__ import annotations
 

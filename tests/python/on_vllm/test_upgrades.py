@@ -1,4 +1,4 @@
-"""Patches imitate future releases of vLLM: ``install`` refuses some, and fits the others. Also: the self-test."""
+"""Patches imitate future releases of vLLM: ``install`` refuses only those that do not fit. Also the self-test."""
 
 from __future__ import annotations
 
