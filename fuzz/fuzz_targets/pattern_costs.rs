@@ -1,9 +1,9 @@
-//! Compiles sets that the fuzzer draws from patterns as people write them. `fuzz/run` sets libFuzzer's limits of time
-//! and memory, which find a set that costs too much.
+//! Compiles stop sets of patterns such as people write, which the fuzzer puts together. `fuzz/run` limits the time and
+//! memory of each input, so that a set that costs too much fails.
 
 #![no_main]
 
-#[allow(dead_code)] // code that only the tests use
+#[allow(dead_code)] // the tests use the rest of this module
 #[path = "../../tests/rust/case/user_patterns.rs"]
 mod user_patterns;
 

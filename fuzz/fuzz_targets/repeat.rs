@@ -1,8 +1,8 @@
-//! Compares the detection of loops with a literal reading of its rule, on texts that the fuzzer makes up.
+//! Compares the detection of texts that repeat themselves with a literal reading of its rule, on texts of the fuzzer.
 
 #![no_main]
 
-#[allow(dead_code)] // code of the other targets
+#[allow(dead_code)] // each target uses only a part of this module
 #[path = "../../tests/rust/case/mod.rs"]
 mod case;
 #[allow(dead_code)]

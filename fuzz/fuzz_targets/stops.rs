@@ -1,8 +1,8 @@
-//! Compares the library with the reference of the tests, on streams that the fuzzer makes up.
+//! Compares the library with the simple reference of the tests, on stops and streams that the fuzzer makes up.
 
 #![no_main]
 
-#[allow(dead_code)] // code of the other targets
+#[allow(dead_code)] // each target uses only a part of this module
 #[path = "../../tests/rust/case/mod.rs"]
 mod case;
 #[allow(dead_code)]

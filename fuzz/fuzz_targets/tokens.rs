@@ -1,8 +1,8 @@
-//! Compares the token layer with the reference of the tests, on vocabularies and streams that the fuzzer makes up.
+//! Compares scanning of token ids with the simple reference of the tests, on made-up vocabularies and streams.
 
 #![no_main]
 
-#[allow(dead_code)] // code of the other targets
+#[allow(dead_code)] // each target uses only a part of this module
 #[path = "../../tests/rust/case/mod.rs"]
 mod case;
 #[allow(dead_code)]

@@ -1,4 +1,4 @@
-"""``examples/dataset.py`` on the real engines; ``ci/datasets-env`` makes their environment."""
+"""Runs ``examples/dataset.py`` on real ray and Hugging Face datasets; ``ci/datasets-env`` installs both."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ sys.path.insert(0, EXAMPLES)
 def cluster() -> Iterator[None]:
     import ray
 
-    # Ray sends functions of the main program to its workers. Functions of a module are imported there, by this path.
+    # Ray sends functions of the main program to its workers. The workers import functions of a module from this path.
     environment = {"env_vars": {"PYTHONPATH": EXAMPLES}}
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env=environment)
     yield

@@ -1,4 +1,4 @@
-"""Stops over a data set: each row has the columns of the reference, on every engine, with one worker and with two."""
+"""Cuts the rows of a data set at stops: every engine, with one worker or two, gives the results of the reference."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def mlx(checkpoint: Path) -> tuple[Any, Any]:
 
 @pytest.fixture(scope="module")
 def ours(checkpoint: Path) -> Iterator[Any]:
-    """Our server."""
+    """A running ``stopscan.mlx_lm.server``."""
     from mlx_harness import serving
 
     from stopscan.mlx_lm import server

@@ -21,7 +21,7 @@ from mlx_lm import server
 from mlx_lm.models import llama
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 
-# Whether this mlx-lm asks each row of a batch if it ends, as mlx-lm does from 0.32 on.
+# Whether this mlx-lm is 0.32 or later, in which each row of a batch may have a test of its own for its end.
 NEW = hasattr(sys.modules["mlx_lm.generate"], "StopSequences")
 
 
@@ -29,7 +29,7 @@ def load(path: Path) -> tuple[Any, Any]:
     """The model and its tokenizer."""
     model, tokenizer = mlx_lm.load(str(path))
     if not NEW:
-        # Before 0.32, mlx-lm's fast detokenizer cannot read a vocabulary in which texts repeat.
+        # Before 0.32, mlx-lm's fast detokenizer cannot read a vocabulary in which several ids have the same text.
         tokenizer = TokenizerWrapper(tokenizer._tokenizer)
     return model, tokenizer
 
@@ -41,7 +41,7 @@ def with_tool_calls(tokenizer: Any, start: str, end: str) -> Any:
 
 
 class Steps:
-    """A model that notes the shape of the tokens of each of its steps."""
+    """Wraps a model, and records the shape of the input tokens of each step."""
 
     def __init__(self, model: Any) -> None:
         self._model = model
@@ -156,14 +156,14 @@ def serving(main: Callable[[], None], *arguments: Any) -> Iterator[Server]:
         running["http"].server_close()
         running["thread"].join()
         running["generator"].stop_and_join()
-        # A joined thread may still free what mlx compiled in it. A process that exits meanwhile aborts.
+        # After its join, the thread may still free what mlx compiled in it. If the process exits meanwhile, it aborts.
         while Path(f"/proc/self/task/{running['generator']._generation_thread.native_id}").exists():
             time.sleep(0.01)
 
 
 @contextmanager
 def row_steps() -> Iterator[list[int]]:
-    """Yields the list that gets the number of rows of each step of any Llama in the ``with`` block."""
+    """Yields a list. Each step of a Llama in the ``with`` block appends its number of rows to it."""
     counted: list[int] = []
     step = llama.Model.__call__
 

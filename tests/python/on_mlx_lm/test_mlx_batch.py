@@ -1,4 +1,4 @@
-"""Batches: rows that stop by themselves, and leave the others alone."""
+"""Batches: when a row (the answer to one prompt) stops, the other rows go on."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from stopscan.segments import FORMATS, SegmentSet
 from stopscan_conformance.reciter import SCRIPTS, Reciter
 
 STOPS = ["END", "hello world", "6", "fgh", "XYZ", "STOP", "###", "ab", "aab", "ha!", "\n\nTwo", "<|end_of_document|>"]
-# Without the scripts in Harmony's channels, which are for servers that know these channels.
+# Without the scripts in OpenAI's Harmony format: they are for servers that parse its channels.
 NAMES = [name for name in SCRIPTS if not name.startswith("harmony-")]
 
 
@@ -60,7 +60,7 @@ def test_a_row_that_stops_leaves_before_the_next_step(mlx: tuple[Any, Any], reci
         return_token_ids=True,
     )
     assert batch.texts == ["1, 2, 3 ", "This is the ", "abc"]
-    # 7, 6 and 4 tokens, and the step that mlx-lm runs ahead.
+    # The rows end after 7, 6 and 4 tokens. Each takes one step more, because mlx-lm runs one step ahead.
     assert model.shapes == [(3, 1)] * 5 + [(2, 1)] * 2 + [(1, 1)]
 
 
@@ -107,7 +107,7 @@ def test_a_loop_of_ones_own(mlx: tuple[Any, Any], reciter: Reciter) -> None:
 
 def test_length_in_a_loop_gives_the_held_text(mlx: tuple[Any, Any], reciter: Reciter) -> None:
     model, tokenizer = mlx
-    for limits in ({}, {"max_tokens": 5}):  # the row need not know the limit
+    for limits in ({}, {"max_tokens": 5}):  # with mlx-lm's limit alone, and also with the row's
         row = RowScanner(tokenizer, "STOP", **limits)
         generator = BatchGenerator(model)
         generator.insert(prompts(mlx, reciter, ["held"]), max_tokens=[5], stop_sequences=[row])
@@ -211,7 +211,7 @@ def test_options_hold_for_all_rows(mlx: tuple[Any, Any], reciter: Reciter) -> No
 
 
 def test_other_options_are_mlx_lms(mlx: tuple[Any, Any], reciter: Reciter) -> None:
-    """Here mlx-lm's ``sampler``, which draws ids without a token. They have no text, but are counted."""
+    """Tests mlx-lm's ``sampler``. Here it draws ids that the tokenizer does not have: no text, but counted."""
     beyond, five = mlx[0].args.vocab_size - 1, reciter.token_id("count", "5")
 
     def drawn(*ids: int, **options: Any) -> Any:
@@ -242,7 +242,7 @@ def test_caches_of_prompts_are_used_and_returned(mlx: tuple[Any, Any], reciter: 
 def test_protected_reasoning_by_row(mlx: tuple[Any, Any], reciter: Reciter) -> None:
     ids = prompts(mlx, reciter, ["think", "split", "split"])
     ids[0].append(mlx[1].think_start_id)  # as chat templates do
-    ids[1] = [mlx[1].think_start_id, *ids[1]]  # the user's own word
+    ids[1] = [mlx[1].think_start_id, *ids[1]]  # a marker in the user's own text
     texts = batch_generate(*mlx, ids, stop="END", protect="reasoning").texts
     assert texts == ["Is it END?</think>It is 5 or 6 ", "This is the ", "This is the "]
     assert batch_generate(*mlx, ids, stop="END").texts == ["Is it ", "This is the ", "This is the "]
@@ -283,7 +283,7 @@ def test_rows_of_a_batch_are_told_apart(mlx: tuple[Any, Any], reciter: Reciter, 
                 row = row_of[response.uid]
                 for region, text, *_ in row.segments(response):
                     told[row][region] = told[row].get(region, "") + text
-    answer = "It is 5 or 6 E" if max_tokens == 15 else "It is 5 or 6 "  # the limit ends the row in a held stop
+    answer = "It is 5 or 6 E" if max_tokens == 15 else "It is 5 or 6 "  # the limit ends the row after the E of END
     assert [told[row] for row in rows] == [
         {"reasoning": "Is it END?", "answer": answer},
         {"reasoning": "Still END thinking"},

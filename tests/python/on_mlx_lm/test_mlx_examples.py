@@ -1,4 +1,4 @@
-"""The loops of ``examples/``: they emit and report what the rules say, and take no step too many."""
+"""The loops in ``examples/mlx_lm_*.py`` emit and report the same as the reference, and take no step too many."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""mlx-lm's own parser of a form can parse the text of a `tool_call` segment."""
+"""mlx-lm's own parsers of tool calls can parse the text of our `tool_call` segments."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from format_answers import ANSWERS, Answer
 
 pytest.importorskip("mlx_lm", reason="mlx-lm is not installed")
 
-# The form, and mlx-lm's parser of it.
+# For each name in `FORMATS`: mlx-lm's parser of the calls that the same models write.
 PARSERS = {
     "hermes": "json_tools",
     "qwen3": "json_tools",

@@ -1,4 +1,4 @@
-"""``stream_generate`` and ``generate`` around mlx-lm's own loop."""
+"""Tests ``stream_generate`` and ``generate``, which wrap mlx-lm's own loop."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STOPS = [
     ["!", " "], ["\n\nTwo", "\r\n\t"], ["<|end_of_document|>"], ["</think>"], ["<|message|>"], ["never"], ["e end"],
     ["\N{OCTAGONAL SIGN}"], ["\N{ZERO WIDTH JOINER}"], ["\N{REPLACEMENT CHARACTER}"],
 ]  # fmt: skip
-# Without the scripts in Harmony's channels, which are for servers that know these channels.
+# Without the scripts in OpenAI's Harmony format: they are for servers that parse its channels.
 NAMES = [name for name in SCRIPTS if not name.startswith("harmony-")]
 drafted = pytest.mark.parametrize("draft", [False, True], ids=["alone", "drafted"])
 
@@ -131,7 +131,7 @@ def test_the_prompt_cache_is_that_of_an_eos_at_the_same_place(ends: Any, draft: 
             options["draft_model"] = model
         for response in generator(model, tokenizer, reciter.prompt(prompt), prompt_cache=cache, **options):
             if response.finish_reason is not None and generator is stream_generate:
-                offsets.append([part.offset for part in cache])  # final when the last response comes
+                offsets.append([part.offset for part in cache])  # already final at the last response
         offsets.append([part.offset for part in cache])
     assert offsets[0] == offsets[1] == offsets[2]
 
@@ -221,7 +221,7 @@ def test_bad_options_raise_at_once(mlx: tuple[Any, Any], reciter: Reciter) -> No
         with pytest.raises(error, match=message):
             stream_generate(steps, tokenizer, reciter.prompt("count"), **options)
     assert len(steps) == 0
-    # mlx-lm itself refuses this. Before 0.32 it fails with an unrelated error.
+    # mlx-lm itself refuses `max_tokens=0`. Before 0.32, it fails with an unrelated error.
     with pytest.raises((ValueError, UnboundLocalError), match=r"non-zero|token"):
         list(stream_generate(steps, tokenizer, reciter.prompt("count"), stop="a", max_tokens=0))
 
@@ -237,7 +237,7 @@ def test_prompts(mlx: tuple[Any, Any], reciter: Reciter, kind: str) -> None:
     text = "Say <think> and count: " + reciter.prompt("count")
     prompt = {"text": text, "ids": tokenizer.encode(text), "array": mx.array(tokenizer.encode(text))}[kind]
     assert generate(model, tokenizer, prompt, stop="6") == "1, 2, 3 hello world 4, 5, "
-    # A marker in the user's words opens nothing.
+    # A marker in the user's words opens no region.
     assert generate(model, tokenizer, prompt, stop="6", protect="reasoning") == "1, 2, 3 hello world 4, 5, "
 
 

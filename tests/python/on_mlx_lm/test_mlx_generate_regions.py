@@ -1,4 +1,4 @@
-"""Regions in ``stream_generate`` and ``generate``, where no stop fires; and the command."""
+"""``generate`` with protected regions, in which no stop fires, and ``python -m stopscan.mlx_lm.generate``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_the_command(checkpoint: Path, reciter: Reciter) -> None:
     think = ("--prompt", reciter.prompt("think"), "--verbose", "F")
     first = run(*think, "--stop", "END")
     assert first.stdout == "<think>Is it \n"
-    assert "RuntimeWarning" not in first.stderr  # runpy warns if the package imports its own `__main__`
+    assert "RuntimeWarning" not in first.stderr  # runpy warns if the package imported the module before
     assert run(*think, "--stop=END", "--stop", "never", "--protect", "reasoning").stdout == f"{REASONED}\n"
     assert run(*think, "--stop=END", "--protect", *THINKING).stdout == f"{REASONED}\n"
     assert run(*think, "--pattern", r"E\w\w", "--include-stop").stdout == "<think>Is it END\n"
@@ -70,7 +70,7 @@ def test_protected_reasoning_that_the_prompt_opened(tmp_path: Path, kind: str) -
         prompts = {"text": prompt, "ids": tokenizer.encode(prompt), "array": mx.array(tokenizer.encode(prompt))}
         return generate(model, tokenizer, prompts[kind], stop="END", protect=["reasoning"], **options)
 
-    assert text("What is [open]<think>\n") == REASONED.removeprefix("<think>")  # as chat templates end
+    assert text("What is [open]<think>\n") == REASONED.removeprefix("<think>")  # a chat template may end like this
     assert text("What is [open]<think>\n", start_protected=False) == "Is it "
     assert text("What does <think> mean? [closed]") == "Is it "
     assert text("<think></think>[closed]") == "Is it "
@@ -105,7 +105,7 @@ def test_a_region_that_the_model_does_not_have_is_refused(tmp_path: Path) -> Non
     for name in ("reasoning", "tool_call"):
         with pytest.raises(ValueError, match=f"no markers for '{name}'"):
             generate(model, tokenizer, reciter.prompt("one"), stop="END", protect=name)
-    # Markers can be named instead.
+    # A region's two markers can be given instead of its name.
     assert generate(model, tokenizer, reciter.prompt("one"), stop="END", protect=["a", "b"]) == "aENDb"
 
 

@@ -1,4 +1,4 @@
-"""``RowScanner`` by itself, as a loop that is not mlx-lm's uses it."""
+"""``RowScanner`` by itself, as a loop of your own would use it, without mlx-lm's loop."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_ids_that_the_tokenizer_does_not_have_are_counted(
     mlx: tuple[Any, Any], reciter: Reciter, place: int, unknown: int
 ) -> None:
     model, tokenizer = mlx
-    ids = reciter.token_ids("count")[:7]  # the stop begins in the fifth, and completes with the last
+    ids = reciter.token_ids("count")[:7]  # the stop begins in the fifth token, and completes with the last
     ids[place:place] = [model.args.vocab_size - 1] * unknown
     row = RowScanner(tokenizer, "hello world")
     assert "".join(map(row.feed, ids)) == "1, 2, 3 "
@@ -105,7 +105,7 @@ def test_copies_of_a_row_go_on_by_themselves(mlx: tuple[Any, Any], reciter: Reci
 @pytest.mark.parametrize("place", range(8))
 def test_a_row_goes_on_from_its_snapshot(mlx: tuple[Any, Any], reciter: Reciter, place: int, min_tokens: int) -> None:
     model, tokenizer = mlx
-    unknown = model.args.vocab_size - 1  # which the tokenizer does not have
+    unknown = model.args.vocab_size - 1  # an id that the tokenizer does not have
     ids = [unknown, *reciter.token_ids("count")[:7]]
     options = {"min_tokens": min_tokens, "max_tokens": 50}
     row, other = (RowScanner(tokenizer, ["hello world", "1"], **options) for _ in range(2))
@@ -114,7 +114,7 @@ def test_a_row_goes_on_from_its_snapshot(mlx: tuple[Any, Any], reciter: Reciter,
     for token_id in ids[:place]:
         row.advance(token_id)
         with pytest.raises(ValueError, match="1 responses of this row were not passed"):
-            row.snapshot()  # the text would be lost
+            row.snapshot()  # refused, because the text of the response would be lost
         said += row.text(going_on)
     other.restore(pickle.loads(pickle.dumps(row.snapshot())))
     assert (other.held, other.tokens_seen, other.finish) == (row.held, row.tokens_seen, row.finish)
@@ -210,7 +210,7 @@ def test_reasoning_in_answers_of_several_parts(tmp_path: Path) -> None:
     reciter = Reciter({"parts": script}, added_tokens=())
     _, tokenizer = load(reciter.write(tmp_path))
     parts = {"header": [("to=self", "reasoning")], "reasoning": [("<|eom|>", "normal"), ("<|eot|>", "header")]}
-    tokenizer._response_format = {"transitions": parts}  # two markers end the reasoning: a pair is not enough
+    tokenizer._response_format = {"transitions": parts}  # two different markers may end the reasoning
     row = RowScanner(tokenizer, "END", protect="reasoning")
     assert row.feed_many(reciter.token_ids("parts")) == "".join(script[:-2]) + "It is "
     tokenizer._response_format = deepcopy(muse_spark.RESPONSE_FORMAT)

@@ -1,4 +1,4 @@
-"""``RowSegmenter`` by itself, as a loop that is not mlx-lm's uses it."""
+"""``RowSegmenter`` by itself, as a loop of your own would use it, without mlx-lm's loop."""
 
 from __future__ import annotations
 

@@ -64,21 +64,21 @@ FAULTS = {
     "emoji": ("Go 🚀 then  now 👩\u200d💻.", 12),
     "cjk": ("你好、。再见", 9),
     "reasoned": ("<think>Is it ?</think>It is 5 or 6  here", 18),
-    # The text that is held at EOS is lost.
+    # mlx_lm.server holds the beginning of a stop back, and loses it if EOS follows.
     "a run": ("", 17),
     "held at EOS": ("Please do not ", 7),
-    # The detokenizer of mlx-lm drops the first space, and the text that it holds at EOS is also lost.
+    # mlx-lm's detokenizer drops the first space of an answer. It also loses the text that it still holds at EOS.
     "spaces at both ends": ("lead  gap  tail", 8),
     "half a character at the end": ("half ", 3),
 }
-if not hasattr(TextStateMachine, "split"):  # 0.32.0 reads held text twice
+if not hasattr(TextStateMachine, "split"):  # mlx-lm 0.32.0 reads held text twice
     FAULTS["one that does not come"] = ("Intro\n## Tit# Title\nText", 7)
 ENGINES = {"batched": {}, "seeded": {"seed": 1}, "drafted": {}}
 
 
 @pytest.fixture(scope="module")
 def servers(checkpoint: Path) -> Iterator[dict[str, tuple[Server, Server]]]:
-    """The plain server and ours; a seed makes both serve a request by itself, and so does a draft model."""
+    """The plain server and ours. With a seed or a draft model, both serve each request alone, not in a batch."""
     with both(checkpoint) as pair, both(checkpoint, "--draft-model", checkpoint) as drafted:
         yield {"batched": pair, "seeded": pair, "drafted": drafted}
 
@@ -131,7 +131,7 @@ def test_what_else_differs_without_a_stop(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_prompt_that_is_cached_with_its_answer_needs_a_server_without_a_cache(checkpoint: Path) -> None:
-    """A fault of mlx-lm: such a prompt ends its generation thread. This test fails when mlx-lm has mended the fault."""
+    """mlx-lm's generation thread dies at a prompt that is all in its cache. This test fails when that is mended."""
     asked = [("[alphabet]", 27), ("[alphabet]abcdefghijklmnopqrstuvwxyz<|eos|>", 1)]
     with serving(plain_server.main, "--model", checkpoint) as plain:
         assert plain.ask(asked[0][0], chat=False).tokens == 27
@@ -179,7 +179,7 @@ def test_requests_at_once(ours: Server, reciter: Reciter) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_stop_ends_the_generation(tmp_path: Path, engine: str) -> None:
-    """A stop costs the steps of an EOS at the same place, also if other requests come at the same time."""
+    """A stop costs as many model steps as an EOS at the same place, also if other requests come at the same time."""
     words = [f" word{number}" for number in range(6)]
     scripts = {f"stop{length}": [*words[:length], "W!ND", *words * 2] for length in range(6)}
     reciter = Reciter(scripts | {f"eos{length}": words[:length] for length in range(6)})
@@ -194,7 +194,7 @@ def test_a_stop_ends_the_generation(tmp_path: Path, engine: str) -> None:
             counted.clear()
             for length in range(6):
                 ask(f"{kind}{length}")
-                ask("eos0")  # steps that the first request left running are counted too
+                ask("eos0")  # so that steps which the first request left running are counted, too
             return sum(counted)
 
         alone = rows("eos")
@@ -212,7 +212,7 @@ def test_mlx_lms_own_refusals_stay(servers: dict[str, tuple[Server, Server]]) ->
         try:
             return running.post("completions", body)
         except RemoteDisconnected:
-            return 400, ""  # 0.32.0 closes some connections without an answer
+            return 400, ""  # mlx-lm 0.32.0 closes some connections without an answer
 
     for body in ({"max_tokens": "5"}, {"temperature": -1}, {}):
         plain, ours = (told(running, body) for running in servers["batched"])

@@ -1,4 +1,4 @@
-"""Clients that leave, half-close, reset and come in crowds, and requests that travel to other machines."""
+"""Clients that leave, half-close, reset or come in crowds; requests sent on to other machines; faults of stopscan."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_client_that_leaves_does_not_end_the_others(ours: Server, reciter: Rec
 def test_a_client_that_half_closes_after_its_request_gets_its_answer(
     ours: Server, reciter: Reciter, stream: bool
 ) -> None:
-    """``nc -N`` and other clients shut down their sending half. Once, the server took this for a client that left."""
+    """``nc -N`` and other clients shut down their sending half. Once, the server treated them as clients that left."""
     with sent(ours, {"prompt": reciter.prompt("late"), "stop": ["more"], "stream": stream}) as connection:
         connection.shutdown(socket.SHUT_WR)
         reply = read(connection)
@@ -68,7 +68,7 @@ def test_a_client_that_half_closes_after_its_request_gets_its_answer(
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 def test_the_answer_of_a_client_that_left_is_not_generated(tmp_path: Path, engine: str, stream: bool) -> None:
-    """In a stream, a write fails. A whole answer is written only at its end: the server must see the reset before."""
+    """A stream ends when a write fails. A whole answer is written at its end: the server must see the reset before."""
     checkpoint = Reciter({"long": [" word"] * 4000}).write(tmp_path)
     draft = ["--draft-model", checkpoint] if engine == "drafted" else []
     body = {"prompt": "[long]", "stop": ["never"], "max_tokens": 4000, "stream": stream, **ENGINES[engine]}
@@ -81,7 +81,7 @@ def test_the_answer_of_a_client_that_left_is_not_generated(tmp_path: Path, engin
         while before != len(counted):
             before = len(counted)
             time.sleep(0.3)
-        # With drafts, a step makes several tokens. The steps of the draft model are counted too.
+        # The whole answer takes about 4000 steps, also with drafts, because their steps count. 400 is a stricter limit.
         assert len(counted) < 2000 / (5 if engine == "drafted" else 1)
 
 
@@ -145,7 +145,7 @@ def test_a_row_of_several_machines_does_not_end_alone(distributed: bool, monkeyp
 
 
 def test_two_machines_answer_with_stops(tmp_path: Path) -> None:
-    """``mlx.launch -n 2``: each request is pickled for the other rank."""
+    """Serves under ``mlx.launch -n 2``, which starts two processes. Each request is pickled for the other one."""
     reciter = Reciter()
     checkpoint = reciter.write(tmp_path / "model")
     config = json.loads((checkpoint / "config.json").read_text())
@@ -180,7 +180,7 @@ def test_two_machines_answer_with_stops(tmp_path: Path) -> None:
             status, reply = running.post("chat/completions", {"messages": [], "stop": [""]})
             assert (status, json.loads(reply)["error"]["type"]) == (400, "invalid_request_error")
         finally:
-            os.killpg(process.pid, signal.SIGKILL)  # the launcher and both machines
+            os.killpg(process.pid, signal.SIGKILL)  # the launcher and both processes
 
 
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
@@ -216,7 +216,7 @@ def test_after_three_faults_what_mlx_lm_can_keep_is_left_to_it(
     failures = Failures(logging.getLogger("stopscan.mlx_lm"))
     monkeypatch.setattr(server, "failures", failures)
     failures.count = failures.LIMIT
-    monkeypatch.setattr(server._Row, "__init__", None)  # no row is made
+    monkeypatch.setattr(server._Row, "__init__", None)  # so a row that is made would raise
     assert ours.ask(reciter.prompt("count")).text == reciter.text("count")
     got = ours.ask(reciter.prompt("count"), stop=["6"])
     assert (got.text, got.matched_stop) == ("1, 2, 3 hello world 4, 5, ", None)
@@ -226,7 +226,7 @@ def test_after_three_faults_what_mlx_lm_can_keep_is_left_to_it(
 
 
 def test_a_set_is_compiled_in_the_thread_of_its_client(ours: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once, a set was also compiled in the generation thread, and large sets stalled all streams."""
+    """Once, a stop set was also compiled in the generation thread, and large sets stalled all streams."""
     from stopscan.engines import _checkpoint
 
     ours.ask("[think]", max_tokens=1)  # so that a model is loaded
@@ -246,7 +246,7 @@ def test_a_set_is_compiled_in_the_thread_of_its_client(ours: Server, monkeypatch
 
 @pytest.mark.parametrize("engine", ["batched", "seeded"])
 def test_mlx_lms_own_initial_state_counts(tmp_path: Path, engine: str) -> None:
-    """Once, stops fired in the reasoning if the prompt had words after ``<think>``, so that no marker was its end."""
+    """Once, stops fired in the reasoning if the prompt did not end with ``<think>`` itself, but with words after it."""
     reciter = Reciter({"open": ["<think>", "a", "b", " END", "?", "</think>", "It is 5", " END", "."]})
     with serving(server.main, "--model", reciter.write(tmp_path)) as running:
         for stream in (False, True):

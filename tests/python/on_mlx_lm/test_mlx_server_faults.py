@@ -1,4 +1,4 @@
-"""Requests while our code fails at random: each answer is right, or an error of its request alone."""
+"""Sends requests while stopscan fails at random: each answer is right, or an error that ends only its request."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def test_protected_reasoning(checkpoint: Path, ours: Server, reciter: Reciter) -
     shown = Answer("", "Is it ", "stop", "END", 6)
     kept = Answer("It is 5 or 6 ", "Is it END?", "stop", "END", 16)
     for stream in (False, True):
-        # Stops are for the answer of a chat, unless the request says otherwise; a raw completion is all answer.
+        # In chats, stops fire only in the answer, unless the request says otherwise. In completions they fire anywhere.
         assert ours.ask(prompt, stream=stream, **body) == kept
         assert ours.ask(prompt, stream=stream, protect=[], **body) == shown
         assert ours.ask(prompt, stream=stream, chat=False, **body).tokens == 6
@@ -47,7 +47,7 @@ def test_protected_reasoning_that_the_prompt_opened(tmp_path: Path) -> None:
             assert got == Answer("", "Is it ", "stop", "END", 5)
             got = protecting.ask("[open]<think>", chat=False, stop=["END"], **options)
             assert got == Answer("Is it END?</think>It is 5 or 6 ", "", "stop", "END", 15)
-            # A marker in the user's words opens nothing.
+            # A marker in the user's words opens no region.
             got = protecting.ask("What does <think> mean? [closed]", chat=False, stop=["END"], **options)
             assert got == Answer("Is it ", "", "stop", "END", 5)
 

@@ -15,7 +15,7 @@ from mlx_lm import server
 
 from stopscan.mlx_lm import _versions, batch_generate
 
-generate = sys.modules["mlx_lm.generate"]  # `mlx_lm.generate` is the function
+generate = sys.modules["mlx_lm.generate"]  # the attribute `mlx_lm.generate` is a function, not this module
 new = pytest.mark.skipif(not NEW, reason=f"mlx-lm {mlx_lm.__version__} is before 0.32")
 old = pytest.mark.skipif(NEW, reason=f"mlx-lm {mlx_lm.__version__} is not before 0.32")
 
@@ -54,7 +54,7 @@ def test_a_missing_part_is_named(
 @new
 def test_a_missing_parameter_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def insert(self: object, prompts: object, state_machines: object) -> None:
-        """The parameters of mlx-lm 0.31."""
+        """Has the parameters of this method in mlx-lm 0.31."""
 
     monkeypatch.setattr(generate.BatchGenerator, "insert", insert)
     with pytest.raises(ImportError, match=r"has no stop_sequences in mlx_lm.generate.BatchGenerator.insert"):

@@ -14,7 +14,7 @@ pytest.register_assert_rewrite("sglang_harness")
 
 @pytest.fixture(scope="session")
 def reciter() -> Any:
-    """The default scripts, and one that falls into a loop."""
+    """A model that recites the default scripts, and one script that repeats itself."""
     from stopscan_conformance import Reciter
     from stopscan_conformance.scripts import default_scripts
 

@@ -1,4 +1,4 @@
-"""A plugin of sglang's that makes stopscan's functions fail at random, in each process of a server."""
+"""A plugin for sglang that makes stopscan's functions fail at random, in each process of a server."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-# How often each of these calls fails.
+# The probability that a wrapped function fails before its call, and that it fails after it.
 SHARE = 0.02
 
 
 def install(folder: Path) -> dict[str, str]:
-    """Makes ``folder`` a distribution with this plugin. Returns the environment of a server that loads it."""
+    """Makes ``folder`` a distribution with this plugin. Returns the environment with which a server loads it."""
     information = folder / "faults-1.dist-info"
     information.mkdir(parents=True)
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: faults\nVersion: 1\n")
@@ -24,7 +24,7 @@ def install(folder: Path) -> dict[str, str]:
 
 
 def register() -> None:
-    """Makes the functions of stopscan that its hooks in sglang call fail now and then."""
+    """Wraps the functions that stopscan's hooks in sglang call, so that they fail at random."""
     from stopscan.engines import Checkpoint, Failures
     from stopscan.sglang import _selftest
     from stopscan.sglang._requests import Requests
@@ -48,7 +48,7 @@ def register() -> None:
 
 
 class _Faulty:
-    """A scanner of which every use may fail."""
+    """Wraps a scanner, so that each read of an attribute and each call of a method may fail."""
 
     def __init__(self, scanner: Any, random: Random) -> None:
         self._scanner = scanner

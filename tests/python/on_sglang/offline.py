@@ -1,4 +1,4 @@
-"""Asks sglang's offline `Engine` with the plugin on, in each of its ways. Prints the answers as a line of JSON."""
+"""Asks sglang's offline `Engine` with the plugin on: sync and async, whole and streamed. Prints the answers as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server of sglang on a CPU with the plugin on, and the answers that it must give, by brute force."""
+"""Starts a server of sglang on a CPU with the plugin on. Computes the answers that it must give by brute force."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def served(
     faults: bool = False,
     patience: float = 600,
 ) -> Iterator[httpx.Client]:
-    """A client of a new server. At the end, asserts that stopscan failed in the server if ``faults``, else never."""
+    """A client of a new server. At the end, asserts that stopscan failed if ``faults``, and otherwise never failed."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -65,13 +65,13 @@ def _healthy(client: httpx.Client) -> bool:
 
 
 def load(server: httpx.Client) -> list[tuple[int, int]]:
-    """Of each scheduler: the requests that run now, and the tokens of the cache that are in use."""
+    """For each scheduler: the number of requests that run now, and of tokens that occupy the cache."""
     cores = server.get("/v1/loads", params={"include": "core"}).json()["loads"]
     return [(core["num_running_reqs"], core["num_used_tokens"]) for core in cores]
 
 
 def first_stop(text: str, stops: Sequence[str], patterns: Sequence[str]) -> tuple[int, int, str] | None:
-    """The stop that completes first and begins first, as (beginning, end, the stop or pattern)."""
+    """Of the stops that complete first, the one that begins first, as (beginning, end, the stop or pattern)."""
     for end in range(1, len(text) + 1):
         for begin in range(end):
             for stop in stops:
@@ -84,7 +84,7 @@ def first_stop(text: str, stops: Sequence[str], patterns: Sequence[str]) -> tupl
 
 
 class Answer(NamedTuple):
-    """A text, what it was stopped by (`None`: the limit), and how many tokens it took."""
+    """A text, what ended it (`None`: the limit of tokens), and how many tokens were generated."""
 
     text: str
     matched: str | int | None
@@ -105,8 +105,8 @@ def expected(
     """The right answer of a server that generates ``ids``, whose bytes are ``pieces``, and then EOS.
 
     At the end of a stream, half a character becomes U+FFFD, which may complete a stop. The text of an end token is not
-    part of the answer, but a stop that equals it fires. The text must begin with the opening marker of ``protect``, and
-    close it once. No stop completes between the ends of the markers, or inside an opening marker that is one token.
+    part of the answer, but a stop that equals it fires. The text must begin with the opening marker of ``protect`` and
+    have its closing marker once. No stop fires up to that marker's end, except in an opening marker of several tokens.
     """
     opening, closing = protect
     before = 0 if pieces[:1] == [opening.encode()] else max(0, len(opening) - 1)

@@ -34,7 +34,7 @@ def host() -> Host:
 
 @pytest.fixture(autouse=True)
 def _strict(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes each failure of stopscan raise: the way back to sglang would hide it."""
+    """Makes each failure of stopscan raise. Otherwise sglang's own search would take over and hide the failure."""
     monkeypatch.setattr(Failures, "strict", True)
 
 
@@ -69,7 +69,7 @@ def test_streams_equal_brute_force_over_their_ids(
         seen = ids[:limit] if limit else ids
         text = host.tokenizer.decode(seen, skip_special_tokens=True)
         whole = [host.tokenizer.decode(seen[:length], skip_special_tokens=True) for length in range(len(seen) + 1)]
-        # A stop completes only in text that stays, so half a character at the end is left out.
+        # A stop completes only in text that cannot change any more, so half a character at the end is left out.
         stable = max((one for one in whole if text.startswith(one) and not one.endswith("\ufffd")), key=len, default="")
         found = first_stop(
             stable if not limit and len(stable) == len(text) else text, stops, [pattern] if pattern else []
@@ -300,7 +300,7 @@ def test_a_pattern_whose_request_fails_at_once_is_not_left_to_sglang(
 
 @pytest.fixture
 def forgiving(monkeypatch: pytest.MonkeyPatch) -> Failures:
-    """The failures of hooks that fall back to sglang, without a log."""
+    """Counts the failures of stopscan's hooks. After a failure, they log nothing and leave the request to sglang."""
     monkeypatch.setattr(Failures, "strict", False)
     silent = logging.Logger("silent")
     silent.disabled = True
@@ -317,11 +317,11 @@ ODD += [{TOLD: [["a"], 5, None], ADDED: 7}, {"stopscan_protect": {"a": 1}}, {"st
 def test_no_custom_params_end_the_server_or_count_as_a_failure(
     host: Host, forgiving: Failures, custom: Any, stop: Any, door: bool
 ) -> None:
-    """Without the hook ``DOOR``, as with several tokenizer workers, such params come as far as the scheduler."""
+    """The hook ``DOOR`` checks such params. Tokenizer workers without plugins lack it, so the scheduler gets them."""
     placed = hooks(Defaults(), forgiving)
     if not door:
         del placed[DOOR]
-        stop = None if stop in (5, [5], [["a"]]) else stop  # sglang's own door refuses these
+        stop = None if stop in (5, [5], [["a"]]) else stop  # sglang itself refuses these
     with installed(placed):
         for _ in range(Failures.LIMIT):
             try:
@@ -387,7 +387,7 @@ def test_more_stops_than_sglang_takes(host: Host) -> None:
 def test_a_fault_concerns_only_the_request_in_which_it_is(
     host: Host, forgiving: Failures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The other requests in the same message keep their stops."""
+    """Only the scanner of request 1 fails. The other requests in the same message keep their stops."""
     break_scanners(monkeypatch, 3, kept=True)
     ids = host.ids(["a", "E", "ND", "b"])
     plans = {str(number): (ids, {"stop": ["END", "b"], "no_stop_trim": number == 1}) for number in range(3)}
@@ -398,7 +398,7 @@ def test_a_fault_concerns_only_the_request_in_which_it_is(
 
 
 def test_a_message_without_a_new_token_is_left_to_sglang(host: Host) -> None:
-    """sglang begins to decode a request with its first message, which may have no token after a retraction."""
+    """sglang begins to decode a request at its first message. After a retraction, that one may have no new token."""
     with installed(hooks(Defaults())):
         ours, theirs = host._request("ours", {"stop": ["END"]}), host._request("theirs", {})
         theirs.stream = False

@@ -1,4 +1,4 @@
-"""``sglang.launch_server`` with the plugin on, on its routes."""
+"""Requests to the HTTP routes of ``sglang.launch_server`` with the plugin on."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_what_is_wrong_is_a_400_before_the_first_event(
 
 
 def test_a_pattern_that_freezes_sglang_alone(server: httpx.Client, reciter: Any) -> None:
-    # 40 letters: sglang alone would search until the client gives up.
+    # The answer is 40 letters. On it, this pattern keeps sglang's own search busy until the client gives up.
     assert generate(server, reciter, "run-stream", stop_regex=["(a+)+b"])[0] == "a" * 40
 
 
@@ -155,7 +155,7 @@ def test_on_chat_routes_no_stop_fires_in_the_reasoning(server: httpx.Client, rec
     assert choice["matched_stop"] == "END"
     everywhere = chat(server, reciter, "think", stop=["END"], custom_params={"stopscan_protect": []})
     assert (everywhere["message"]["reasoning_content"], everywhere["message"]["content"] or "") == ("Is it ", "")
-    # Without a marker, the answer is all reasoning for sglang's parser.
+    # sglang's parser reads an answer without a marker as reasoning.
     unmarked = chat(server, reciter, "split", stop=["END"])
     assert unmarked["message"]["reasoning_content"] == "This is the END of it"
 

@@ -1,4 +1,4 @@
-"""300 random requests in each arrangement of sglang's processes, compared with brute force over the token ids.
+"""Sends 300 random requests to each arrangement of sglang's processes. Brute force over the ids gives the right answer.
 
     "$(ci/sglang-env)/bin/python" tests/python/on_sglang/topologies.py [NAME ...]
 
@@ -46,12 +46,12 @@ REQUESTS = 300
 
 
 class Request:
-    """A request made at random, and its answer."""
+    """A random request, and the answer that is expected."""
 
     def __init__(self, reciter: Reciter, random: Random, *, faults: bool = False) -> None:
         plain = [name for name in SCRIPTS if not name.startswith("harmony") and SCRIPTS[name]]
         if faults:
-            # sglang's own search lets the beginning of a stop through if it comes after half characters.
+            # After a fault, sglang's own search runs. It lets the beginning of a stop through after half a character.
             plain = [name for name in plain if not any(isinstance(piece, bytes) for piece in SCRIPTS[name])]
         script = random.choice(THINKING if random.random() < 0.2 else plain)
         text, ids = reciter.text(script), reciter.token_ids(script)

@@ -1,4 +1,4 @@
-"""``generate``, the one call for those who want texts, and pipelines whose text is cut."""
+"""``generate``, which returns the finished answers, and ``cut``, which makes a pipeline end its texts at stops."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STOP = ["hello world", "END", "en e"]
 
 @pytest.fixture(scope="module")
 def bare(engine: Engine, checkpoint: Path) -> Any:
-    """A tokenizer as it is loaded: without padding."""
+    """A tokenizer as it is loaded: without a padding token."""
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(checkpoint)
@@ -93,7 +93,7 @@ def test_a_pipelines_text_is_cut(pipeline: Any, reciter: Reciter, options: dict[
             assert record["generated_text"] == (prompt if whole else "") + one.text
             assert record["finish"].matched_stop == one.matched
             assert record.keys() == {"generated_text", "finish"}
-    # The pipeline itself is as it was.
+    # The pipeline that `cut` got still knows no stops.
     plain = pipeline(reciter.prompt("count"), max_new_tokens=100, return_full_text=False)
     assert plain == [{"generated_text": reciter.text("count")}]
 
@@ -187,7 +187,7 @@ def test_a_text_with_its_bos_gets_no_second_one(engine: Engine, bare: Any, recit
 
 
 def test_ids_and_messages_are_prompts(engine: Engine, bare: Any, reciter: Reciter) -> None:
-    """Once, only texts were prompts."""
+    """Once, only texts were accepted as prompts."""
     tokenizer = deepcopy(bare)
     tokenizer.chat_template = (
         "{% for m in messages %}{{ m['content'] }}{% endfor %}{% if add_generation_prompt %}"

@@ -1,4 +1,4 @@
-"""``Stops`` in transformers' own ``generate``: greedy decoding, batches, assisted decoding, and every end."""
+"""``Stops`` in transformers' own ``generate``: greedy decoding, batches, assisted decoding, and all ways to end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STOPS = [
     ["!", " "], ["\n\nTwo", "\r\n\t"], ["<|end_of_document|>"], ["</think>"], ["<|message|>"], ["never"], ["e end"],
     ["\N{OCTAGONAL SIGN}"], ["\N{ZERO WIDTH JOINER}"], ["\N{REPLACEMENT CHARACTER}"],
 ]  # fmt: skip
-# Several tokens a step, by a draft from the prompt or from a second model.
+# One token a step, or several, which are drafted from the prompt ("lookup") or by a second model ("assistant").
 WAYS = {"greedy": {}, "lookup": {"prompt_lookup_num_tokens": 3}, "assistant": {"assistant_model": "draft"}}
 ways = pytest.mark.parametrize(
     "way", [pytest.param(way, marks=needs_true_drafts if options else ()) for way, options in WAYS.items()]
@@ -75,12 +75,12 @@ def test_transformers_shows_what_follows_the_stop(engine: Engine, tmp_path: Path
     assert stops.texts == ["One "]
     assert stops.finishes == [Finish("stop_sequence", "hello world", 4)]
     assert stops.finishes[0].match == StopMatch("hello world", 4)
-    # " hel" is the last token with a part in the text.
+    # The text ends inside the token " hel", so this token is kept.
     assert one.tokenizer.batch_decode(stops.trim(ours)[:, 1:]) == ["One hel"]
 
 
 def test_a_stop_is_found_where_several_ids_share_a_text(engine: Engine, reciter: Reciter) -> None:
-    # transformers' criterion knows one id for each text. The "ha"s of this script have different ids: it misses "haha".
+    # transformers' criterion knows one id for each text. Each "ha" of this script has another id, so it misses "haha".
     inputs = engine.tokenizer(reciter.prompt("echo"), return_tensors="pt")
     theirs = engine.model.generate(**inputs, stop_strings=["haha"], tokenizer=engine.tokenizer, max_new_tokens=50)
     assert theirs.shape[1] == 1 + len(SCRIPTS["echo"]) + 1
@@ -224,7 +224,7 @@ def test_special_tokens_are_left_out_or_in(engine: Engine, reciter: Reciter) -> 
 
 @pytest.mark.parametrize("min_tokens", [0, 2])
 def test_a_stop_that_is_the_eos_beats_it(engine: Engine, reciter: Reciter, min_tokens: int) -> None:
-    for stop, matched in (("<|eos|>", "<|eos|>"), ("f it<|eos|>", None)):  # the text of an EOS is never scanned
+    for stop, matched in (("<|eos|>", "<|eos|>"), ("f it<|eos|>", None)):  # the text of an EOS fires only an equal stop
         stops = Stops(engine.tokenizer, stop, skip_special_tokens=False, min_tokens=min_tokens)
         engine.generate(reciter.prompt("split"), stops)
         assert (stops.texts, stops.finishes[0].matched_stop) == (["This is the END of it"], matched)
@@ -251,10 +251,10 @@ def test_the_models_eos_may_be_others_than_the_tokenizers(engine: Engine, recite
 @ways
 @pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "criterion"])
 def test_a_second_eos_of_the_model_ends_its_row(engine: Engine, reciter: Reciter, streamed: bool, way: str) -> None:
-    """Once, the row read the padding as text. Gemma and Llama 3 have several EOS ids, but a tokenizer has one."""
+    """Gemma and Llama 3 have several EOS ids; the tokenizer knows one. Once, padding after another was read as text."""
     five, filler = reciter.token_id("count", "5"), reciter.token_id("late", " fox")
     eos = [reciter.eos_token_id, five]
-    prompts = [reciter.prompt("count"), reciter.prompt("late")][: 1 if WAYS[way] else 2]  # drafts are for one row
+    prompts = [reciter.prompt("count"), reciter.prompt("late")][: 1 if WAYS[way] else 2]  # only one row can be drafted
     stops = Stops(engine.tokenizer, "fox fox")
     options = generation(engine, way, eos_token_id=eos, pad_token_id=filler)
     sequences = engine.generate(prompts, stops, streamed=streamed, **options)
@@ -274,7 +274,7 @@ def test_the_users_eos_ids_count_beside_the_models(engine: Engine, reciter: Reci
 
 @pytest.mark.parametrize("beams", [1, 3])
 def test_a_row_that_another_criterion_ends_has_ended(engine: Engine, reciter: Reciter, beams: int) -> None:
-    """Once, the padding of such a row was text, or the row ended only with the longest row."""
+    """Once, the padding of such a row was read as text, or the row ended only when the longest row did."""
     filler = reciter.token_id("late", " fox")
     stops = Stops(engine.tokenizer, "never")
     names = ["count", "late"]

@@ -1,4 +1,4 @@
-"""Compares ``hf-stopscan`` with ``hf`` in lm-evaluation-harness, on a task for the reciting checkpoint."""
+"""Compares our ``hf-stopscan`` with ``hf`` in lm-evaluation-harness, with a model that recites fixed texts."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def write_task(folder: Path, names: Sequence[str], answers: Sequence[str], until
 
 
 def evaluated(lm: Any, folder: Path) -> tuple[list[str], float]:
-    """The answers of ``lm`` to the task in ``folder``, and the part of them that is right."""
+    """The answers of ``lm`` to the task in ``folder``, and the share of right answers."""
     manager = TaskManager(include_path=str(folder), include_defaults=False)
     result = simple_evaluate(lm, tasks=["recital"], task_manager=manager, bootstrap_iters=0)
     samples = sorted(result["samples"]["recital"], key=lambda sample: sample["doc_id"])
@@ -114,7 +114,7 @@ def test_a_task_has_the_answers_of_lm_eval_before_the_stop(lms: dict[str, Any], 
 
 
 def test_a_stop_that_is_spelled_in_many_tokens_ends_the_answer(own: dict[str, Any]) -> None:
-    """lm_eval reads only the last tokens: two more than its own encoding of the stop has."""
+    """lm_eval looks for a stop only in the last tokens, two more than its own encoding of the stop has."""
     assert asked(own["hf-stopscan"], ["<stop-here>"], "spelled") == (["One "], 6)
     assert asked(own["hf"], ["<stop-here>"], "spelled") == (["One "], 10)
 
@@ -140,7 +140,7 @@ def test_a_batch_is_over_when_each_row_met_some_stop(own: dict[str, Any]) -> Non
 
 
 def test_an_empty_stop_is_none(own: dict[str, Any]) -> None:
-    """lm_eval adds the decoded EOS to the stops, which is "" if the EOS has no text. It is ignored."""
+    """lm_eval adds the decoded EOS to the stops, which is "" if the EOS has no text. ``hf-stopscan`` ignores it."""
     assert asked(own["hf-stopscan"], ["", "b"], "nested")[0] == ["xa"]
 
 
@@ -166,7 +166,7 @@ def test_no_stop_counts_in_thoughts(recital: Path, name: str, end: str | int) ->
     assert asked(thinking["hf-stopscan"], ["\n\n"], name) == (["5"], steps)
     # lm_eval's answer is then the beginning of the thoughts.
     assert asked(thinking["hf"], ["\n\n"], name)[0] == [OWN.text(name).split("\n\n")[0]]
-    # An answer without thoughts takes all its steps; its text ends at the stop.
+    # An answer without thoughts is generated to its end. Only then, its text is cut at the stop.
     (text,), steps = asked(thinking["hf-stopscan"], [" 4"], "long")
     assert text.strip() == "0 1 2 3"
     assert steps == len(OWN.token_ids("long")) + 1
@@ -208,7 +208,7 @@ def test_decoding_is_lm_evals_once_the_answers_are_there(own: dict[str, Any]) ->
     asked(lm, ["b"], "nested")
     assert lm.tok_decode(OWN.token_ids("nested")) == OWN.text("nested")
     assert huggingface.stop_sequences_criteria is criteria
-    # A generation that raises leaves nothing behind.
+    # After a generation that raises, lm_eval's functions are in place again.
     with pytest.raises(ValueError, match="no_such_option"):
         asked(lm, ["b"], "nested", no_such_option=1)
     assert lm.tok_decode(OWN.token_ids("nested")) == OWN.text("nested")

@@ -1,4 +1,4 @@
-"""``Repeat``, snapshots and forms in transformers' loops; a loop is ended by the token that proves it."""
+"""``Repeat``, which ends an answer at the token that proves a loop, snapshots, and answer formats, in transformers."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_continuous_batching(looping: Engine, reciter: Reciter) -> None:
 
 
 def asked(row: Any, ids: list[int]) -> bool:
-    """Whether the row ends with the last of ``ids``. Asks the row for each id, like the manager."""
+    """Whether the row ends with the last of ``ids``. Asks the row for each id, as transformers does."""
     return [token_id in row for token_id in ids][-1]
 
 
@@ -137,7 +137,7 @@ def test_the_forms_that_chat_templates_tell(form: str, tmp_path: Path) -> None:
 
 
 def test_a_row_has_a_limit_of_its_own(looping: Engine, reciter: Reciter) -> None:
-    """Once, ``max_tokens`` raised a ``TypeError`` about several values."""
+    """Once, the option ``max_tokens`` raised a ``TypeError``, because it was passed on twice."""
     ids = reciter.token_ids("think")[:5]
     row = RowScanner(looping.tokenizer, "END", max_tokens=5)
     assert [token_id in row for token_id in ids] == [False] * 4 + [True]

@@ -1,5 +1,5 @@
-"""``Stops`` with models that do not recite: beams, sampling from a trained model, and encoder-decoder models, compared
-with a criterion that decodes everything at every step."""
+"""``Stops`` with beams, with samples of a trained model and with encoder-decoder models, compared with a criterion that
+decodes everything at every step."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def tokenizer() -> Any:
 
 @pytest.fixture(scope="module")
 def model(tokenizer: Any) -> Any:
-    """A small Llama, trained on the README until its samples look like it from afar."""
+    """A small Llama, trained on the README so briefly that its samples only resemble text."""
     torch.manual_seed(0)
     config = LlamaConfig(
         vocab_size=len(tokenizer), hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4,
@@ -107,7 +107,7 @@ def test_samples_end_where_the_reference_ends_them(
         if reference.match:
             assert text == reference.text[: reference.match.offset]
             assert (finish.matched_stop, finish.offset) == (reference.match.sequence, reference.match.offset)
-            # No token too many, and none too few.
+            # `trim` keeps all tokens that the text needs, and no other.
             kept = [token_id for token_id in cut[1:].tolist() if token_id != tokenizer.eos_token_id]
             assert decode(kept).startswith(text)
             assert not text or not decode(kept[:-1]).startswith(text)
@@ -222,7 +222,7 @@ def whisper(tokenizer: Any) -> Any:
         decoder_start_token_id=0, begin_suppress_tokens=None, suppress_tokens=None, tie_word_embeddings=False,
     )  # fmt: skip
     model = WhisperForConditionalGeneration(config).eval()
-    model.generation_config.suppress_tokens = [0]  # a real Whisper does not generate its prompt
+    model.generation_config.suppress_tokens = [0]  # as a real Whisper never generates its prompt token
     return model
 
 

@@ -1,4 +1,4 @@
-"""``transformers serve`` behind the proxy, as docs/transformers.md starts both."""
+"""``transformers serve`` behind stopscan's proxy, as docs/transformers.md starts both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of ``Stops``, step by step, and what is cut of them."""
+"""Feeds tokens to the rows of ``Stops``, step by step, and tests what ``trim`` cuts off."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from stopscan_conformance.reciter import SCRIPTS, Reciter
 
 
 def take(stops: Stops, prompts: Sequence[Sequence[int]], *steps: Sequence[Sequence[int]]) -> Any:
-    """The sequences after ``steps``, each of which has the new tokens of every row; ``stops`` follows them."""
+    """Appends ``steps``, the new tokens of all rows, to ``prompts``, and shows each to ``stops``. Returns the rows."""
     sequences = torch.tensor(prompts)
     stops.put(sequences)
     for step in steps:
@@ -35,7 +35,7 @@ def take(stops: Stops, prompts: Sequence[Sequence[int]], *steps: Sequence[Sequen
 
 @pytest.mark.parametrize("place", range(8))
 def test_ids_that_the_tokenizer_does_not_have_are_no_text(engine: Engine, reciter: Reciter, place: int) -> None:
-    ids = reciter.token_ids("count")[:7]  # the stop begins in the fifth, and completes with the last
+    ids = reciter.token_ids("count")[:7]  # the stop begins in the fifth token, and completes with the last
     ids.insert(place, engine.model.config.vocab_size - 1)
     prompt = engine.tokenizer(reciter.prompt("count")).input_ids
     stops = Stops(engine.tokenizer, "hello world")
@@ -97,7 +97,7 @@ def test_a_processor_carries_its_tokenizer(engine: Engine, reciter: Reciter) -> 
 
 
 def test_the_first_word_of_an_answer_keeps_its_space() -> None:
-    """SentencePiece's decoders drop the first space of a text. Here the text begins with the prompt."""
+    """SentencePiece's decoders drop the first space of a text. Here that is the prompt's, not the answer's."""
     words = ["\N{LOWER ONE EIGHTH BLOCK}" + word for word in ("What", "now", "the", "END")]
     tokenizer = Tokenizer(models.WordLevel({word: number for number, word in enumerate(words)}, unk_token=words[0]))
     tokenizer.decoder = decoders.Metaspace()
@@ -116,7 +116,7 @@ def test_steps_that_are_undone_leave_no_trace(
     at_once = Stops(engine.tokenizer, ["hello world", "END"])
     expected = engine.generate(prompts, at_once)
     monkeypatch.setattr(utils.DeferredStopCheck, "is_supported", staticmethod(lambda *args, **options: True))
-    monkeypatch.setattr(torch, "Event", lambda **options: Mock())  # CPUs need none
+    monkeypatch.setattr(torch, "Event", lambda **options: Mock())  # a CPU needs no event
     for streamed in (True, False):
         late = Stops(engine.tokenizer, ["hello world", "END"])
         with engine.counted() as steps:

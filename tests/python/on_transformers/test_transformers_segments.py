@@ -1,4 +1,4 @@
-"""Text told apart as it is generated: ``Stops`` and ``RowSegmenter`` with a ``SegmentSet``."""
+"""``Stops`` and ``RowSegmenter`` with a ``SegmentSet``, which separates reasoning and answer during generation."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_the_region_that_the_answer_begins_in(tmp_path: Path) -> None:
     inside = [("reasoning", "Is it END?", 0), ("answer", "The ", 1)]
     assert told(FORMATS["think"]) == [("answer", "Is it ", 0)]
     assert told(FORMATS["think"], region="reasoning") == inside
-    # The last token of the prompt starts the script, so it is the marker here.
+    # The model recites the script after the token [thought], so this last token of the prompt is the marker here.
     opened = {"answer": {"<think>": "reasoning", prompt: "reasoning"}, "reasoning": {"</think>": "answer"}}
     assert told(opened) == inside
     assert told(opened, region="answer") == [("answer", "Is it ", 0)]

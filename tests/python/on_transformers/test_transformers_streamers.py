@@ -172,7 +172,7 @@ def test_an_error_of_the_streamer_comes_through_and_loses_nothing(engine: Engine
 
 
 def test_a_stops_that_is_only_a_streamer_fails_at_the_first_token(engine: Engine, reciter: Reciter) -> None:
-    """Once, it failed only after the whole generation."""
+    """Once, such a ``Stops`` failed only after the whole generation."""
     inputs = engine.tokenizer(reciter.prompt("count"), return_tensors="pt")
     with engine.counted() as steps, pytest.raises(RuntimeError, match="stopping_criteria"):
         engine.model.generate(**inputs, streamer=Stops(engine.tokenizer, "END"))
@@ -193,7 +193,7 @@ def test_a_stops_is_for_one_generation(engine: Engine, reciter: Reciter, streame
 
 @pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "criterion"])
 def test_a_refused_generation_leaves_the_results(engine: Engine, reciter: Reciter, streamed: bool) -> None:
-    """Also a generation with a longer prompt, which could be another step of the same sequences."""
+    """The second prompt is longer than the first sequence, so it could look like a further step of it."""
     stops = Stops(engine.tokenizer, "END")
     engine.generate(reciter.prompt("split"), stops, streamed=streamed)
     with pytest.raises(ValueError, match="one generation"):
@@ -211,7 +211,7 @@ def test_drafts_tell_the_prompt_without_a_streamer(engine: Engine, reciter: Reci
 
 
 def test_a_loop_at_the_top_level_of_a_script(checkpoint: Path) -> None:
-    """Once, the criterion read the name of a caller, and failed in a short stack without that caller."""
+    """Once, the criterion read the name of a caller up the stack, and failed if the stack was too short."""
     script = """
 import sys, torch
 from transformers import AutoTokenizer

@@ -1,4 +1,4 @@
-"""What the tests of real transformers share: the loaded checkpoint, which counts its steps."""
+"""What the tests of real transformers share: a loaded model whose steps are counted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ torch.set_num_threads(1)
 
 
 class Pieces:
-    """A streamer that keeps what it gets."""
+    """A streamer that records the texts that it gets."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -55,12 +55,12 @@ class Engine:
 
     @contextmanager
     def counted(self) -> Iterator[list[tuple[int, ...]]]:
-        """Yields the list that gets the shape of the tokens of each step in the ``with`` block."""
+        """Yields a list. Each step of the model in the ``with`` block appends the shape of its input tokens."""
         self.steps.clear()
         yield self.steps
 
     def generate(self, prompts: str | Sequence[str], stops: Stops, *, streamed: bool = True, **options: Any) -> Any:
-        """What the model's ``generate`` returns, with ``stops`` as its criterion and streamer."""
+        """Calls the model's ``generate`` with ``stops`` as its criterion and, if ``streamed``, also as its streamer."""
         inputs = self.tokenizer(
             [prompts] if isinstance(prompts, str) else list(prompts), return_tensors="pt", padding=True
         )

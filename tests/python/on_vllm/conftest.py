@@ -16,7 +16,7 @@ pytest.register_assert_rewrite("vllm_streams")
 
 @pytest.fixture(autouse=True)
 def _strict(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes each failure of stopscan raise: the way back to vLLM's own stops would hide it."""
+    """Makes each failure of stopscan raise. Otherwise vLLM's own stops would take over and hide the failure."""
     from stopscan.engines import Failures
 
     monkeypatch.setattr(Failures, "strict", True)
@@ -35,7 +35,7 @@ def _uninstalled() -> Iterator[None]:
     yield
     if installed := sys.modules.get("stopscan.vllm._install"):
         installed.uninstall()
-        installed._adapter.parser_made(None, None)  # otherwise it keeps the parser of a server for good
+        installed._adapter.parser_made(None, None)  # or the adapter keeps this test's parser for later tests
 
 
 @pytest.fixture(scope="module", params=["fast", "slow"])
@@ -49,7 +49,7 @@ def tokenizer(request: pytest.FixtureRequest, checkpoint: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def marked(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A tokenizer that has the markers of all parsers."""
+    """A tokenizer that has the markers of all of vLLM's parsers as tokens."""
     from vllm.tokenizers import get_tokenizer
     from vllm_parsers import MARKERS
 
@@ -63,7 +63,7 @@ def marked(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.fixture
 def start(marked: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A function that installs stopscan, unless ``protect`` is ``None``, and makes what stopscan sees of an engine."""
+    """A function that installs stopscan, unless ``protect`` is ``None``, and makes an engine's ``InputProcessor``."""
     from vllm.v1.engine.input_processor import InputProcessor
 
     from stopscan.vllm import install, uninstall
@@ -88,7 +88,7 @@ def start(marked: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.fixture(params=["off", "on"])
 def stopscan(request: pytest.FixtureRequest) -> str:
-    """vLLM as it is, and with stopscan installed."""
+    """Runs the test twice: with vLLM as it is ("off"), and with stopscan installed ("on")."""
     from stopscan.vllm import install
 
     if request.param == "on":

@@ -34,7 +34,7 @@ def engine(checkpoint: Path) -> Iterator[Engine]:
 
 @pytest.fixture(params=["off", "on"])
 def generate(request: pytest.FixtureRequest, engine: Engine) -> Callable[..., AsyncIterator[Any]]:
-    """``AsyncLLM.generate`` as it is, and with stopscan installed."""
+    """``AsyncLLM.generate``, once as it is ("off") and once with stopscan installed ("on")."""
     if request.param == "on":
         install()
 

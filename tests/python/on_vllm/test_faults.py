@@ -1,4 +1,4 @@
-"""Faults at every call that the adapter makes: no text is lost or doubled, and vLLM goes on."""
+"""Injects faults at every call that stopscan's adapter makes: no text is lost or doubled, and vLLM goes on."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Panic(BaseException):
 
 
 class Clock:
-    """Counts calls and reads, and raises ``error`` at number ``at``."""
+    """Counts the reads and calls of a ``Faulty`` object, and raises ``error`` at number ``at``."""
 
     def __init__(self, at: int, error: type[BaseException]) -> None:
         self.now, self.at, self.error = 0, at, error
@@ -102,7 +102,7 @@ def _way_back(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def through(clock: Clock, *args: Any, **options: Any) -> tuple[Run, list[ScanningDetokenizer]]:
-    """The result of a run with stopscan and a fault, and the detokenizers that stopscan changed."""
+    """Calls ``run`` with stopscan and a fault. Returns the result, and the detokenizers that stopscan changed."""
     armed: list[ScanningDetokenizer] = []
     own = _adapter.arm
 
@@ -194,7 +194,7 @@ def test_a_request_that_vllm_cannot_keep_ends_with_an_error(pieces: tuple[Any, R
 
 
 def test_500_streams_with_a_fault_each_none_wrong_none_lost(pieces: tuple[Any, Reciter]) -> None:
-    """With a fault, a stream with stops has vLLM's own result. One with patterns or `repeat` ends with an error."""
+    """After a fault, a stream with only stops has vLLM's result. With patterns or `repeat`, it ends with an error."""
     tokenizer, reciter = pieces
     ids = dict(zip(PIECES, reciter.token_ids("pieces"), strict=True))
     whole = ["a", "b", "E", "ND", "END", "\n\n", "<think>", "</think>", "<|end|>"]
@@ -305,7 +305,7 @@ def test_what_a_client_sends_never_counts_as_a_failure(pieces: tuple[Any, Recite
     for name in ("patterns", "max_held", "protect", "start_protected", "repeat", "nonsense", ""):
         for value in HOSTILE:
             for stop in ([], ["END"], ["\ud800"], ["x" * 70_000]):
-                with suppress(VLLMValidationError):  # some are wrong for vLLM, too
+                with suppress(VLLMValidationError):  # vLLM itself refuses some of these values
                     params = SamplingParams(stop=stop, extra_args={f"stopscan_{name}": value, "other": value})
                     with suppress(VLLMValidationError):
                         AsyncLLM.generate(None, "", params, "r")
@@ -332,7 +332,7 @@ def test_no_exception_of_ours_leaves_a_hook(pieces: tuple[Any, Reciter], monkeyp
 def test_a_chat_goes_on_with_vllms_stops_while_stopscan_is_off(
     marked: Any, start: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The regions of a chat are a default, so the request did not ask for them, and is not refused."""
+    """This chat has protected regions only by default. It did not ask for them, so it is not refused."""
     install()
     start(None, "deepseek_r1")
     calls(None, "deepseek_r1")

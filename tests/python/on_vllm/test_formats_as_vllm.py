@@ -1,4 +1,4 @@
-"""Compares forms with vLLM's parser engine: both find the same reasoning and answer, in whole texts and in pieces."""
+"""Compares ``FORMATS`` with vLLM's parsers: both find the same reasoning and answer, in whole texts and in pieces."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stopscan.segments import FORMATS, Segmenter, SegmentSet
 pytestmark = pytest.mark.vllm
 pytest.importorskip("vllm.parser.engine", reason="vLLM is not installed")
 
-# The form, and vLLM's module and function that describe it.
+# For each name in `FORMATS`: vLLM's module and function that describe the same answers.
 CONFIGS = {
     "hermes": ("qwen3", "qwen3_config"),
     "qwen3": ("qwen3", "qwen3_config"),
@@ -46,7 +46,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "deepseek_v41": {"thinking": True},
 }
 
-# Without sglang's answers of Inkling: a call in the text is text for vLLM, and a call for sglang.
+# Without an Inkling answer from sglang: vLLM reads a call inside of the text as text, and sglang reads it as a call.
 KNOWN = [answer for answer in ANSWERS if answer.form in CONFIGS and "of sglang" not in answer.source]
 CALLS = {form: call for form, _, call in BARES} | {
     "hermes": '{"name": "f", "arguments": {}}',
@@ -83,10 +83,10 @@ def config_of(form: str) -> Any:
 
 @pytest.mark.parametrize("form", [form for form in CONFIGS if form in CALLS])
 def test_faults_are_read_as_vllm_reads_them(form: str) -> None:
-    """All orders of four parts. Models were seen to write each of the parts twice, or in the wrong place.
+    """Tries all sequences of four parts, because models were seen to write a part twice or in the wrong place.
 
-    Not compared: white space, and surplus closing markers of a call, which stay in vLLM's text. vLLM removes Gemma 4's
-    title only in a later stage of its parser, which is not called here.
+    `bare` removes what is not compared: white space, and surplus closing markers of calls, which vLLM leaves in the
+    text. It also removes the title "thought" of Gemma 4, because vLLM does so only in a stage that is not called here.
     """
     config, markers = config_of(form), FORMATS[form]
     opening, closing = next(iter(markers["answer"])), next(iter(markers["reasoning"]))
@@ -121,11 +121,11 @@ def test_reasoning_and_answer_are_those_of_vllm(answer: Answer) -> None:
     config = config_of(answer.form)
     begins_in = SegmentSet(FORMATS[answer.form]).region_after(answer.prompt)
     if begins_in == "answer" and answer.text.startswith(("<think>", "<seed:think>")):
-        begins_in = "reasoning"  # as vLLM begins, for which the marker in the text is a second one
+        begins_in = "reasoning"  # vLLM begins there, and reads the opening marker in the text as a repeated one
     ours = {
         part: "".join(text for region, text in answer.segments if region == part) for part in ("reasoning", "answer")
     }
     for deltas in ([answer.text], answer.text):
         theirs = parts(config, begins_in, deltas)
-        # vLLM removes Gemma 4's title only in a later stage of its parser, which is not called here.
+        # Gemma 4 begins its reasoning with "thought", which vLLM removes only in a stage that is not called here.
         assert {part: said.removeprefix("thought\n") for part, said in theirs.items()} == ours

@@ -1,4 +1,4 @@
-"""The stops of a request that vLLM can report, compared with a reference too simple to be wrong."""
+"""Compares ``_reportable``, which returns the stops of a request that vLLM can report, with a simpler version."""
 
 from __future__ import annotations
 

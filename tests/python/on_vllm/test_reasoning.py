@@ -1,4 +1,4 @@
-"""Regions by name: for each reasoning parser of vLLM, no stop fires in the text that it takes for reasoning."""
+"""The region "reasoning": for each reasoning parser of vLLM, no stop fires in what it reads as reasoning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Protected regions whose markers a request or the server names."""
+"""Protected regions, in which no stop fires. A request or the server names their markers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.vllm
         ("think", {"extra_args": {"stopscan_protect": []}}, ("<think>Is it ", "END")),
         ("think", {"prompt": "[think] <think>\n"}, ("<think>Is it ", "END")),
         ("unclosed", {"extra_args": {"stopscan_protect": THINK}}, ("<think>Still END thinking", None)),
-        # The prompt ends with the opening marker, as chat templates make it, or only quotes it.
+        # Some prompts end with the opening marker, as chat templates do. Others only mention it, or close it again.
         ("split", {"extra_args": {"stopscan_protect": THINK}}, ("This is the ", "END")),
         ("split", {"extra_args": {"stopscan_protect": THINK}, "prompt": "<think>\n"}, ("This is the END of it", None)),
         ("split", {"extra_args": {"stopscan_protect": THINK}, "prompt": "a <think> tag"}, ("This is the ", "END")),
@@ -73,7 +73,7 @@ def test_no_stop_fires_in_a_protected_region(
 def test_markers_that_are_special_tokens_count_where_the_text_leaves_them_out(
     checkpoint: Any, reciter: Any, markers: list[str], skip: bool, expected: str
 ) -> None:
-    # The second "<|channel|>" and "<|message|>" of the script have other ids but the same text, so they also open.
+    # The script's second "<|channel|>" and "<|message|>" have other ids but the same text, so they also open a region.
     install()
     tokenizer = get_tokenizer(str(checkpoint))
     extra_args = {"stopscan_protect": markers}

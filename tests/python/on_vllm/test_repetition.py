@@ -1,4 +1,4 @@
-"""Loops are where vLLM's own rule finds them, if each character is a token."""
+"""stopscan finds a loop at the same character as vLLM's own rule, if each character is a token."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stopscan import Repeat, StopMatch, StopScanner, StopSet
 def loops(text: str, repeat: Repeat, period: int) -> bool:
     """Whether vLLM says that the text ends with a loop of this period.
 
-    vLLM knows only whole copies. If the oldest copy of a loop is cut, its end and its beginning are checked separately.
+    vLLM counts only whole copies. If `period` does not divide `length`, both ends of the loop are checked for them.
     """
     length = max(repeat.count * period, repeat.min_length)
     copies, cut = divmod(length, period)
@@ -36,7 +36,7 @@ def by_vllm(text: str, repeat: Repeat) -> StopMatch | None:
 
 
 def staged(seed: int) -> tuple[str, Repeat]:
-    """Text of few letters with loops in it, some of which are too short."""
+    """A random text that repeats blocks, some of them too few times for a loop, and the settings of the detection."""
     chosen = random.Random(seed)
     repeat = Repeat(
         chosen.choice([3, 4, 5]), max_period=chosen.choice([1, 3, 8, 16]), min_length=chosen.choice([32, 40])

@@ -1,4 +1,4 @@
-"""What a request may cost, its loops, and patterns that the end of the answer confirms."""
+"""Limits on the cost of a request, requests that end at a loop, and patterns that match because the answer ends."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_servers_repeat_yields_to_the_request_and_to_streaming_input(pieces: t
 def test_one_set_for_the_check_the_request_its_children_and_retries(
     pieces: tuple[Any, Reciter], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The set of a request is compiled once, and shared by its 50 answers and by the next equal request."""
+    """The stop set of a request is compiled once, and shared by its 50 answers and by the next equal request."""
     install()
     tokenizer, reciter = pieces
     steps = [[token] for token in reciter.token_ids("pieces")]
@@ -149,7 +149,7 @@ def test_a_programs_own_requests_have_no_limits(pieces: tuple[Any, Reciter]) -> 
 
 
 def test_long_stops_cost_the_server_no_time() -> None:
-    """Before a fix, each of these took seconds, because every ending of each stop was looked up."""
+    """Before a fix, each of these lists took seconds, because every ending of each stop was looked up."""
     install()
     for stop in (
         ["a" * 65536],

@@ -1,4 +1,4 @@
-"""Where stops fire by default. The route, tools and tool choice of a request, and the parsers that run, decide this."""
+"""Where stops fire by default. A request's route, tools and tool choice decide it, and the parsers of the server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.vllm
 
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
 NAMED = {"type": "function", "function": {"name": "f"}}
-# An answer that begins inside its reasoning, with a call.
+# An answer that begins inside its reasoning and has a tool call. "END" stands in each part.
 TEXT = 'Is it END?</think>Well. <tool_call>{"name": "f", "arguments": {"END": 1}}</tool_call> So END'
 IN_REASONING, IN_CALL = "Is it ", TEXT[: TEXT.index('END": 1')]
 
@@ -140,7 +140,7 @@ def test_an_answer_that_is_a_call_as_a_whole_has_no_stops(tokenizer: Any, start:
     parser = ParserManager.get_parser("hermes", "deepseek_r1", True)
     whole = parser.tool_parser_cls.supports_required_and_named
     assert (answer(tokenizer, chat(tools=[TOOL], tool_choice=choice), text) == text) == whole
-    # Without `whole`, vLLM reads these calls like all others, and they have markers.
+    # If not `whole`, vLLM looks for these calls between the same markers as for other calls.
     assert answer(tokenizer, chat(tools=[TOOL], tool_choice=choice)) == (TEXT if whole else TEXT[:-3])
 
 
@@ -195,7 +195,7 @@ TEXTS = [
 def test_no_stop_of_the_client_stands_in_its_content(
     tokenizer: Any, start: Any, tools: str | None, reasoning: str | None, auto: bool
 ) -> None:
-    """The content is the part of the answer that vLLM's own parser takes for content."""
+    """The content is the part of the answer that vLLM's own parser returns as content."""
     install()
     start(None, reasoning or "")
     calls(tools, reasoning, auto=auto)

@@ -1,4 +1,4 @@
-"""The same tokens through vLLM's own detokenizer and through ours, in vLLM's own output processor."""
+"""Sends the same tokens through vLLM's detokenizer and through ours, both in vLLM's own output processor."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from stopscan_conformance.reciter import Reciter
 pytestmark = pytest.mark.vllm
 
 CASES = json.loads(Path(__file__).with_name("cases.json").read_text(encoding="utf-8"))
-# "é" and "日" in halves, alone and beside a letter; the beginning of a character that never ends; U+FFFD, which stands
-# for broken ones; the text of a special token; and letters enough for nested stops.
+# "é" and "日" in halves, alone and beside a letter; the beginning of a character that never ends; U+FFFD, which
+# replaces broken characters; the text of a special token; and enough letters for stops that contain other stops.
 PIECES = ["a", "b", "c", "ab", "bca", b"\xc3", b"\xa9", b"\xe6\x97", b"c\xe6\x97", b"\xa5", b"\xa5a", b"\xf0\x9f",
           "\ufffd", " ", "<think>", "<|end|>"]  # fmt: skip
-# With a native vocabulary, broken characters come out sooner than in vLLM. For tests of equal output, this table
+# If stopscan decodes the tokens, broken characters come out sooner than in vLLM. For tests of equal output, this table
 # replaces each half of a character by both halves, and U+FFFD by "b". `tokens_of` replaces other bytes by "a".
 WHOLE = {b"\xc3": [b"\xc3", b"\xa9"], b"\xa9": [b"\xc3", b"\xa9"], b"\xe6\x97": [b"\xe6\x97", b"\xa5"], "\ufffd": ["b"]}
 
 
 def tokens_of(reciter: Reciter, steps: list[list[int]], *, whole: bool) -> list[list[int]]:
-    """The token ids of ``steps``, which have numbers of pieces. With ``whole``, there are no broken characters."""
+    """The token ids of ``steps``, which hold indices of ``PIECES``. With ``whole``, no character is broken."""
     found = []
     for step in steps:
         chosen = [PIECES[number] for number in step]
@@ -157,7 +157,7 @@ def test_a_long_text_comes_whole(pieces: tuple[Any, Reciter], kind: RequestOutpu
 
 
 def test_an_id_that_is_no_tokens_has_no_text(pieces: tuple[Any, Reciter]) -> None:
-    # Models have more ids than their tokenizers, so that the number of ids is round.
+    # Many models have more ids than their tokenizer has tokens, so that the number of ids is round.
     tokenizer, reciter = pieces
     a, half, other_half = (reciter.token_id("pieces", piece) for piece in ("a", b"\xc3", b"\xa9"))
     padding = len(tokenizer) + 7
@@ -216,7 +216,7 @@ def test_a_request_without_stops_or_without_a_tokenizer_keeps_vllms_own_detokeni
 
 
 def test_a_request_without_stops_pays_for_no_hook_on_the_way_of_a_token(pieces: tuple[Any, Reciter]) -> None:
-    """The functions that vLLM calls for each token stay its own. Only a request with patterns has a hook on them."""
+    """stopscan replaces none of the functions that vLLM calls for each token, except in a request with patterns."""
     tokenizer, _ = pieces
     way = [OutputProcessor.process_outputs, RequestState.make_request_output, RequestState._new_completion_output]
     way += [FastIncrementalDetokenizer.update, FastIncrementalDetokenizer.get_next_output_text]

@@ -33,7 +33,7 @@ def server(checkpoint: Path, plugin: str, tmp_path_factory: pytest.TempPathFacto
 
 
 def options(reciter: Any, row: dict[str, Any]) -> dict[str, Any]:
-    """The row's parameters as arguments of the openai client. Those that only vLLM knows go into the body."""
+    """A row's parameters as arguments of the openai client. Those that only vLLM knows go into the body."""
     params = dict(row["params"])
     body: dict[str, Any] = {"return_token_ids": True}
     for name, field in (("extra_args", "vllm_xargs"), ("min_tokens",) * 2, ("include_stop_str_in_output",) * 2):
@@ -126,7 +126,7 @@ MALFORMED = [
 ]
 
 
-# A server without stopscan knows none of the options.
+# For tests that run only with the plugin on: a server without stopscan ignores its options.
 ON = pytest.mark.parametrize("plugin", ["on"], indirect=True, scope="module")
 
 

@@ -1,4 +1,4 @@
-"""How ``vllm serve`` starts with stopscan: with its parsers, or not at all."""
+"""Starts ``vllm serve`` with stopscan and vLLM's parsers, or with settings that must keep it from starting."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_the_default_of_a_server_with_parsers(tmp_path: Path) -> None:
     checkpoint = Reciter({**SCRIPTS, **ANSWERS}, added_tokens=[*THINK, "<tool_call>", "</tool_call>"]).write(
         tmp_path / "model"
     )
-    # Two front processes, each with a detokenizer of its own.
+    # `--api-server-count 2` makes two front processes, each with a detokenizer of its own.
     arguments = ["--reasoning-parser", "deepseek_r1", "--tool-call-parser", "hermes", "--enable-auto-tool-choice"]
     tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
     with serve(checkpoint, tmp_path / "log", *arguments, "--api-server-count", "2", STOPSCAN_VLLM="1") as server:
@@ -57,15 +57,15 @@ def test_the_default_of_a_server_with_parsers(tmp_path: Path) -> None:
             marked, unmarked = answer("[think]"), answer("[unmarked]")
             assert (marked.model_extra["reasoning"], marked.content) == ("Is it END?", "It is 5 or 6 ")
             assert (unmarked.model_extra["reasoning"], unmarked.content) == ("Is it END?", "It is 5 ")
-        # vLLM's template may put the tools into the prompt, whose last token starts the script.
+        # vLLM's chat template may add the tools to the prompt. The answer depends only on its last token, [call].
         (call,) = answer("[call]", tools=[tool]).tool_calls
         assert (call.function.name, json.loads(call.function.arguments)) == ("f", {"a": "END"})
-        # Without tools, or with none chosen, the call is a part of the content.
+        # Without tools, or with the tool choice "none", the call is a part of the content, so the stop fires in it.
         for options in ({}, {"tools": [tool], "tool_choice": "none"}):
             message = answer("[call]", **options)
             assert "END" not in (message.content or "")
             assert not message.tool_calls
-        # A Responses request may have an id of its own, and the regions of a completion are never separated.
+        # A Responses request with an id of its own also protects its reasoning. A completion does not: END fires in it.
         mine = {"stop": ["END"], "temperature": 0, "request_id": "mine"}
         response = server.openai.responses.create(model="reciter", input="[unmarked]", extra_body=mine)
         assert response.output_text == "It is 5 "

@@ -54,7 +54,7 @@ def test_a_stop_within_a_step(
 
     monkeypatch.setattr(OutputProcessor, "process_outputs", noting)
     start = llm.get_tokenizer().convert_tokens_to_ids(reciter.prompt("split"))
-    # The prompt has the whole answer, for the guesses to come from.
+    # The prompt contains the whole answer, because vLLM takes its speculative tokens (n-grams) from the prompt.
     prompt = {"prompt_token_ids": [start, *reciter.token_ids("split"), start]}
     output = llm.generate([prompt], SamplingParams(temperature=0, logprobs=0, **params), use_tqdm=False)[0]
     (answer,) = output.outputs

@@ -1,4 +1,4 @@
-"""Tokenizers of other families than the reciter's: the text is the same, whether vLLM or stopscan decodes it."""
+"""Tokenizers of several model families: the text is the same with stopscan as with vLLM alone."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_same_text_as_vllm(
     family: tuple[str, Any], numbers: list[list[int]], prompt: list[int], stops: list[str], skip_special: bool
 ) -> None:
     name, tokenizer = family
-    # A native vocabulary gives a broken character as soon as it is certain, and vLLM only with the text after it.
+    # stopscan decodes gpt2 itself, and gives out a broken character as soon as it is certain. vLLM waits for more text.
     broken = "\ufffd" if name == "gpt2" else ""
     steps = [[number % (len(tokenizer) + 2) for number in step] for step in numbers]
     params = SamplingParams(stop=stops, skip_special_tokens=skip_special, output_kind=RequestOutputKind.DELTA)

@@ -1,4 +1,4 @@
-"""Calls: for each tool parser of vLLM, no stop fires in the text that the parser takes for a call."""
+"""The region "tool_call": no stop fires in the text that vLLM's tool parser reads as a call."""
 
 from __future__ import annotations
 

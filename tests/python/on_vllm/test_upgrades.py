@@ -1,4 +1,4 @@
-"""Imagined releases of vLLM, made by patches: each is refused by ``install``, or works. Also tests the self-test."""
+"""Patches imitate future releases of vLLM: ``install`` refuses only those that do not fit. Also the self-test."""
 
 from __future__ import annotations
 

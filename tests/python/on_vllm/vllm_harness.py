@@ -62,9 +62,9 @@ def run(
     parser_options: dict[str, Any] | None = None,
     by_server: bool = True,
 ) -> Run:
-    """The outputs of all ``steps``. The last step ends with ``finish``, or the request is aborted after it.
+    """The outputs for ``steps`` of token ids. The last one ends with ``finish``, or the request is aborted after it.
 
-    A ``prompt`` of ``None`` stands for embeddings. Without ``by_server``, the request is not from a server's client.
+    A ``prompt`` of ``None`` stands for embeddings. Without ``by_server``, a program makes the request, not a server.
     """
     result = Run()
     processor = OutputProcessor(tokenizer, log_stats=False)
@@ -130,7 +130,7 @@ def made(
 
 
 def text(tokenizer: Any, reciter: Any, script: str, *, prompt: str = "", **params: Any) -> tuple[str, Any]:
-    """The text that a client gets of a script, and the stop reason."""
+    """The text that a client gets if the model writes a script, and the stop reason."""
     steps = [[token] for token in [*reciter.token_ids(script), reciter.eos_token_id]]
     params.setdefault("output_kind", RequestOutputKind.DELTA)
     prompt_ids = tokenizer.encode(prompt, add_special_tokens=False)

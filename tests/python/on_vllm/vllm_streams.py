@@ -1,4 +1,4 @@
-"""The expected streams of the reciting checkpoint, with stopscan off and on."""
+"""The expected streams of the test model, which recites fixed scripts, with stopscan off and on."""
 
 from __future__ import annotations
 
