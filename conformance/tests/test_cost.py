@@ -31,7 +31,7 @@ class Asked(NamedTuple):
 
 
 class Asks:
-    """Stands for `ask`: keeps the requests. Returns an answer that took the next of `seconds`, or always `answer`."""
+    """Replaces `ask`. Keeps the requests, and returns answers that took the next of `seconds`, or always `answer`."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *seconds: float, answer: Answer | None = None) -> None:
         self.seconds, self.answer = iter(seconds), answer

@@ -67,7 +67,7 @@ def replayed(recital: Recital) -> Chunks:
 
 
 def on_a_busy_machine(recital: Recital) -> Chunks:
-    """Now and then everything waits for up to 30 ms."""
+    """Returns chunks that now and then wait for up to 30 ms."""
     draw = random.Random(7)
     now, chunks = 0.0, []
     for time, end in on_time(recital):

@@ -50,7 +50,7 @@ class FailingBatch:
 
 
 class FailingEngine(Engine):
-    """`failing`, if it is set, changes the next batch that is made. A `broken_row` ends the one before."""
+    """If `failing` is set, it changes the next batch that is made. To end the batch before it, send a `broken_row`."""
 
     failing: Callable[[Any], Any] | None = None
 

@@ -1,4 +1,4 @@
-"""Reasoning, calls and answer apart, in tags and in channels; stops in the answer only, or where a request wants."""
+"""The server separates reasoning, calls and answer. Stops fire in the answer only, or where a request wants them."""
 
 from __future__ import annotations
 

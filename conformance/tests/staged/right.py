@@ -25,7 +25,7 @@ App = Callable[[Any, Any, Any], Any]
 
 
 class Right(NamedTuple):
-    """A right server, the APIs that show what it does, and whether it lacks something, which is not judged. `alike`:
+    """A right server, the APIs through which it is tested, and whether it lacks a feature that may be missing. `alike`:
     official clients read the same from it as from the plain right server."""
 
     staged: Staged
@@ -366,7 +366,7 @@ async def without_reasoning(made: Generation) -> AsyncIterator[tuple[str, str]]:
 
 
 async def joins_the_end(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
-    """The finish reason stands in the last chunk that has text."""
+    """Puts the finish reason into the last chunk that has text."""
     before = None
     async for data in source:
         if before is not None and with_choices(data) and data["choices"][0]["finish_reason"]:
@@ -436,7 +436,7 @@ def passes_empty_over(given: Any) -> list[str]:
 
 
 class WithoutChannels(Generation):
-    """As an engine that does not know Harmony's channels, and leaves special tokens out."""
+    """Does not know Harmony's channels (gpt-oss's format), and leaves their special tokens out."""
 
     def pieces(self) -> Iterator[Piece]:
         return (step for step in super().pieces() if step[1].decode(errors="ignore") not in HARMONY)
