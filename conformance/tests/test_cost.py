@@ -71,7 +71,7 @@ def placed(monkeypatch: pytest.MonkeyPatch, *times: tuple[float, float, float]) 
 
     asks = Asks(monkeypatch)
     found = asyncio.run(cost.Cost(STREAM, scale, measure, "cost-of-a-stop", "it goes on")(SERVER))
-    assert asks.asked == [Asked(800, True)] * len(tries)  # it waits for the work on earlier requests
+    assert asks.asked == [Asked(800, True)] * len(tries)  # each try first waits until earlier requests are done
     return found, len(tries)
 
 

@@ -244,7 +244,7 @@ def _fits(api: Api, one: Named) -> bool:
 
 
 Told = tuple[str, str, str, plays.Play]  # the topic, name, reason and play of a case
-Made = Any  # a function that returns the exchanges of named cases
+Made = Any  # a function that returns the exchanges (requests with their right answers) of named cases
 
 
 def _runs(exchanges: Sequence[plays.Exchange]) -> list[plays.Play]:

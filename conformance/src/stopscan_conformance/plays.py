@@ -112,7 +112,7 @@ def _answers(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def _also(asked: Asked, recital: Recital, apart: bool) -> dict[str, tuple[tuple[str, str], ...]]:
-    """Returns the answers that break only a rule of the level "advice", by that rule."""
+    """Returns wrong answers that break only one rule of the level "advice", by the name of this rule."""
     if apart:
         return {"stop-in-reasoning": (*_answers(recite(asked, protected=False).text), *_joined(asked))}
     half = recital.text.rstrip("\N{REPLACEMENT CHARACTER}")
@@ -193,7 +193,7 @@ class Generated:
             left = exchange_of(api, Point(script="paced", place=None, stream=True))
             stops = {"stop": [held if point.after == "left-held" else "@never@"]} if api.stops else {}
             await leave(server, api, replace(left.request, stops=stops), 3)
-            await asyncio.sleep(0.06)  # until the server has noticed
+            await asyncio.sleep(0.06)  # until the server has noticed that the clients left
         elif point.after in ("refused", "broken", "refused-stops"):
             early = script(point.script).at(0, 0, 2)
             stop: Any = {"refused": [early, 5], "broken": 5}.get(point.after, [early])

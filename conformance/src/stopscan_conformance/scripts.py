@@ -43,7 +43,7 @@ def harmony(script: Script, /) -> Script:
             "<|start|>", "assistant", "<|channel|>", "final", "<|message|>", *script]  # fmt: skip
 
 
-# Each script without reasoning is also there in Harmony's channels.
+# Each script without reasoning is also there in Harmony's channels, under the name `harmony-…`.
 SCRIPTS: Mapping[str, Script] = _SCRIPTS | {
     f"harmony-{name}": harmony(script)
     for name, script in _SCRIPTS.items()

@@ -273,7 +273,7 @@ def stop_of(point: Point) -> str:
 
 
 def stops_of(point: Point) -> list[str]:
-    """Returns all stops of the point in the order of the request, without the stop if its token is a stop token."""
+    """Returns all stop strings of the point in the order of the request. They do not include a stop token."""
     stop = stop_of(point)
     kind, _, number = point.among.partition("-")
     if kind == "decoys":

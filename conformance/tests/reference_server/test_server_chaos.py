@@ -207,7 +207,7 @@ def test_slow_readers_hold_up_nobody(client: httpx.Client, engine: CountingEngin
     with client.stream("POST", "/v1/completions", json={**BODIES["/v1/completions"], "stream": True}) as response:
         assert response.status_code == 200
         assert serves(client)
-        assert comes_to_its_end(engine)  # though nobody reads
+        assert comes_to_its_end(engine)  # although nobody reads the stream
         assert sum("word" in line for line in response.iter_lines()) == LONG
 
 

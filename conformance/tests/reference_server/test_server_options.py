@@ -30,7 +30,7 @@ def everywhere(model: str) -> Iterator[httpx.Client]:
 
 
 def chat(client: Any, **options: Any) -> tuple[str, str | None]:
-    """The answer and the stop."""
+    """Returns the answer and the stop that fired."""
     (choice,) = client.openai.chat.completions.create(model=client.model, messages=CHAT, extra_body=options).choices
     return choice.message.content, getattr(choice, "matched_stop", None)
 

@@ -40,7 +40,7 @@ def unusual(
     return Right(Staged(name, **changes), (apis,) if isinstance(apis, str) else apis, lacks, alike)
 
 
-# Wrappers of the server, which change its HTTP.
+# Wrappers of the server that change how it uses HTTP.
 
 
 def redirects(status: int) -> Callable[[App], App]:
@@ -63,7 +63,7 @@ def redirects(status: int) -> Callable[[App], App]:
 
 
 def one_at_a_time(app: App) -> App:
-    """As a server with one thread: a request waits until the answer to the one before is sent."""
+    """Answers as a server with one thread: a request waits until the answer to the request before it is sent."""
     locks: list[asyncio.Lock] = []
 
     async def alone(scope: Any, receive: Any, send: Any) -> None:
@@ -187,7 +187,7 @@ def opening_at_once(message: Any, known: Any) -> Any:
 
 
 def lines_of_data(name: str | None, data: str) -> str:
-    """An event whose data are several lines."""
+    """Writes an event with several lines of data."""
     head = f"event: {name}\n" if name else ""
     return head + "".join(f"data: {line}\n" for line in data.split("\n")) + "\n"
 
@@ -421,7 +421,7 @@ def at_most_four(given: Any) -> list[str]:
 
 
 def none_at_all(status: int) -> Callable[[Any], list[str]]:
-    """Refuses all stops with `status`: frameworks refuse a request that is not valid with different statuses."""
+    """Refuses all stops with `status`. Frameworks refuse an invalid request with different statuses."""
 
     def stops(given: Any) -> list[str]:
         if given:

@@ -38,7 +38,7 @@ class Simple:
         return self.text[start:end]
 
     def found(self) -> list[Found]:
-        """Every stop at each of its places."""
+        """Returns every stop at each of its places in the text."""
         text = self.text
         return [(at, stop) for stop in self.stops for at in range(len(text)) if text.startswith(stop, at)]
 

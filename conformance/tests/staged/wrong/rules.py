@@ -123,7 +123,7 @@ class OnlyTheFirstTokenId(Around):
 
 
 class Cached:
-    """One set of stops for all requests with the same key."""
+    """Uses one set of stops for all requests with the same key."""
 
     def __init__(self, key: Callable[[list[str]], Any]) -> None:
         self.key = key

@@ -54,7 +54,7 @@ def or_before(before: Any, mine: Any) -> Any:
 
 
 class OneScanner:
-    """One scanner for all requests."""
+    """Uses one scanner for all requests."""
 
     def __init__(self) -> None:
         self.current = Simple([])
@@ -65,7 +65,7 @@ class OneScanner:
 
 
 class OneListOfStops:
-    """One list of stops for all requests: that of the newest request."""
+    """Uses one list of stops for all requests: that of the newest request."""
 
     def __init__(self) -> None:
         self.stops: list[str] = []

@@ -151,7 +151,7 @@ class ScansThePrompt(Simple):
 
 
 def parts(change: Callable[[str], str]) -> Callable[[Generation], Parts]:
-    """Changes the text of each part."""
+    """Returns a function that changes the text of each part."""
 
     async def changed(made: Generation) -> Parts:
         async for kind, text in made.texts():
@@ -161,7 +161,7 @@ def parts(change: Callable[[str], str]) -> Callable[[Generation], Parts]:
 
 
 def joined(change: Callable[[str], str]) -> Callable[[Generation], Parts]:
-    """Changes the text of the whole answer."""
+    """Returns a function that changes the text of the whole answer."""
 
     async def changed(made: Generation) -> Parts:
         yield "answer", change("".join([text async for kind, text in made.texts() if kind == "answer"]))
@@ -176,7 +176,7 @@ async def echoes(made: Generation) -> Parts:
 
 
 def only_first(*, tokens: int = 10**9, characters: int = 10**9) -> Make:
-    """Scans only the first tokens or characters."""
+    """Makes scanners that read only the first tokens or characters."""
 
     class OnlyFirst(Around):
         def read(self, text: str) -> str:
@@ -208,7 +208,7 @@ def anew_every(*, tokens: int = 0, characters: int = 0, loses: bool = False) -> 
 
 
 def decoded_anew_every(count: int) -> type:
-    """Decodes anew every `count` tokens, so a character that is split there is lost."""
+    """Makes decoders that begin anew every `count` tokens, so a character that is split there is lost."""
 
     class Anew(codecs.getincrementaldecoder("utf-8")):  # type: ignore[misc]
         number = 0
@@ -296,7 +296,7 @@ class TellsTheEdge(Generation):
 
 
 def far_inside(*, tokens: int = 10**9, characters: int = 10**9) -> Make:
-    """From there on, misses a stop that is inside a token, with text before and after it in this token."""
+    """After `tokens` or `characters`, misses a stop inside a token that also has text before and after the stop."""
 
     class FarInside(Around):
         def read(self, text: str) -> str:
