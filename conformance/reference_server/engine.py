@@ -19,7 +19,7 @@ from stopscan.segments import Segment
 
 Scanner = RowScanner | RowSegmenter
 DEFAULT_CONTEXT = 8192
-PLACES = 64  # rows of the batch; mlx-lm lets further ones wait
+PLACES = 64  # rows (answers) that run at once in the batch; mlx-lm lets others wait
 
 
 class EngineError(RuntimeError):
@@ -159,13 +159,13 @@ class Engine:
                 return False
             if row.uid is None:
                 self._start(generator, row)
-            elif self._rows.get(row.uid) is row:  # in a new batch, another row may have its uid
+            elif self._rows.get(row.uid) is row:  # in a new batch, another row may have this uid
                 del self._rows[row.uid]
                 generator.remove([row.uid])
         return True
 
     def _start(self, generator: BatchGenerator, row: Row) -> None:
-        row.uid = -1  # the row counts as sent, even if the next call fails
+        row.uid = -1  # not None: if the next call fails, a second `send` must not start the row again
         try:
             (row.uid,) = generator.insert(
                 [row.prompt], [row.max_tokens], samplers=[row.sampler], stop_sequences=[row.scanner]

@@ -1,5 +1,5 @@
-"""The fields that requests of several APIs share. A field that is neither in a model nor in the table `taken` of the
-model is refused by its name.
+"""The fields that requests of several APIs share. A field that is neither in a pydantic model nor in its table `taken`
+is refused by its name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from stopscan.engines import Defaults, StopOptions, read_options
 
 MAX_STOPS = 64
 T = TypeVar("T")
-# Only the first wrong item is reported: to report each of a thousand holds the GIL, and the event loop waits.
+# Only the first wrong item is reported: reporting a thousand would hold the GIL, and the event loop would wait.
 Many = Annotated[list[T], Field(fail_fast=True)]
 
 
@@ -118,7 +118,7 @@ def refusal(name: str, values: tuple[Any, ...]) -> str:
 
 
 class Lenient(BaseModel):
-    """An object whose further fields are ignored: what clients send back to the server has more than it reads."""
+    """An object whose unknown fields are ignored: clients send answers back, with fields that are not read."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
 

@@ -36,8 +36,8 @@ def said(parts: Iterable[Part], kind: Kind = "answer") -> str:
 
 
 class Parts:
-    """Makes the parts of one answer from its segments. A call comes when it is complete. Text in the place of a call
-    that is not a call in JSON becomes text of the answer.
+    """Makes the parts of one answer from its segments. A call comes when it is complete. If the text of a call is not a
+    call in JSON, it becomes text of the answer.
     """
 
     def __init__(self, graph: Graph) -> None:

@@ -31,7 +31,7 @@ class Prompts:
         return ids, self._tokenizer.decode(ids[-TAIL:])
 
     def of_messages(self, messages: Messages, **options: Any) -> tuple[list[int], str]:
-        """Returns the ids, and the text that the template adds after the messages: a user's `<think>` opens nothing."""
+        """Returns the ids, and the text that the template adds at the end. A `<think>` of a user is not in it."""
         try:
             asked, whole = (
                 self._tokenizer.apply_chat_template(messages, add_generation_prompt=add, tokenize=False, **options)

@@ -116,7 +116,7 @@ class Reply:
         return part
 
     async def blocks(self) -> AsyncIterator[tuple[Step, int, Part]]:
-        """Yields the parts as the deltas of blocks. A block has a start and a stop; the last one ends with an end."""
+        """Yields the parts as the deltas of blocks. A block has a "start" and a "stop"; the last has "end" instead."""
         index, block = -1, Part("answer", "")
         async for part in self:
             if index < 0 or part.call is not None or part.kind != block.kind:
@@ -130,7 +130,7 @@ class Reply:
             yield "end", index, block
 
     async def whole(self) -> list[Part]:
-        """Returns all blocks. Of a repetition that ended the answer, one copy stays, unless the stop is included."""
+        """Returns all blocks. If a repetition ended the answer, keeps one copy of it, or all with `include_stop`."""
         parts = [part async for step, _, part in self.blocks() if step in ("stop", "end")]
         match = self.row.scanner.match
         if match is not None and match.period is not None and parts and not self.ask.options.include_stop:

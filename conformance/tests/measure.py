@@ -29,7 +29,7 @@ from stopscan_conformance import APIS, Case, Server, cases
 
 CHOICES: dict[str, dict[str, bool]] = {"default": {}, "deep": {"deep": True}, "thorough": {"thorough": True}}
 LOOP = [sys.executable, "-c", "while True: pass"]
-# The timeout in seconds: long enough that an answer that is only late, on a busy machine, is not reported as a failure.
+# The timeout in seconds. It is long, because right answers may be late on a busy machine.
 PATIENT = 60
 
 

@@ -66,7 +66,7 @@ def test_a_quote_that_is_not_closed_fails(tmp_path: Path, staged_url: str) -> No
 
 
 def test_it_needs_nothing_but_the_kit() -> None:
-    """It installs only its own folder, so it needs no compiler, and no file outside the folder."""
+    """The action installs only its own folder, so it needs no compiler, and no file outside the folder."""
     text = ACTION.read_text(encoding="utf-8")
     assert 'install --quiet "$GITHUB_ACTION_PATH"\n' in text
     assert "GITHUB_ACTION_PATH/.." not in text

@@ -1,4 +1,4 @@
-"""The cases expect the answers that the oracle computes, and send requests in the words of each API."""
+"""The cases expect the answers that the oracle computes, and send requests in the form of each API."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def test_what_was_measured_before_the_server_died_is_printed(
     assert run(f"{staged_url}/dies", *options, api="openai-chat") == 2
     out, err = capsys.readouterr()
     assert "no end of the answer in 2 s" in out
-    assert "dies is slow: openai-chat did not recite 26 tokens in 1 s" in err  # alone; two at once had 2 s
+    assert "dies is slow: openai-chat did not recite 26 tokens in 1 s" in err  # one request alone; two at once had 2 s
     summary = json.loads((tmp_path / "out.json").read_text())["summary"]
     assert summary["pass"] >= 1
     assert summary["fail"] >= 1
@@ -181,7 +181,7 @@ def test_wrong_server(staged_url: str, tmp_path: Path, capsys: pytest.CaptureFix
 def test_a_plain_right_server_passes_and_what_it_cannot_is_told(
     staged_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Once, an answer as OpenAI documents it, which names no stop, broke the promise `finish`."""
+    """Once, an answer in the form that OpenAI documents broke a rule (`finish`), because it does not name the stop."""
     options = ["--only", "rules", "--only", "ids", "--only", "reasoning", "--level", "documented"]
     assert run(f"{staged_url}/plain", *options, api="openai-chat") == 0
     out = capsys.readouterr().out
@@ -208,7 +208,7 @@ def test_lines_come_as_cases_end_into_a_pipe_too(staged_url: str) -> None:
 
 
 def test_the_kit_needs_httpx_alone() -> None:
-    """Once, it imported the library, for its readers of finish reasons, and so needed a compiler."""
+    """Once, the kit imported the library to read finish reasons, and so its installation needed a compiler."""
     others = ["anthropic", "gguf", "numpy", "ollama", "openai", "safetensors", "stopscan", "tokenizers"]
     script = "import sys, stopscan_conformance.__main__; print(*sorted(name.partition('.')[0] for name in sys.modules))"
     said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()

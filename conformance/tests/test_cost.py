@@ -31,7 +31,7 @@ class Asked(NamedTuple):
 
 
 class Asks:
-    """Stands for `ask`: keeps the requests. Returns an answer that took the next of `seconds`, or always `answer`."""
+    """Replaces `ask`. Keeps the requests, and returns answers that took the next of `seconds`, or always `answer`."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *seconds: float, answer: Answer | None = None) -> None:
         self.seconds, self.answer = iter(seconds), answer
@@ -71,7 +71,7 @@ def placed(monkeypatch: pytest.MonkeyPatch, *times: tuple[float, float, float]) 
 
     asks = Asks(monkeypatch)
     found = asyncio.run(cost.Cost(STREAM, scale, measure, "cost-of-a-stop", "it goes on")(SERVER))
-    assert asks.asked == [Asked(800, True)] * len(tries)  # it waits for the work on earlier requests
+    assert asks.asked == [Asked(800, True)] * len(tries)  # each try first waits until earlier requests are done
     return found, len(tries)
 
 

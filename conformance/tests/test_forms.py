@@ -1,4 +1,4 @@
-"""The form of an answer is judged whatever a server sends: nothing that it sends raises."""
+"""The form of an answer can be judged whatever a server sends: no answer makes the kit raise an error."""
 
 from __future__ import annotations
 

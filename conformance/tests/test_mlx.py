@@ -1,4 +1,4 @@
-"""The reciting checkpoint in mlx-lm and in its server, which must fail the kit by itself and pass it with stopscan."""
+"""The kit's checkpoint in mlx-lm. mlx-lm's server breaks rules of stops by itself, and must keep them with stopscan."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from stopscan_conformance.reciter import SCRIPTS, THINKING, Reciter
 pytest.importorskip("mlx_lm", reason="mlx-lm is not installed")
 
 RECITER = Reciter()
-# Topics whose requests also ask for something besides stops, which mlx-lm's own code answers.
+# Topics of requests that also test other things than stops, for which mlx-lm's own code is responsible.
 OTHER_TOPICS = ("generated", "rows", "wrong")
 # The routes differ in their form alone, so a part of the cases is enough for the second.
 CASES = [

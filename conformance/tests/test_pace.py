@@ -67,7 +67,7 @@ def replayed(recital: Recital) -> Chunks:
 
 
 def on_a_busy_machine(recital: Recital) -> Chunks:
-    """Now and then everything waits for up to 30 ms."""
+    """Returns chunks that now and then wait for up to 30 ms."""
     draw = random.Random(7)
     now, chunks = 0.0, []
     for time, end in on_time(recital):
@@ -108,7 +108,7 @@ def test_bursts_of_20_milliseconds_are_late(recital: Recital) -> None:
 
 
 def test_what_was_read_late_did_not_come_late() -> None:
-    # This process ran as seldom as the chunks came.
+    # This process ran only when the chunks came, so it cannot know whether they came earlier.
     asleep = [(step * 0.02, step * 0.02 + 0.0199) for step in range(100)]
     assert said_of(by_a_clock(FREE, 0.02), FREE, asleep) is None
 

@@ -20,7 +20,7 @@ CHAT, HARMONY = APIS["openai-chat"], APIS["harmony-chat"]
 
 
 class Asks:
-    """Stands for `ask`: gives these answers, one after another, then the last one again and again."""
+    """Replaces `ask`. Returns these answers, one after another, then the last one again and again."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *answers: Answer) -> None:
         self.answers = [*answers]

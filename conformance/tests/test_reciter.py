@@ -1,4 +1,4 @@
-"""The reciting checkpoint, read back from its files, has the tokens, texts and weights that `Reciter` documents."""
+"""The checkpoint that `Reciter` writes has the tokens, texts and weights that the class documents."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def test_command_writes_the_default_checkpoint(checkpoint: Path, tmp_path: Path)
 
 
 def test_command_that_lacks_gguf_writes_nothing(tmp_path: Path) -> None:
-    """Once, it wrote the checkpoint, and then ended with a traceback."""
+    """Once, the command wrote the checkpoint, and then ended with a traceback."""
     without = (
         "import sys; sys.modules['gguf'] = None; from stopscan_conformance.__main__ import main; main(sys.argv[1:])"
     )

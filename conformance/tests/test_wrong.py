@@ -23,8 +23,8 @@ def test_wrong_server_fails(staged_url: str, wrong: Wrong) -> None:
     # The right part of an endless answer has to come before the timeout, also on a busy machine.
     server = Server(f"{staged_url}/{quote(wrong.name)}", model="reciter", timeout=5 if wrong in forms.ENDLESS else 20)
     result = case.run(server, level="advice")
-    # A second try: what a request leaves for others shows only in the next one. On a busy machine, requests may not run
-    # together as they should, and a delay may be lost among those of the machine.
+    # Further tries. What a request leaves for others shows only in the next request. On a busy machine, requests may
+    # not run together as they should, and a delay may not stand out from the delays of the machine.
     for _ in range(12):
         if result.outcome == "pass":
             result = case.run(server, level="advice")

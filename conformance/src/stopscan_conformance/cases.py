@@ -177,7 +177,7 @@ def cases(*apis: str, deep: bool = False, thorough: bool = False, vectors: bool 
 
 
 class Named(NamedTuple):
-    """A case of `named/`, which becomes a case of each API."""
+    """A case of `named/` or of a vector, which becomes a case of each API."""
 
     topic: str
     name: str
@@ -244,7 +244,7 @@ def _fits(api: Api, one: Named) -> bool:
 
 
 Told = tuple[str, str, str, plays.Play]  # the topic, name, reason and play of a case
-Made = Any  # a function that returns the exchanges of named cases
+Made = Any  # a function that returns the exchanges (requests with their right answers) of named cases
 
 
 def _runs(exchanges: Sequence[plays.Exchange]) -> list[plays.Play]:
@@ -271,7 +271,7 @@ def _requests(api: Api, stream: bool, made: Made) -> Iterator[Told]:
     paced = Point(script="paced", place=None, stream=stream)
     others = [paced, replace(paced, place=250, length=12), replace(paced, among="decoys-3")]
     lasting = [plays.exchange_of(api, point).run for point in others]
-    beside = plays.at_once([plays.leaving(left, 4), *lasting, *_runs(made(LASTING))])  # 4: when all have begun
+    beside = plays.at_once([plays.leaving(left, 4), *lasting, *_runs(made(LASTING))])  # 4 pieces: all have begun then
     yield "together", "after-leaving", "a client that goes away leaves nothing", after
     yield "together", "beside-leaving", "a client that goes away takes nothing along", beside
     (plain,) = made([PLAIN])

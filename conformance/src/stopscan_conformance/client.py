@@ -23,14 +23,14 @@ from stopscan_conformance import official
 from stopscan_conformance.apis import Api, End, Part, Request
 from stopscan_conformance.wire import Wire
 
-REFUSALS = (400, 404, 405, 413, 415, 422, 501)  # the server does not support the request
+REFUSALS = (400, 404, 405, 413, 415, 422, 501)  # statuses that mean: the server does not support the request
 TICK = 0.001
 SLEPT = 0.004  # a tick that takes longer means that this process did not run
 
 
 @dataclass(eq=False)
 class Flight:
-    """A running request, with the largest number of requests that ran at once."""
+    """A running request. `most` is the largest number of requests that have run at once with it, itself included."""
 
     most: int = 1
 
@@ -116,9 +116,9 @@ class Server:
 class Answer:
     """The answer to a request, as far as it came.
 
-    `error` says why there is no more, and `faults` are violations of the API's form. `times` are the times of the
-    chunks, and `last` is that of the finish reason. `first` and `seconds` are the seconds to the first text and to the
-    end. `gaps` are the times in which this process did not run.
+    `error` says why the answer is missing or ends early, and `faults` are violations of the API's form. `times` are the
+    times of the chunks, and `last` is that of the finish reason. `first` and `seconds` are the seconds to the first
+    text and to the end. `gaps` are the times in which this process did not run.
     """
 
     wire: Wire = field(default_factory=Wire)

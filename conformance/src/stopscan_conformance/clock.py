@@ -27,17 +27,17 @@ from stopscan_conformance.plays import TOO_FAST, Exchange, NotSupported
 from stopscan_conformance.probe import probe
 
 OTHERS = 16
-# The numbers of tokens: of a measured answer; of the answers that run beside it, which take more than twice as long;
-# and of a long answer, which a client leaves or a stop ends.
+# Numbers of tokens. FEW: an answer that is measured. MANY: the answers that run beside it, which take more than twice
+# as long. LASTING: a long answer, which a client leaves or a stop ends.
 FEW, MANY, LASTING = 100, 300, 800
 TRIES = 4
-TOO_MUCH = 0.7  # of `Times.share`, which is near 0 if the server does not go on generating, and near 1 if it does
+TOO_MUCH = 0.7  # a larger `Times.share` is a fault: it is near 0 if the server stops generating, and near 1 if not
 
 
 @dataclass(frozen=True, eq=False)
 class Load:
-    """Requests for a script of 828 tokens with two `stops`. The second of them comes soon, so a right server stops
-    generating there."""
+    """Requests for a known text of 828 tokens. Of the two `stops`, the first never comes. The second comes soon, and a
+    right server stops generating there."""
 
     api: Api
     prompt: str
@@ -64,10 +64,10 @@ class Times(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Cost:
-    """A play that compares the time of `measure` with the times that `scale` returns.
+    """A play (what a case runs) that compares the time of `measure` with the times that `scale` returns.
 
-    Disturbances make a measurement longer, so the least or the median of several counts. If the time with much to do is
-    less than twice the time with little, the server is too fast to judge.
+    Disturbances make a measurement longer. So it is repeated, and the smaller of two shares is judged: the share of the
+    least times, and the median share. If much to do takes less than twice as long as little, the server is too fast.
     """
 
     load: Load
@@ -97,19 +97,19 @@ class Cost:
 
 
 class NoAnswer(Exception):  # noqa: N818
-    """Raised if there is no answer to compare."""
+    """Raised if a request has failed, so there is no time to compare."""
 
 
 async def by_length(server: Server, load: Load) -> tuple[float, float]:
-    """Measures a short answer and a long one. The long one is not a stream, because reading it would also take time
-    here."""
+    """Returns the seconds of a short answer and of a long one. The long one is not a stream, because this process would
+    also need time to read it."""
     return await _least(server, load, load.tokens(5)), await _least(
         server, load, replace(load.tokens(LASTING), stream=False)
     )
 
 
 async def by_company(server: Server, load: Load) -> tuple[float, float]:
-    """Measures an answer alone, and beside others."""
+    """Returns the seconds of an answer alone, and of an equal answer while others run."""
     alone = await _least(server, load, load.tokens(FEW))
     many = replace(load.tokens(MANY), stream=False)
     others = [asyncio.create_task(ask(server, load.api, many)) for _ in range(OTHERS)]
@@ -139,7 +139,7 @@ def after_stops(load: Load) -> Cost:
 
 
 def after_leaving(load: Load, left: Request | None = None) -> Cost:
-    """Returns the play for the cost after clients have left. `left` is their request; the default has no stops."""
+    """Returns a play that measures an answer after clients have left. `left` is their request (default: no stops)."""
 
     async def measure(server: Server) -> float:
         request = left or load.tokens(LASTING)
@@ -174,25 +174,25 @@ async def _seconds(server: Server, load: Load, request: Request) -> float:
 
 
 # Limits for the pace of a stream. With faster tokens, this process cannot tell a late chunk from its own late reading.
-FAST = 0.0005
+FAST = 0.0005  # seconds for each token
 AT_ONCE = 0.3  # chunks within this part of a token's time came together
 PAUSE = 0.15
-# An answer of less than LEAST seconds is too fast to judge. A server that replays a finished answer waits first: for
-# more than the share WAITED of the whole time.
+# An answer of less than LEAST seconds is too fast to judge. A server that makes the whole answer and then replays it
+# sends nothing at first, for more than the share WAITED of the whole time.
 LEAST, WAITED = 0.05, 0.25
-GATHERED = 4  # a right server that sends a chunk for each token of a speculative step gives at most this many at once
-# If a token takes less time, this process may wake up late and read several tokens at once.
+GATHERED = 4  # chunks that may come together: speculative decoding makes several tokens in one step
+# If a token takes fewer seconds than this, this process may wake up late and read several tokens at once.
 UNHURRIED = 0.0018
-BEHIND = 0.6  # held text is late if it comes later than this part of a token's time
-# The last token may come together with the one before it, and with held text.
-MANY_MORE = 2  # the end may bring this many more tokens than nine of ten bursts before it
+BEHIND = 0.6  # held text is late if it comes more than this many tokens after it became safe
+# The last chunk may have more tokens than usual: its token may come together with the one before, and with held text.
+MANY_MORE = 2  # it may have this many more than nine of ten bursts (chunks that come together) before it
 ENOUGH = 12  # the least number of samples that show what is usual
 
 
 @dataclass(frozen=True, eq=False)
 class Pace:
-    """A play of a long stream, whose pace is judged. Disturbances make it worse, so the best of several tries
-    counts."""
+    """A play that asks for a long stream and judges its pace. Disturbances make the pace worse, so one good try of
+    several is enough."""
 
     exchange: Exchange
 
@@ -230,7 +230,7 @@ def unevenness(answer: Answer, recital: Recital, /) -> str | None:
     known = [steps_in(steps, 0, end) for _, end in bursts]
     if pace < FAST:
         return None
-    # Chunks that came while this process did not run may have come separately.
+    # What came while this process did not run was read together, but may have come separately.
     awake = [
         answer.slept(before, after) <= (after - before) / 2
         for before, after in pairwise([times[0], *(time for time, _ in bursts)])
@@ -244,7 +244,7 @@ def unevenness(answer: Answer, recital: Recital, /) -> str | None:
 
 
 def _crowded(known: Sequence[int], awake: Sequence[bool], total: int) -> str | None:
-    """Returns a complaint if most of the steps come many at once. Only those count that came while this process ran."""
+    """Returns a complaint if most tokens come many at once. Counts only those that came while this process ran."""
     seen, came = [], 0
     for step, was_awake in zip((after - before for before, after in pairwise([0, *known])), awake, strict=True):
         came += step if was_awake else 0
@@ -269,7 +269,7 @@ def _end(bursts: list[tuple[float, int]], known: list[int], answer: Answer) -> s
 
 
 def _inner(bursts: list[tuple[float, int]], recital: Recital) -> str | None:
-    """Returns a complaint if many bursts end within the safe text of a token, whose rest comes later."""
+    """Returns a complaint if many bursts end inside a token's safe text, so the rest of this text comes later."""
     safe = {*recital.safe}
     wrong = [end for _, end in bursts if end not in safe]
     if len(wrong) > len(bursts) / 4:
@@ -296,8 +296,8 @@ def _gathered(
 
 
 def _after_holds(bursts: Sequence[tuple[float, int]], recital: Recital) -> str | None:
-    """Returns a complaint if held text comes too late. When its token came is estimated from the nearest tokens before
-    and after it for which no text was held."""
+    """Returns a complaint if held text is sent late. The time at which it became safe is estimated from the nearest
+    tokens before and after it. Tokens that come directly after held text are not used for the estimate."""
     ends = [end for _, end in bursts]
     safe = recital.safe
     more = [token for token in range(2, len(recital.said)) if safe[token - 1] < safe[token] <= ends[-1]]

@@ -1,7 +1,7 @@
-"""Writes the reciting checkpoint as GGUF, for llama.cpp. Needs the package gguf.
+"""Writes the kit's checkpoint as GGUF, for llama.cpp. Needs the package gguf.
 
-llama.cpp refuses a vocabulary that has a spelling twice. A vocabulary of RWKV's kind is escaped, and an incomplete
-escape sequence adds nothing to the text. So tokens with the same text get different spellings.
+llama.cpp refuses a vocabulary with two equal strings. In a vocabulary of RWKV's kind, strings are escaped, and an
+incomplete escape sequence adds nothing to the text. So tokens with the same text get different escaped strings.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def spellings(tokens: list[bytes]) -> list[str]:
 
 
 def digits(byte: int, variant: int = 0) -> str:
-    """Returns one of nine spellings of a byte. llama.cpp subtracts "0" from any character before "a", and a result of
-    more than four bits overflows or is added to the digit before."""
+    """Returns one of nine spellings of a byte as two hex digits. llama.cpp subtracts "0" from any character before "a".
+    If a result has more than four bits, it overflows or is added to the digit before."""
     carried, more = divmod(variant, 3)
     first = (byte // 16 - carried) % 16 + 16 * more
     return f"\\x{chr(ord('0') + first)}{chr(ord('0') + byte % 16 + 16 * carried)}"

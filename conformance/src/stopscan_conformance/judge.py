@@ -43,8 +43,8 @@ ERRORS = {
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule, its promise, its level and its source. The source is the page of the API, unless `sources` has another
-    page for the APIs whose names begin with a key, or one text for all APIs."""
+    """A rule, its promise (`column`), its level and its source. The default source is the API's own page. `sources` is
+    another source for all APIs, or maps beginnings of API names to other pages."""
 
     name: str
     column: Column
@@ -53,7 +53,7 @@ class Rule:
     sources: str | Mapping[str, str] = field(default_factory=dict)
 
     def source(self, api: Api) -> str:
-        """Returns the page, or the reason of an advice."""
+        """Returns the page that states the rule, or the reason for an advice."""
         if isinstance(self.sources, str):
             return self.sources
         return next((page for name, page in self.sources.items() if api.name.startswith(name)), api.source)
@@ -98,8 +98,8 @@ RULES: Mapping[str, Rule] = {rule.name: rule for rule in _RULES}
 
 @dataclass(frozen=True, eq=False)
 class Expected:
-    """The answers, ends and token counts that are right. `also` has the answers that break only a rule of a lower
-    level, by that rule."""
+    """The answers, ends and token counts that are right. `also` has wrong answers that break only one rule of a
+    lower level, by the name of this rule."""
 
     answers: tuple[tuple[str, str], ...]  # pairs of text and reasoning, one for each way to separate them
     ends: tuple[End, ...]
@@ -189,14 +189,14 @@ def merged(found: Sequence[Findings], *, together: bool = True) -> Findings:
 
 
 def columns_of(findings: Findings) -> dict[Column, str | None]:
-    """Returns the faults by promise, or None for a promise whose rules are all kept."""
+    """Returns the faults by promise (a group of rules), or None for a promise whose rules are all kept."""
     faults: dict[Column, list[str]] = {}
     for rule, fault in findings.items():
         faults.setdefault(RULES[rule].column, []).extend([fault] if fault else [])
     return {column: "; ".join(faults[column]) or None for column in COLUMNS if column in faults}
 
 
-# A stream with fewer steps, which are tokens that make more text safe, is too short to judge its chunks.
+# A step is a token that makes more text safe. The chunks of a stream with fewer steps than this are not judged.
 LONG = 100
 # Speculative decoding gives at most this many steps at once.
 TOO_MANY = 12
@@ -228,7 +228,7 @@ def steps_in(steps: Sequence[int], begin: int, end: int) -> int:
 
 
 def crowded(known: Sequence[int], total: int) -> str | None:
-    """Returns a complaint if most of the steps come many at once. `known` is their number after each chunk."""
+    """Returns a complaint if most steps come many at once. `known` has the number of steps after each chunk."""
     at_once = sorted(now - before for before, now in zip([0, *known], known, strict=False))
     if total < LONG or not at_once:
         return None

@@ -1,8 +1,8 @@
 """Computes the right answer to a request by brute force, in code that is meant to be too simple to be wrong.
 
 The stop that completes first wins; if several complete at the same character, the longest. The held text is the longest
-end of the text that is a proper beginning of a stop. If a stop contains another stop that ends before it does, it can
-never fire. No stop fires in reasoning, or across its edges.
+end of the text that is a proper beginning of a stop. A stop can never fire if it contains another stop that ends
+earlier. No stop fires in reasoning, or across its edges.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ MISSING: Any = object()  # the request has no stop
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """A request for a script, in the words of no API. `stop` is the value in the request, and `stop_pieces` are the
-    indexes of the pieces whose tokens are stop tokens."""
+    """A request for a script (a known text), not yet in the form of an API. `stop` is the value in the request, and
+    `stop_pieces` are the indexes of the pieces whose tokens are stop tokens."""
 
     script: str
     pieces: tuple[bytes, ...]
@@ -79,7 +79,7 @@ def read(text: str, stops: Sequence[str], *, protected: bool = True, marked: fro
 
 
 def can_fire(stops: Sequence[str]) -> list[str]:
-    """Returns the stops that can fire: no other stop and no opening of reasoning in them ends before their own end."""
+    """Returns the stops that can fire: those without another stop, or `<think>`, before their last character."""
     return [stop for stop in stops if not any(other in stop[:-1] for other in {*stops, OPENING} - {stop})]
 
 

@@ -67,7 +67,7 @@ class Exchange:
 
 
 def exchange(api: Api, stream: bool, asked: Asked, /, said: Said = Said()) -> Exchange:  # noqa: B008
-    """Returns the exchange for `asked` through `api`."""
+    """Returns the request for `asked` through `api`, with the answer that must come."""
     checkpoint = default_checkpoint()
     name, skipped, reasoning = asked.script, 0, ""
     if api.harmony:
@@ -95,7 +95,7 @@ def _expected(api: Api, asked: Asked, ids: Sequence[int], skipped: int, reasonin
         ends=ends,
         # The token that ends an answer, and is not part of it, may count or not: APIs do not say.
         tokens=(tokens, tokens - 1) if recital.reason in ("eos", "stop_token") else (tokens,),
-        # A server may hold a `<`, which may begin a marker of reasoning.
+        # With a `<` in it, chunks are not compared: a server may hold the `<`, which may begin a marker of reasoning.
         recital=None if "<" in recital.text else recital,
         text="competing-stops" if recital.competes else "stop-token-ids" if asked.stop_pieces else "text",
         finish="same-step" if recital.at_limit else "finish-reason",
@@ -112,7 +112,7 @@ def _answers(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def _also(asked: Asked, recital: Recital, apart: bool) -> dict[str, tuple[tuple[str, str], ...]]:
-    """Returns the answers that break only a rule of the level "advice", by that rule."""
+    """Returns wrong answers that break only one rule of the level "advice", by the name of this rule."""
     if apart:
         return {"stop-in-reasoning": (*_answers(recite(asked, protected=False).text), *_joined(asked))}
     half = recital.text.rstrip("\N{REPLACEMENT CHARACTER}")
@@ -128,11 +128,11 @@ def _joined(asked: Asked) -> tuple[tuple[str, str], ...]:
     return ((answer[: min(ends)], reasoning), (answer[: min(ends)], "")) if ends else ()
 
 
-# The generated cases: points of the space (`space.py`).
+# The generated cases. Each is a request that is described by a point (`space.Point`).
 
 
 def fits(api: Api, point: Point) -> bool:
-    """Returns whether `api` can express the point."""
+    """Returns whether `api` can express the point's request."""
     if api.harmony or said(point.says, api.name) is None:
         return False
     if not api.stops and (point.among != "none" or point.after.startswith("refused")):
@@ -155,7 +155,7 @@ def _most(point: Point) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Generated:
-    """A play of a point: its request, with the requests before it and beside it."""
+    """A play that sends a point's request, with other requests before it and beside it."""
 
     api: Api
     point: Point
@@ -193,7 +193,7 @@ class Generated:
             left = exchange_of(api, Point(script="paced", place=None, stream=True))
             stops = {"stop": [held if point.after == "left-held" else "@never@"]} if api.stops else {}
             await leave(server, api, replace(left.request, stops=stops), 3)
-            await asyncio.sleep(0.06)  # until the server has noticed
+            await asyncio.sleep(0.06)  # until the server has noticed that the clients left
         elif point.after in ("refused", "broken", "refused-stops"):
             early = script(point.script).at(0, 0, 2)
             stop: Any = {"refused": [early, 5], "broken": 5}.get(point.after, [early])
@@ -214,7 +214,7 @@ async def together(runs: Sequence[Awaitable[Findings]]) -> list[Findings]:
 
 @lru_cache(500)  # many points also run beside others, and tests/measure.py sends all points to each server
 def exchange_of(api: Api, point: Point) -> Exchange:
-    """Returns the exchange of the point's own request."""
+    """Returns the point's own request, with the answer that must come."""
     if not api.stops:
         point = replace(point, among="none")
     found = exchange(api, point.stream, asked_of(point))
@@ -264,7 +264,7 @@ def _before(point: Point) -> Iterator[Point]:
 
 
 def _beside(point: Point) -> Iterator[Point]:
-    """Yields the points of requests at the same time: the same, others for `deep`, and others for `looks-…`."""
+    """Yields the points of requests at the same time: the same, and others for the scripts `deep` and `looks-…`."""
     alone = replace(point, company=1, kept=0, after="nothing")
     for number in range(1, point.company):
         if number % 3 == 0:
@@ -354,7 +354,7 @@ def prompted_twice(exchange: Exchange, before: str = "") -> Play:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """A play of one request with a row for each exchange: `n` answers to one prompt, or a list of prompts."""
+    """A play of one request for several answers (rows), one for each exchange: it has `n` or several prompts."""
 
     api: Api
     rows: Sequence[Exchange]
@@ -419,7 +419,7 @@ WRONG: Mapping[str, Change] = {
 
 @dataclass(frozen=True, eq=False)
 class Wrong:
-    """A play of one wrong request."""
+    """A play that sends one request after `change` has made it wrong."""
 
     api: Api
     request: Request
@@ -443,7 +443,7 @@ class Wrong:
 
 @dataclass(frozen=True, eq=False)
 class Odd:
-    """A play of a list of stops with a wrong entry. A refusal is also right."""
+    """A play of a list of stops with a wrong entry. The server may refuse the list or ignore the entry."""
 
     exchange: Exchange
 

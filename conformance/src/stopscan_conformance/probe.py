@@ -39,7 +39,7 @@ class Can:
 async def probe(server: Server, api: Api, /) -> Can:
     """Returns what the server can do through `api`. The first call sends requests to find that out.
 
-    Raises `ConnectionError`, `TimeoutError` or `RuntimeError` if there is nothing to measure.
+    Raises `ConnectionError`, `TimeoutError` or `RuntimeError` if the server cannot be tested, for example is down.
     """
     if api.name not in server.probed:
         server.probed[api.name] = await _probe(server, api)

@@ -1,11 +1,11 @@
-"""A tiny real checkpoint that recites scripts, so that any token boundary can be staged in any engine.
+"""A tiny real model checkpoint that recites known texts (scripts), with any token boundaries, in any engine.
 
 One Llama layer whose attention and MLP are zero leaves the embedding of the last token as it is. Each token has a code
 of 32 signs. The embedding of a token is the code of its successor, and `lm_head` compares it with all codes: the logit
 of the successor is 64, and the others are at most 32. So greedy decoding, and sampling at temperature 1, recite a
 script from its prompt to EOS. The tokenizer is byte-level without merges, so a stop encodes to single bytes; each piece
-of a script is a token of its own, even where its text repeats, which only a Unigram vocabulary can hold. mlx-lm from
-0.32.0, vLLM and transformers load it; code that reads the vocabulary as a mapping from text to id sees one id per text.
+of a script is a token of its own, even if another token has the same text. Only a Unigram vocabulary can hold that.
+mlx-lm from 0.32.0, vLLM and transformers load it. A mapping from text to id loses all but one of such tokens.
 
 `stopscan-conformance reciter DIR` writes the default checkpoint.
 """
@@ -36,7 +36,7 @@ CHAT_TEMPLATE = (
     "{% else %}{% for part in content %}{{ part['text'] }}{% endfor %}{% endif %}"
 )
 CODE_BITS = 32  # the time of a step is mostly proportional to this times the number of tokens
-MOST_TOKENS = 65_536  # the number of words of the code
+MOST_TOKENS = 65_536  # each token needs a word of the code (`_codes`), which has this many
 
 
 class Reciter:
@@ -100,7 +100,7 @@ class Reciter:
         return list(self._ids[name])
 
     def token_id(self, name: str, piece: str | bytes, /) -> int:
-        """Returns the id of the first such piece in a script, for use as a stop token."""
+        """Returns the id of the first piece in a script that equals `piece`, for use as a stop token."""
         return self._ids[name][self._scripts[name].index(_encoded(piece))]
 
     def write(self, directory: str | Path, /, *, layers: int = 1) -> Path:

@@ -27,7 +27,7 @@ MOST_SHOWN = 6
 
 @dataclass(frozen=True)
 class Baseline:
-    """The failures of an earlier run from a file of `--json`, with its seed and version."""
+    """The failures in a file that `--json` wrote in an earlier run, with the seed and the version of that run."""
 
     failures: frozenset[Failure]
     seed: int | None = None
@@ -80,7 +80,7 @@ class Report:
     complete: bool = False
 
     def new(self, case: Case, result: Result) -> Result:
-        """Returns the result with only its new failures."""
+        """Returns the result without the failures that the baseline also has."""
         if result.outcome == "not supported":
             return result
         known = {rule for rule, fault in result.findings.items() if fault and self.known.has(case, rule)}
@@ -125,8 +125,8 @@ def counts(results: Results) -> dict[str, int]:
 
 
 def summary(report: Report, *, shrink: bool = False) -> Iterator[str]:
-    """Yields the lines at the end: a table of the promises that each API keeps, each broken rule with its source, and a
-    command that shows the first failure of each kind. Known failures are only in the table.
+    """Yields the lines at the end: how many cases of each API keep each promise (a group of rules), each broken rule
+    with its source, and a command for the first failure of each kind. Failures of the baseline are only in the table.
 
     With `shrink`, smaller requests are sent for the first failure of each kind, until the smallest that fails is found.
     """
@@ -216,12 +216,12 @@ def _hint(every: Iterable[Case], glob: str) -> str:
 
 
 def promises(only: Sequence[str]) -> list[Column]:
-    """Returns the promises that a glob names."""
+    """Returns the promises (groups of rules, such as "late") that a glob names."""
     return [column for column in COLUMNS if any(fnmatchcase(column, glob) for glob in only if "/" not in glob)]
 
 
 def limited(result: Result, columns: Collection[Column], level: Level, api: str) -> Result | None:
-    """Returns the result with only these promises, or None if the case tests none of them."""
+    """Returns the result with only the rules of these promises, or None if the case tests none of them."""
     if result.outcome == "not supported":
         return result
     findings = {rule: fault for rule, fault in result.findings.items() if RULES[rule].column in columns}

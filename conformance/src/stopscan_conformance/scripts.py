@@ -1,5 +1,5 @@
-"""The scripts of the default checkpoint: those of `scripts.json` and `named/`, those of the vectors, and made scripts,
-which are long texts for stops at any place and texts that contain almost a stop."""
+"""The scripts of the default checkpoint: the texts that the kit's model recites. They come from `scripts.json`,
+`named/` and `vectors/`. Made scripts are long texts for stops at any place, and texts that contain almost a stop."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ _SCRIPTS: dict[str, Script] = {
 
 
 def harmony(script: Script, /) -> Script:
-    """Returns the script in Harmony's channels, as the reasoning and then as the answer."""
+    """Returns the script twice in the channels of gpt-oss's Harmony format: as the reasoning, then as the answer."""
     return ["<|channel|>", "analysis", "<|message|>", *script, "<|end|>",
             "<|start|>", "assistant", "<|channel|>", "final", "<|message|>", *script]  # fmt: skip
 
 
-# Each script without reasoning is also there in Harmony's channels.
+# Each script without reasoning is also there in Harmony's channels, under the name `harmony-…`.
 SCRIPTS: Mapping[str, Script] = _SCRIPTS | {
     f"harmony-{name}": harmony(script)
     for name, script in _SCRIPTS.items()
@@ -62,8 +62,8 @@ def named() -> list[dict[str, Any]]:
 
 @cache
 def plain_vectors() -> list[dict[str, Any]]:
-    """Returns the vectors of stopscan's scanner that can be sent as a request, with `pieces`. Such a vector only feeds
-    the scanner, and protects no regions except the reasoning."""
+    """Returns the test vectors of stopscan's scanner that can be sent as a request, with their texts as `pieces`. They
+    only feed the scanner, and protect no regions except the reasoning."""
     read = [vector for file in sorted((FOLDER / "vectors").glob("*.json")) for vector in written(file)]
     return [{**one, "pieces": tuple(text.encode() for text in _fed(one) if text)} for one in read if _is_plain(one)]
 
@@ -104,10 +104,10 @@ LONG, WIDE = 4400, 4300
 
 @cache
 def made_scripts() -> Mapping[str, tuple[bytes, ...]]:
-    """Returns the made scripts by name."""
+    """Returns the scripts that this module makes, by name."""
     looks = {f"looks-{name}": _looks(near, stop) for name, (near, stop) in NEAR.items()}
     return {
-        "deep": _deep(LONG),  # many small tokens, with a split character across each multiple of 128
+        "deep": _deep(LONG),  # many small tokens; at each multiple of 128 tokens, a character is split in two
         "wide-deep": _wide(WIDE),  # tokens of sixteen characters or more, and 70,000 characters in all
         "thought": (b"<think>", *_deep(60)[3:], b"</think>", *_deep(200)[100:]),
         "paced": _deep(560)[240:],  # for the cases that compare times

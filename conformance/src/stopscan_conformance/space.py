@@ -1,4 +1,4 @@
-"""The space of requests: each point is a request. Also the options of each API for it, and the points that a run sends.
+"""The space of requests: each point is a request. Also the options of each API, and the choice of points for a run.
 
 To add a value, add it to its dimension, and define it: in `_AMONG` for stops, in `options.json` for other options of a
 request, in `plays.py` for company, connections and earlier requests.
@@ -93,12 +93,12 @@ DIMENSIONS: Mapping[str, Sequence[Any]] = {
 CHARACTER_BORDERS = (2048, 4096, 8192, 65536)
 INSIDE = Point(script="wide-deep", place=1200, skip=5, length=4)  # a stop within one token, far into the text
 RANDOM, MORE_AT_RANDOM = 60, 600
-SMALL = 700  # the most tokens of an answer in cases that are not deep
+SMALL = 700  # the most tokens of an answer, except in `deep` and in four points of `small`
 
 
 def small(seed: int) -> list[Point]:
-    """Returns points for each value of each dimension by itself, for the borders, and random points. Only four have
-    long answers: stops across two large borders, and two stops after many tokens."""
+    """Returns points for each value of each dimension by itself, points at borders (such as 128 tokens), and random
+    points. Only four have long answers: stops across two large borders, and two stops after many tokens."""
     far = (Point(place=1022, length=12), INSIDE, at_character(65533, 8, stream=True), Point(place=FAR))
     return [point for point in deep(seed) if point.longest <= SMALL or point in far]
 
@@ -135,7 +135,7 @@ def _each_value() -> Iterator[Point]:
 
 
 def _ids() -> Iterator[Point]:
-    """Yields points with stop tokens and each other option of a request."""
+    """Yields points with a stop token and one other option or limit of a request."""
     for index, says in enumerate(DIMENSIONS["says"][1:]):
         yield Point(among="id", says=says, stream=bool(index % 2))
     for limit in ("at-the-stop", "one-before", "tight", "none"):
@@ -148,7 +148,7 @@ def _looks() -> Iterator[Point]:
 
 
 def _borders() -> Iterator[Point]:
-    """Yields points with a stop across each border, with held text there, and with texts that end after all borders."""
+    """Yields points with a stop or held text across each border (such as 128 tokens), and points with long texts."""
     for index, border in enumerate((BORDER, 2 * BORDER, 8 * BORDER)):
         for skip, place, length in ((0, border - 2, 12), (1, border - 1, 7)):
             yield Point(place=place, skip=skip, length=length, stream=bool((index + skip) % 2))
@@ -273,7 +273,7 @@ def stop_of(point: Point) -> str:
 
 
 def stops_of(point: Point) -> list[str]:
-    """Returns all stops of the point in the order of the request, without the stop if its token is a stop token."""
+    """Returns all stop strings of the point in the order of the request. They do not include a stop token."""
     stop = stop_of(point)
     kind, _, number = point.among.partition("-")
     if kind == "decoys":

@@ -1,4 +1,4 @@
-"""The bytes of an answer with their times, and the events in them."""
+"""The bytes of an answer with the times at which they came, and the events in them."""
 
 from __future__ import annotations
 

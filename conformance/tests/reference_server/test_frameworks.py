@@ -1,4 +1,4 @@
-"""LiteLLM and LangChain, with the version of openai that they need, on the server that `ci/server-clients` starts."""
+"""LiteLLM and LangChain, with the version of openai that they need, against the server of `ci/server-clients`."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ LITELLM = dict.fromkeys(("openai", "ollama_chat", "anthropic", "hosted_vllm"), S
 def collected() -> Iterator[None]:
     """Collects what LiteLLM leaves open.
 
-    LiteLLM never closes a stream's response. When the collector meets one while httpcore holds its pool's lock, in the
-    same thread, closing waits for that lock for ever.
+    LiteLLM never closes a stream's response. If the garbage collector closes one while httpcore holds the lock of its
+    pool in the same thread, it waits for that lock for ever.
     """
     yield
     gc.collect()

@@ -50,7 +50,7 @@ class FailingBatch:
 
 
 class FailingEngine(Engine):
-    """`failing`, if it is set, changes the next batch that is made. A `broken_row` ends the one before."""
+    """If `failing` is set, it changes the next batch that is made. To end the batch before it, send a `broken_row`."""
 
     failing: Callable[[Any], Any] | None = None
 
@@ -207,7 +207,7 @@ def test_slow_readers_hold_up_nobody(client: httpx.Client, engine: CountingEngin
     with client.stream("POST", "/v1/completions", json={**BODIES["/v1/completions"], "stream": True}) as response:
         assert response.status_code == 200
         assert serves(client)
-        assert comes_to_its_end(engine)  # though nobody reads
+        assert comes_to_its_end(engine)  # although nobody reads the stream
         assert sum("word" in line for line in response.iter_lines()) == LONG
 
 

@@ -30,7 +30,7 @@ def everywhere(model: str) -> Iterator[httpx.Client]:
 
 
 def chat(client: Any, **options: Any) -> tuple[str, str | None]:
-    """The answer and the stop."""
+    """Returns the answer and the stop that fired."""
     (choice,) = client.openai.chat.completions.create(model=client.model, messages=CHAT, extra_body=options).choices
     return choice.message.content, getattr(choice, "matched_stop", None)
 
@@ -86,7 +86,7 @@ def looping(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 def test_a_loop_ends_the_answer_on_all_routes(looping: Any) -> None:
-    told = "Well. Wait,"  # the space before "Wait," already belongs to the loop
+    told = "Well. Wait,"  # the loop begins with the space after "Well."
     asked: Any = [{"role": "user", "content": "[loop]"}]
     (choice,) = looping.openai.chat.completions.create(model="reciter", messages=asked, extra_body=LOOPING).choices
     assert (choice.message.content, choice.finish_reason) == (told, "stop")

@@ -1,4 +1,4 @@
-"""Reasoning, calls and answer apart, in tags and in channels; stops in the answer only, or where a request wants."""
+"""The server separates reasoning, calls and answer. Stops fire in the answer only, or where a request wants them."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_reasoning_tokens_are_counted(client: Any) -> None:
     asked: Any = [{"role": "user", "content": "[think]"}]
     options = {"protect": ["Is", "?"]}
     reply = client.openai.chat.completions.create(model=client.model, messages=asked, extra_body=options)
-    assert reply.usage.completion_tokens_details.reasoning_tokens == 4  # nor do those of a pair within the reasoning
+    assert reply.usage.completion_tokens_details.reasoning_tokens == 4  # nor do the markers of a pair within it
     message = client.anthropic.messages.create(model=client.model, messages=asked, max_tokens=99)
     assert message.usage.output_tokens_details.thinking_tokens == 6
 

@@ -1,4 +1,4 @@
-"""Rows end when they stop or their client is gone, and share the batch while they run."""
+"""Rows (answers in the engine's batch) end at a stop or when their client is gone, and share the batch until then."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_stop_ends_its_row_at_once(client: httpx.Client, long: CountingEngine) -
     before = steps_after(long)
     reply = client.post("/v1/completions", json={"prompt": "[long]", "stop": "word word word"}).json()
     assert reply["usage"]["completion_tokens"] == 3
-    # mlx-lm begins a further step before it reads the result of a step.
+    # One step more than tokens: mlx-lm begins the next step before it reads the result of a step.
     assert steps_after(long) - before == 4
 
 

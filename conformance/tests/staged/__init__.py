@@ -1,1 +1,1 @@
-"""A right server of the kit's model without an engine, and a wrong one for each defect that the kit should find."""
+"""Test servers that send the kit's texts without an engine: right ones, and a wrong one for each defect to find."""

@@ -47,9 +47,9 @@ class Staged:
     frame: Callable[[str | None, str], str] | None = None  # how an event is written
     media: str | None = None
     key: str | None = None  # the API key that clients have to send
-    on_leaving: str = "cancel"  # what the work on an answer does if its client leaves; or "go on"
+    on_leaving: str = "cancel"  # or "go on": what happens to an answer whose client leaves
     around: Callable[[Any], Any] = lambda app: app  # wraps the server, as an ASGI application
-    memory: dict[str, Any] = field(default_factory=dict)  # left for other requests; if right, nothing
+    memory: dict[str, Any] = field(default_factory=dict)  # what a request leaves for others; if right, nothing
 
     async def answer(self, form: Form, body: Any, receive: Receive, send: Send, client: Any = None) -> None:
         try:

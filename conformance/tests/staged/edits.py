@@ -80,7 +80,7 @@ def done(data: Any) -> bool:
 
 
 def every(which: Which, edit: Edit) -> Events:
-    """Changes each event for which `which` is true."""
+    """Returns a function that changes each event for which `which` is true."""
 
     async def events(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
         async for data in source:
@@ -91,7 +91,7 @@ def every(which: Which, edit: Edit) -> Events:
 
 
 def first(which: Which, edit: Edit) -> Events:
-    """Changes the first event for which `which` is true."""
+    """Returns a function that changes the first event for which `which` is true."""
 
     async def events(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
         seen = False

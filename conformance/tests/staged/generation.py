@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 CHECKPOINT = Reciter()
 STEP_SECONDS = 30e-6
-PACE_SECONDS = 2e-3  # in the script for streams that are compared with their own pace
-LONG_STEP_SECONDS = 60e-6  # in scripts of cases that compare the times of requests
+PACE_SECONDS = 2e-3  # for each token of the script "paced", whose streams are compared with their own pace
+LONG_STEP_SECONDS = 60e-6  # for each token of scripts in cases that compare the times of requests
 PART_OF = {b"<think>": "reasoning", b"</think>": "answer", b"<|message|>": "", b"<|channel|>": "header",
            b"<|start|>": "header", b"<|end|>": "header"}  # fmt: skip
 EOS = b""

@@ -25,7 +25,7 @@ App = Callable[[Any, Any, Any], Any]
 
 
 class Right(NamedTuple):
-    """A right server, the APIs that show what it does, and whether it lacks something, which is not judged. `alike`:
+    """A right server, the APIs through which it is tested, and whether it lacks a feature that may be missing. `alike`:
     official clients read the same from it as from the plain right server."""
 
     staged: Staged
@@ -40,7 +40,7 @@ def unusual(
     return Right(Staged(name, **changes), (apis,) if isinstance(apis, str) else apis, lacks, alike)
 
 
-# Wrappers of the server, which change its HTTP.
+# Wrappers of the server that change how it uses HTTP.
 
 
 def redirects(status: int) -> Callable[[App], App]:
@@ -63,7 +63,7 @@ def redirects(status: int) -> Callable[[App], App]:
 
 
 def one_at_a_time(app: App) -> App:
-    """As a server with one thread: a request waits until the answer to the one before is sent."""
+    """Answers as a server with one thread: a request waits until the answer to the request before it is sent."""
     locks: list[asyncio.Lock] = []
 
     async def alone(scope: Any, receive: Any, send: Any) -> None:
@@ -187,7 +187,7 @@ def opening_at_once(message: Any, known: Any) -> Any:
 
 
 def lines_of_data(name: str | None, data: str) -> str:
-    """An event whose data are several lines."""
+    """Writes an event with several lines of data."""
     head = f"event: {name}\n" if name else ""
     return head + "".join(f"data: {line}\n" for line in data.split("\n")) + "\n"
 
@@ -366,7 +366,7 @@ async def without_reasoning(made: Generation) -> AsyncIterator[tuple[str, str]]:
 
 
 async def joins_the_end(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
-    """The finish reason stands in the last chunk that has text."""
+    """Puts the finish reason into the last chunk that has text."""
     before = None
     async for data in source:
         if before is not None and with_choices(data) and data["choices"][0]["finish_reason"]:
@@ -421,7 +421,7 @@ def at_most_four(given: Any) -> list[str]:
 
 
 def none_at_all(status: int) -> Callable[[Any], list[str]]:
-    """Refuses all stops with `status`: frameworks refuse a request that is not valid with different statuses."""
+    """Refuses all stops with `status`. Frameworks refuse an invalid request with different statuses."""
 
     def stops(given: Any) -> list[str]:
         if given:
@@ -436,7 +436,7 @@ def passes_empty_over(given: Any) -> list[str]:
 
 
 class WithoutChannels(Generation):
-    """As an engine that does not know Harmony's channels, and leaves special tokens out."""
+    """Does not know Harmony's channels (gpt-oss's format), and leaves their special tokens out."""
 
     def pieces(self) -> Iterator[Piece]:
         return (step for step in super().pieces() if step[1].decode(errors="ignore") not in HARMONY)

@@ -38,7 +38,7 @@ class Simple:
         return self.text[start:end]
 
     def found(self) -> list[Found]:
-        """Every stop at each of its places."""
+        """Returns every stop at each of its places in the text."""
         text = self.text
         return [(at, stop) for stop in self.stops for at in range(len(text)) if text.startswith(stop, at)]
 
@@ -62,7 +62,7 @@ def finding(find: Callable[[Simple, int], Found | None]) -> type[Simple]:
 
 
 def ordered(key: Callable[[int, str], Any]) -> type[Simple]:
-    """Returns a scanner in which the stop with the least `key`, which gets its start and the stop, fires."""
+    """Returns a scanner in which the stop with the least `key` fires. `key` gets its start and the stop itself."""
     return finding(lambda one, _: min(one.found(), key=lambda found: key(*found), default=None))
 
 
@@ -84,7 +84,7 @@ def only(which: Callable[[str, int, int, list[int]], Any]) -> type[Simple]:
 
 
 def cutting(at: Callable[[Simple, int, str], int]) -> type[Simple]:
-    """Returns a scanner that is right except that it cuts the text at `at`, which gets the stop and where it begins."""
+    """Returns a scanner that is right except that it cuts the text at the offset `at(scanner, start, stop)`."""
 
     def find(one: Simple, before: int) -> Found | None:
         found = Simple.find(one, before)
@@ -129,5 +129,5 @@ Make = Callable[[list[str]], Around]
 
 
 def with_stops(change: Callable[[list[str]], list[str]]) -> Make:
-    """Makes right scanners, but of changed stops."""
+    """Returns a function that makes right scanners for changed stops."""
     return lambda stops: Around(change(stops))

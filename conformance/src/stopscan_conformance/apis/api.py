@@ -67,8 +67,8 @@ class Request:
 
 
 class Part(NamedTuple):
-    """A piece of an event or of a whole answer, and the time at which it came. `head` has "id" and "model", and
-    from the usage "prompt" and "tokens"; missing values are left out or None. `row` is the index of the choice."""
+    """A piece of an event or of a whole answer, and the time at which it came. `head` has "id", "model" and
+    the token counts "prompt" and "tokens"; missing values are left out or None. `row` is the index of the choice."""
 
     text: str = ""
     reasoning: str = ""
@@ -104,7 +104,7 @@ class Api:
     stops: bool = True  # a request may have stops
     harmony: bool = False
     raw: bool = False  # the prompt has no chat template, so a stop may fire in the reasoning
-    extra: bool = False  # tested only if it is named
+    extra: bool = False  # tested only if the user names it
 
     def with_option(self, body: Mapping[str, Any], name: str, value: Any) -> Data:
         """Returns the body with an option, put where the API has its options. A `value` of None removes the option."""
@@ -183,7 +183,7 @@ def named_events(events: Iterable[Event]) -> Generator[str, None, list[Data]]:
 
 
 def summed(what: str, usage: Any, prompt: str, answer: str, total: str | None) -> Iterator[str]:
-    """Yields what is wrong with the counts of tokens. `probe` finds out whether the prompt is counted at all."""
+    """Yields what is wrong with the counts of tokens. A prompt of 0 tokens is allowed: `probe` checks that."""
     faults = list(lacks(what, usage, **{prompt: COUNT, answer: COUNT, **({total: COUNT} if total else {})}))
     yield from faults
     if not faults and total and usage[prompt] + usage[answer] != usage[total]:

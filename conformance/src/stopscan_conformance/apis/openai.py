@@ -10,10 +10,10 @@ from stopscan_conformance.apis.api import NAME, NULL, Api, Data, End, Part, Requ
 from stopscan_conformance.wire import Event, Wire
 
 DONE = "[DONE]"
-# The fields of the reasoning and of the stop. vLLM uses the second names; mlx-lm uses the second for the reasoning.
+# The fields of the reasoning and of the stop. vLLM uses the second names. mlx-lm has the second name for reasoning.
 REASONING = ("reasoning_content", "reasoning")
 MATCHED = ("matched_stop", "stop_reason")
-# The finish reasons in OpenAI's API reference; and in ENDS, those that an answer to a request of this kit may have.
+# The finish reasons in OpenAI's API reference. ENDS has those that this kit's requests can cause, and what they mean.
 CHAT_WORDS = {"stop", "length", "tool_calls", "content_filter", "function_call"}
 COMPLETION_WORDS = {"stop", "length", "content_filter"}
 ENDS = {"stop": "eos", "length": "length"}

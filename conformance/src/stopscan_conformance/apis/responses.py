@@ -119,7 +119,7 @@ def _part_form(part: Any) -> Iterator[str]:
 
 @dataclass
 class _Open:
-    """The open item and its open part."""
+    """The item that a stream has begun and not yet ended, and its open part."""
 
     index: int
     id: str

@@ -11,16 +11,16 @@ from staged.wrong.table import wrong
 
 End = tuple[str, Any]
 STOP, LENGTH, EOS = "stop_sequence", "length", "eos"
-REASON = ("choices", 0, "finish_reason")  # where it stands in an answer of OpenAI's
+REASON = ("choices", 0, "finish_reason")  # the path of the finish reason in an answer of OpenAI's
 
 
 def at(reason: str, change: Callable[[Generation], End]) -> Callable[[Generation], End]:
-    """Returns another end if the right one has this reason."""
+    """Returns a function that changes the end of an answer if the right end has this reason."""
     return lambda made: change(made) if made.end[0] == reason else made.end
 
 
 def says(word: Any, instead: Any, *place: Any) -> Edit:
-    """Returns the edit that writes `instead` for the right word at `place`."""
+    """Returns the edit that replaces `word` at `place` by `instead`."""
     return put(lambda said: instead if said == word else said, *place)
 
 

@@ -132,7 +132,7 @@ def nan(data: Any) -> str:
 
 
 def cut_utf8(text: str) -> bytes:
-    """Loses the first byte 0xC3 of each event, with which é and other letters begin."""
+    """Removes the first byte 0xC3 of each event. The encodings of é and other letters begin with this byte."""
     return text.encode().replace(b"\xc3", b"", 1)
 
 

@@ -15,7 +15,7 @@ from staged.wrong.table import wrong
 
 
 def first_but_longest(one: Simple, before: int) -> Found | None:
-    """Waits if a longer stop has begun."""
+    """Waits if a longer stop has begun, and then prefers the longest."""
     found = Simple.find(one, before)
     if found and any(stop != found[1] and one.text[found[0] :] == stop[:3] for stop in one.stops):
         return None
@@ -23,7 +23,7 @@ def first_but_longest(one: Simple, before: int) -> Found | None:
 
 
 def without_fallback(*, looks_again: bool) -> type[Simple]:
-    """After a mismatch the search begins anew after the character, or with `looks_again` at it, and misses overlaps."""
+    """Returns a scanner that begins anew after a mismatch, or with `looks_again` at it, and so misses overlaps."""
 
     def find(one: Simple, before: int) -> Found | None:
         for stop in one.stops:
@@ -99,7 +99,7 @@ def ignoring(characters: str) -> type[Simple]:
 
 
 def bare(text: str) -> str:
-    """Without accents."""
+    """Returns the text without accents."""
     return "".join(filter(lambda c: not unicodedata.combining(c), unicodedata.normalize("NFD", text)))
 
 
@@ -123,7 +123,7 @@ class OnlyTheFirstTokenId(Around):
 
 
 class Cached:
-    """One set of stops for all requests with the same key."""
+    """Uses one set of stops for all requests with the same key."""
 
     def __init__(self, key: Callable[[list[str]], Any]) -> None:
         self.key = key

@@ -37,7 +37,7 @@ def shared(made: Generation) -> Shared:
 
 
 def kept(name: str, then: Callable[[Any, Any], Any], *, by_connection: bool = False) -> Callable[[Ask], Ask]:
-    """Makes a field of a request from its value in the request before (on the connection, or on any) and its own."""
+    """Replaces a field by `then(before, mine)`: its values in the last request (on the connection) and in this one."""
     known: dict[Any, Any] = {}
 
     def ask(ask: Ask) -> Ask:
@@ -54,7 +54,7 @@ def or_before(before: Any, mine: Any) -> Any:
 
 
 class OneScanner:
-    """One scanner for all requests."""
+    """Uses one scanner for all requests."""
 
     def __init__(self) -> None:
         self.current = Simple([])
@@ -65,7 +65,7 @@ class OneScanner:
 
 
 class OneListOfStops:
-    """One list of stops for all requests: that of the newest request."""
+    """Uses one list of stops for all requests: that of the newest request."""
 
     def __init__(self) -> None:
         self.stops: list[str] = []
@@ -89,7 +89,7 @@ class NullIsTheLast:
 
 
 class AfterARefusal:
-    """Changes the stops of the request after one whose stops were refused: `then` gets those stops and its own."""
+    """Changes the stops of a request that comes after refused stops. `then` gets the refused stops and its own."""
 
     def __init__(self, then: Callable[[Any, list[str]], list[str]]) -> None:
         self.then = then

@@ -1,5 +1,5 @@
-"""Wrong servers with the right stop and the wrong text: it is lost, doubled, leaked, cut at the wrong place or decoded
-wrongly, everywhere or from some place of the text on."""
+"""Wrong servers that lose, double or leak text, cut it at the wrong place, decode it wrongly, or miss a stop,
+everywhere or only from some place of the text on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from stopscan_conformance.reciter import EOS as EOS_TEXT
 
 
 def without_the_stop(one: Simple, before: int) -> Found | None:
-    """Sends the text that follows the stop in its token."""
+    """Also sends the text that follows the stop in the same token."""
     found = Simple.find(one, before)
     if found:
         one.text = one.text[: found[0]] + one.text[found[0] + len(found[1]) :]
@@ -151,7 +151,7 @@ class ScansThePrompt(Simple):
 
 
 def parts(change: Callable[[str], str]) -> Callable[[Generation], Parts]:
-    """Changes the text of each part."""
+    """Returns a function that changes the text of each part."""
 
     async def changed(made: Generation) -> Parts:
         async for kind, text in made.texts():
@@ -161,7 +161,7 @@ def parts(change: Callable[[str], str]) -> Callable[[Generation], Parts]:
 
 
 def joined(change: Callable[[str], str]) -> Callable[[Generation], Parts]:
-    """Changes the text of the whole answer."""
+    """Returns a function that changes the text of the whole answer."""
 
     async def changed(made: Generation) -> Parts:
         yield "answer", change("".join([text async for kind, text in made.texts() if kind == "answer"]))
@@ -176,7 +176,7 @@ async def echoes(made: Generation) -> Parts:
 
 
 def only_first(*, tokens: int = 10**9, characters: int = 10**9) -> Make:
-    """Scans only the first tokens or characters."""
+    """Makes scanners that read only the first tokens or characters."""
 
     class OnlyFirst(Around):
         def read(self, text: str) -> str:
@@ -188,7 +188,7 @@ def only_first(*, tokens: int = 10**9, characters: int = 10**9) -> Make:
 
 
 def anew_every(*, tokens: int = 0, characters: int = 0, loses: bool = False) -> Make:
-    """Scans anew after each border, so a stop across it is not found; with `loses`, the text held there is lost."""
+    """Makes scanners that begin anew at each border and miss stops across it; with `loses`, held text is lost there."""
 
     class AnewEvery(Around):
         def read(self, text: str) -> str:
@@ -208,7 +208,7 @@ def anew_every(*, tokens: int = 0, characters: int = 0, loses: bool = False) -> 
 
 
 def decoded_anew_every(count: int) -> type:
-    """Decodes anew every `count` tokens, so a character that is split there is lost."""
+    """Makes decoders that begin anew every `count` tokens, so a character that is split there is lost."""
 
     class Anew(codecs.getincrementaldecoder("utf-8")):  # type: ignore[misc]
         number = 0
@@ -228,7 +228,7 @@ def decoded_anew_every(count: int) -> type:
 
 
 def at(which: Callable[[Generation], Any], then: Callable[[Generation, int, str], Iterator[str]]) -> type[Generation]:
-    """Handles with `then` the tokens of an answer that `which` chooses."""
+    """Returns a generation that handles the tokens that `which` chooses with `then`, and the others rightly."""
 
     class At(Generation):
         def answer(self, token: int, text: str) -> Iterator[str]:
@@ -268,7 +268,7 @@ def first_after_reasoning(made: Generation) -> bool:
 
 
 def first_of_a_long_prompt(made: Generation) -> bool:
-    """Engines may compute this token with another kernel."""
+    """Whether this is the first token after a long prompt, which engines may compute with another kernel."""
     return made.tokens == 1 and len(made.ask.prompt) > 400
 
 
@@ -296,7 +296,7 @@ class TellsTheEdge(Generation):
 
 
 def far_inside(*, tokens: int = 10**9, characters: int = 10**9) -> Make:
-    """From there on, looks for stops only where tokens meet: misses a stop within a token that has text around it."""
+    """After `tokens` or `characters`, misses a stop inside a token that also has text before and after the stop."""
 
     class FarInside(Around):
         def read(self, text: str) -> str:
@@ -309,7 +309,7 @@ def far_inside(*, tokens: int = 10**9, characters: int = 10**9) -> Make:
 
 
 def far_cut(tokens: int) -> Make:
-    """From there on, cuts the text at the beginning of the token in which the stop completes."""
+    """After `tokens` tokens, cuts the text at the beginning of the token in which the stop completes."""
 
     class FarCut(Around):
         def read(self, text: str) -> str:
@@ -320,7 +320,7 @@ def far_cut(tokens: int) -> Make:
 
 
 class EqualHold(Around):
-    """If as much text is held after a token as before, takes it that nothing is new, and loses the safe text."""
+    """If as much text is held after a token as before it, assumes that none became safe, and loses the safe text."""
 
     held = 0
 
@@ -384,7 +384,7 @@ class StopsTakeThePlaceOfEos(Generation):
 
 
 class IdeographTwice(codecs.getincrementaldecoder("utf-8")):  # type: ignore[misc]
-    """An ideograph before half a character comes again with the next token."""
+    """Sends an ideograph again with the next token if half a character follows it in its token."""
 
     def __init__(self) -> None:
         super().__init__(errors="replace")
@@ -417,7 +417,7 @@ async def short_answers_are_lost(made: Generation) -> Parts:
 
 
 async def open_reasoning_is_said_again(made: Generation) -> Parts:
-    """Sends reasoning that never ends again as the answer."""
+    """If the reasoning has no end, sends it a second time, as the answer."""
     thought, last = "", ""
     async for kind, text in made.texts():
         yield kind, text
@@ -428,7 +428,7 @@ async def open_reasoning_is_said_again(made: Generation) -> Parts:
 
 
 async def cut_reasoning_is_the_answer(made: Generation) -> Parts:
-    """Sends reasoning that the limit cuts as the answer."""
+    """If the limit cuts the reasoning, sends it as the answer."""
     parts = [part async for part in made.texts()]
     for kind, text in parts:
         cut = made.end[0] == "length" and all(one == "reasoning" or not said for one, said in parts)

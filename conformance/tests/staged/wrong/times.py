@@ -173,7 +173,7 @@ def gives_up(limit: int) -> Make:
 
 
 class LateAfterAHold(Around):
-    """Sends held text that turns out not to be a stop one token late."""
+    """Sends held text one token late, if it turns out not to be a stop."""
 
     def __init__(self, stops: list[str]) -> None:
         super().__init__(stops)
@@ -218,7 +218,7 @@ def goes_on_if(which: Callable[[Generation, str], Any]) -> Chunks:
 
 
 async def who_left_the_queue_is_answered(made: Generation) -> Parts:
-    """Answers one request at a time, also if the client of a request has left while it waited."""
+    """Answers one request at a time. If a client leaves while its request waits, the answer is still generated."""
     lock: asyncio.Lock = made.staged.memory.setdefault("lock", asyncio.Lock())
     try:
         await lock.acquire()
