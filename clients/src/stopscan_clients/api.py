@@ -118,8 +118,8 @@ class Api:
     # Other fields that depend on the text. Paths begin at a choice, or at an event that has a kind.
     beside: Beside = NOTHING
     copies: tuple[str, ...] = ()  # fields that repeat the text: dropped when the text is changed
-    event_drops: tuple[str, ...] = ()  # fields beside the choices that are dropped at a stop
-    usage: tuple[str, ...] = ()  # fields about the whole stream; events that the machine makes do not have them
+    event_drops: tuple[str, ...] = ()  # fields of the event, next to its choices, that are dropped at a stop
+    usage: tuple[str, ...] = ()  # fields about the whole stream; not copied into events that ``Machine`` makes
     silent: tuple[str, ...] = ()  # fields that do not depend on the text
     # What is written at a stop, and for held text. A made choice is one that the machine writes itself.
     write: Callable[[Finish], Any]
@@ -129,7 +129,7 @@ class Api:
     without_text: tuple[str, Any] | None = None  # the path and value in a made choice instead of an empty text
     places: tuple[str, ...] = ()  # the fields with the numbers of an event's place
     piece: Mapping[str, Any] = field(default_factory=dict)  # if events have kinds: the template for held text
-    closing: tuple[tuple[int, Mapping[str, Any]], ...] = ()  # templates of closing events, with the level they end
+    closing: tuple[tuple[int, Mapping[str, Any]], ...] = ()  # closing events: nesting level (0: message), template
     # Facts for ``Ref``: where events have them, and a regular expression for the fields that are used.
     known: Mapping[str, tuple[tuple[str, ...], str]] = field(default_factory=dict)
     default: Mapping[str, Any] = field(default_factory=dict)
