@@ -82,7 +82,7 @@ def measure(column: Column, python: str, apis: Sequence[str], *, proxied: bool) 
                     run(Server(proxy.url if proxy else upstream, model=named, timeout=120), left, found)
             results |= found
             dead = [case for case in left if DEAD in found[case].detail]
-            left = dead if len(dead) < len(left) else dead[AT_ONCE:]  # all dead: skip the first, one of which did it
+            left = dead if len(dead) < len(left) else dead[AT_ONCE:]  # all dead: skip the first; one killed the server
     measured = {
         "title": column.title,
         "command": command_to_read(column),
@@ -91,7 +91,7 @@ def measure(column: Column, python: str, apis: Sequence[str], *, proxied: bool) 
         "date": date.today().isoformat(),
         "apis": {api: summary({case: one for case, one in results.items() if case.api == api}) for api in apis},
     }
-    # The answers of servers may contain the path of the model. Removes its temporary folder from them.
+    # The answers of servers may contain the path of the model. This removes the temporary folder from that path.
     without_folder: dict[str, Any] = json.loads(json.dumps(measured).replace(f"{folder}/", ""))
     return without_folder
 

@@ -1,7 +1,7 @@
 """How people and other projects find stops: each way takes deltas and yields the text before the first stop that fires.
 
-`mlx_lm` runs mlx-lm's own code. The others imitate code, and do not take the same time as it: llama.cpp is written in
-C++, and vLLM's front end does more in each step.
+`mlx_lm` runs mlx-lm's own code. The others imitate a program, and their times are not the program's times: llama.cpp is
+written in C++, and vLLM's front end does more in each step.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What many streams in one process cost. Each gets its next delta or token in turn. All share a set and vocabulary."""
+"""Times many streams in one process: each gets its next delta or token in turn. All share one set or vocabulary."""
 
 from __future__ import annotations
 

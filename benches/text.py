@@ -1,4 +1,4 @@
-"""Times streams and whole texts, also in other ways and packages. Measures sets of stops, their memory, the wheel."""
+"""Times streams and whole texts beside other ways and packages. Measures sets of stops, their memory, and the wheel."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def per_delta(limits: Limits, language: str) -> str:
 
 
 def beside_others(limits: Limits) -> str:
-    """Times by number of stops, with the loop over the deltas. The slower others get only the first deltas."""
+    """Returns times by number of stops, with the loop over the deltas. The slower ways get only the first deltas."""
     curves: dict[str, dict[int, float]] = {}
     streams = windows("english")[:16]
     for count, length in [(1, 512), (4, 256), (16, 128), (64, 64), (256, 16), (1000, 16)]:

@@ -28,7 +28,7 @@ from stopscan_conformance.reciter import Reciter
 
 RECITER = Reciter({"split": ["This", " is", " the", " E", "ND", " of", " it"], "loop": ["round ", "and "] * 200})
 PATTERNS = [f"TURN {number}[!?]" for number in range(300)]
-# When stopscan fails in a request: while the detokenizer is made, at the token of this number, the end, or the match.
+# When stopscan fails: while it makes the detokenizer, at the token with this number, at the end, or at the match.
 FAULTS = ["making", 1, 2, 3, 4, 5, "end", "match"]
 REQUESTS = 500
 

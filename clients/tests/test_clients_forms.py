@@ -31,7 +31,7 @@ def test_reasoning_and_calls_are_never_scanned_and_held_text_comes_before_a_call
 
 @pytest.mark.parametrize("api", sorted(MIXED))
 def test_a_stop_in_the_text_ends_the_answer_before_the_call(api: str) -> None:
-    """A call after the stop is not wanted: a model that goes on there invents its calls (datarobot-genai#287)."""
+    """A model that goes on after a stop invents its calls, so they must not be sent: datarobot-genai#287."""
     events = MIXED[api]([("reasoning", ["so"]), ("text", ["one E", "ND"]), ("call", ["{}"]), ("text", ["two"])])
     for drain in (False, True):
         stream = scan_events(events, "END", drain=drain)

@@ -113,7 +113,7 @@ def test_a_visible_stop_at_the_end_of_a_delta_ends_the_stream_at_once() -> None:
 
 
 def test_an_interruption_comes_at_once() -> None:
-    """Also with ``drain``. Any other error is raised there only after the closing events of the stop."""
+    """``KeyboardInterrupt`` is raised at once. With ``drain``, other errors come after the stop's closing events."""
     source = Source(*chunks("one END"), KeyboardInterrupt(), *chunks("more"))
     stream = scan_events(source, "END", drain=True)
     assert texts([next(stream)]) == ["one "]

@@ -88,7 +88,7 @@ def test_every_cut_of_a_recording_is_that_of_brute_force(name: str) -> None:
 
 
 def faults(api: str, event: Any) -> set[Any]:
-    """Returns what is wrong with an event for the API's own client, not what keeps it from being another kind."""
+    """Returns the faults that the API's own client finds in an event. Ignores its faults as another kind of event."""
     try:
         checker(api)(event)
     except ValidationError as error:

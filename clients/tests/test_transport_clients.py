@@ -173,7 +173,7 @@ def test_the_helpers_of_openai_and_anthropic(server: Replay) -> None:
 
 
 def test_a_chat_of_google_genai_keeps_its_turn(server: Replay) -> None:
-    """Once, a scan of the client's events ended them early: it never read its stream to the end, and lost the turn."""
+    """Once, the client's output was scanned. So the client did not read its stream to the end, and forgot the turn."""
     from apis import genai
 
     options = {"base_url": server.url, "client_args": {"transport": StopTransport("END")}}

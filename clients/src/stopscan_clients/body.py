@@ -82,7 +82,7 @@ class Alike:
 
 @dataclass(frozen=True)
 class Asked:
-    """The options of a request, and the bodies to send to the server instead of its own."""
+    """The options of a request, and the bodies to send to the server instead of the request's own."""
 
     options: Options
     streamed: bool = False
