@@ -42,7 +42,7 @@ ROOT = Path(__file__).parents[1]
 DOCUMENT = ROOT / "docs" / "conformance.md"
 RESULTS = ROOT / "docs" / "conformance"
 PROXIED = RESULTS / "proxied"
-DEAD = "generation thread died"  # the message of mlx_lm.server, with a 404, to every request after that
+DEAD = "generation thread died"  # what mlx_lm.server answers, with a 404, once its generation thread has died
 CLIENTS = ("openai", "anthropic", "ollama", "httpx")
 
 
@@ -82,7 +82,7 @@ def measure(column: Column, python: str, apis: Sequence[str], *, proxied: bool) 
                     run(Server(proxy.url if proxy else upstream, model=named, timeout=120), left, found)
             results |= found
             dead = [case for case in left if DEAD in found[case].detail]
-            left = dead if len(dead) < len(left) else dead[AT_ONCE:]  # all dead: one of the first ends the server
+            left = dead if len(dead) < len(left) else dead[AT_ONCE:]  # all dead: skip the first; one killed the server
     measured = {
         "title": column.title,
         "command": command_to_read(column),
@@ -91,7 +91,7 @@ def measure(column: Column, python: str, apis: Sequence[str], *, proxied: bool) 
         "date": date.today().isoformat(),
         "apis": {api: summary({case: one for case, one in results.items() if case.api == api}) for api in apis},
     }
-    # The answers of servers may contain the path of the model in the temporary folder, which is deleted.
+    # The answers of servers may contain the path of the model. This removes the temporary folder from that path.
     without_folder: dict[str, Any] = json.loads(json.dumps(measured).replace(f"{folder}/", ""))
     return without_folder
 
@@ -145,7 +145,7 @@ def versions(python: str, packages: Sequence[str]) -> dict[str, str]:
 
 
 def summary(results: dict[Case, Result]) -> dict[str, Any]:
-    """Returns the results of an API: the promises kept of those judged, the cases passed of each topic, the faults."""
+    """Returns the results of an API: how many cases passed, and of how many, by column and by topic; and the faults."""
     judged = {case: one for case, one in results.items() if one.outcome != "not supported"}
     faults = Counter((column, one.columns[column]) for one in judged.values() for column in one.wrong)
     refused = Counter(one.detail for one in results.values() if one.outcome == "not supported")
@@ -200,7 +200,7 @@ def make_tables() -> None:
 
 
 def by_server(measured: list[dict[str, Any]]) -> Iterator[str]:
-    """Yields the lines of a table with the first API of each server. The files have all APIs."""
+    """Yields the lines of a table with the first API of each server. The JSON files have all APIs."""
     yield f"| server | measured | API | {' | '.join(COLUMNS)} | not supported |"
     yield "|---|---|---|" + "---:|" * len(COLUMNS) + "---:|"
     for one in measured:

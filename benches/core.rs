@@ -1,5 +1,5 @@
-//! The core, beside the alternative that was considered: the automata of the aho-corasick crate, driven state by state
-//! with a table of hold lengths.
+//! Times the core beside an alternative: an automaton of the aho-corasick crate, stepped byte by byte, with a table of
+//! how many bytes to hold in each state.
 
 use std::alloc::System;
 use std::hint::black_box;
@@ -32,7 +32,7 @@ fn numbered(count: usize) -> Vec<String> {
     (0..count).map(|number| format!("<|stop_{number:04}|>")).collect()
 }
 
-/// Stops of 20 letters that share nothing: every letter of the text begins some of them.
+/// Random stops of 20 letters: if there are many, every letter of the text may begin a stop.
 fn scattered(count: usize) -> Vec<String> {
     let mut seed = 1u64;
     let mut letter = || {
@@ -92,7 +92,7 @@ struct Driven<A> {
     automaton: A,
     start: StateID,
     state: StateID,
-    /// The hold length of the state `id` is at `id >> shift`.
+    /// How many bytes to hold in the state `id`, at the index `id >> shift`.
     holds: Vec<u32>,
     shift: u32,
     held: String,
@@ -101,7 +101,7 @@ struct Driven<A> {
 }
 
 impl<A: Automaton> Driven<A> {
-    /// The crate knows a state only by its number, so the table is filled by walking every proper prefix of every stop.
+    /// A state of the crate is only a number. So `holds` is filled by walking every proper prefix of every stop.
     fn new(automaton: A, stops: &[String]) -> Driven<A> {
         let start = automaton.start_state(Anchored::No).unwrap();
         let mut prefixes = Vec::new();
@@ -254,7 +254,7 @@ fn compile(criterion: &mut Criterion) {
     }
 }
 
-/// Prints how much heap 100,000 stops take. The peak is that of the whole process, so the smallest is measured first.
+/// Prints how much heap 100,000 stops take. The peak is of the whole process, so the smallest use is measured first.
 fn heap() {
     let stops = scattered(100_000);
     report("stopscan", || StopSet::new(&stops).unwrap());

@@ -28,7 +28,7 @@ const SETTINGS: [(usize, usize, usize); 9] = [
 ];
 const DEFAULT: usize = 4;
 
-/// The most characters that are read of a kind. With more, the total would only show what that kind does.
+/// The most characters to read of one kind of text. With more, that kind would dominate the total.
 const MOST_OF_A_KIND: usize = 60_000_000;
 const MOST_OF_A_FILE: u64 = 4_000_000;
 
@@ -53,7 +53,7 @@ fn loops(repeat: &Repeat, text: &str) -> usize {
     count
 }
 
-/// Returns the kind of text in a file, or `None` if the file is of no kind that is counted.
+/// Returns the kind of text in a file, or `None` if such files are not counted.
 fn kind(path: &Path) -> Option<&'static str> {
     if path.to_string_lossy().contains("/man/") {
         return Some("manuals (man)");

@@ -1,4 +1,4 @@
-"""What `Repeat` adds to `feed`, and, where vLLM is installed, what vLLM's own check of the token ids costs.
+"""Times what `Repeat` adds to `feed` and, if vLLM is installed, vLLM's own check of the token ids.
 
 `cargo bench --bench loops` measures the core alone, and the worst texts.
 """

@@ -1,4 +1,4 @@
-"""The time for a token of a row: `RowScanner.advance` and `text`, beside mlx-lm's own detokenizer alone."""
+"""Times one token of a batch's row in `RowScanner.advance` and `text`, and in mlx-lm's own detokenizer alone."""
 
 from __future__ import annotations
 

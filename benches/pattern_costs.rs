@@ -30,7 +30,7 @@ const LARGE: [&str; 8] = [
     r"[a-z ]{1100}!",
     r"(?:[a-z]{1,30} ){20}!",
 ];
-/// Parts of patterns that take the parser long.
+/// Parts of patterns that are slow to parse.
 const PARSED: [&str; 15] = [
     "a.",
     "(?i)k",

@@ -30,7 +30,7 @@ def scanner(name: str, patterns: list[str], stop: Iterable[str] = ()) -> Case:
 
 
 def sglang(deltas: Iterable[str], patterns: list[str]) -> Iterator[str]:
-    """sglang's `stop_regex`, without its decoding: the text goes out, then each pattern is searched in the tail."""
+    """sglang's `stop_regex`, without its decoding: yields the text, then searches the tail for each pattern."""
     compiled = [re.compile(pattern) for pattern in patterns]
     tail = ""
     for delta in deltas:

@@ -1,7 +1,7 @@
-"""How people and other projects find stops: each way takes deltas and yields safe text. All but `mlx_lm` imitate code.
+"""How people and other projects find stops: each way takes deltas and yields the text before the first stop that fires.
 
-They take hidden stops and end at the first that fires. The time of a way is not the time of the program that it
-imitates: llama.cpp is written in C++, and vLLM's front end does more in each step.
+`mlx_lm` runs mlx-lm's own code. The others imitate a program, and their times are not the program's times: llama.cpp is
+written in C++, and vLLM's front end does more in each step.
 """
 
 from __future__ import annotations

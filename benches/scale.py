@@ -1,4 +1,4 @@
-"""What many streams in one process cost: each gets its next delta or token in turn, on one set and one vocabulary."""
+"""Times many streams in one process: each gets its next delta or token in turn. All share one set or vocabulary."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def feed_in_turn(pairs: Iterable[tuple[Any, Any]]) -> None:
 
 
 def shuffled(objects: list[Any]) -> list[Any]:
-    """Shuffles the objects. Streams that come and go are in any order in memory, so no prefetcher guesses the next."""
+    """Shuffles the objects. A server's streams are in any order in memory, so a processor cannot prefetch the next."""
     return random.Random(1).sample(objects, len(objects))
 
 
@@ -37,9 +37,9 @@ def taking_turns(name: str, make: Callable[[], Any], pieces: list[Any], limits: 
     def case(title: str, targets: list[Any], run: Callable[[Any], object] = feed_in_turn) -> Case:
         def prepare(start: int) -> Iterable[tuple[Any, Any]]:
             part, warm = pieces[start : start + PART], make()
-            for piece in part:  # brings the vocabulary into the cache, which the first case would do for the others
+            for piece in part:  # loads the vocabulary into the cache, so that the first case does not do it for all
                 warm.feed(piece)
-            # Nothing touches a scanner before its turn, so it is out of the cache, as after 100,000 other streams.
+            # No scanner is touched before its turn. So it has left the cache, as between turns of 100,000 streams.
             turn = [number % len(targets) for number in range(start, start + PART)]
             return zip(map(targets.__getitem__, turn), fresh_all(part), strict=True)
 

@@ -3,8 +3,8 @@
     "$(ci/sglang-env)/bin/python" benches/sglang_costs.py
 
 sglang's own functions run in this process, with a tokenizer that is made here, without a model or a server. A line has
-the CPU time of one token of one request. For the scheduler, the time of a request without stops is subtracted. For the
-detokenizer, it is the time for all of its work, in messages of 32 requests with one token each.
+the CPU time of one token of one request. For the scheduler, the time of a request without stops is subtracted. The
+detokenizer's lines have the time for all of its work, in messages of 32 requests with one token each.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ def main() -> None:
     print(f"{date.today()}, Python {platform.python_version()}, sglang {sglang.__version__}; CPU ns a token")
     for what, measured in (("scheduler", scheduler), ("detokenizer", detokenizer)):
         times = {(name, way): float("inf") for name in CASES for way in ways}
-        # All cases in each round, so that other work on the machine for a while does not disturb only one line.
+        # Each round runs all cases. So other work on the machine disturbs all lines, and not only one.
         for _ in range(ROUNDS):
             for name, way in times:
                 with ways[way]():
-                    # A first run, not counted: CPython adapts its bytecode to the classes, which `installed` changes.
+                    # The first run does not count: CPython adapts its bytecode to classes that `installed` changes.
                     measured(host, ids, CASES[name])
                     times[name, way] = min(times[name, way], measured(host, ids, CASES[name]))
         print(f"\n| {what} | sglang | with stopscan | times |\n|---|---:|---:|---:|")

@@ -1,4 +1,4 @@
-"""Streams and whole texts beside the ways and packages of others; sets of stops, their memory, and the wheel."""
+"""Times streams and whole texts beside other ways and packages. Measures sets of stops, their memory, and the wheel."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def per_delta(limits: Limits, language: str) -> str:
 
 
 def beside_others(limits: Limits) -> str:
-    """Times by number of stops, loops included. The others get only the first deltas, because they take long."""
+    """Returns times by number of stops, with the loop over the deltas. The slower ways get only the first deltas."""
     curves: dict[str, dict[int, float]] = {}
     streams = windows("english")[:16]
     for count, length in [(1, 512), (4, 256), (16, 128), (64, 64), (256, 16), (1000, 16)]:
@@ -115,7 +115,7 @@ def held_each_time(limits: Limits) -> str:
 
 
 def searches(stop: list[str]) -> list[Case]:
-    """`truncate`, and the searches of installed packages that find several strings. The text contains none of them."""
+    """Cases for `truncate` and installed packages that find several strings. The text contains none of the stops."""
     ways: dict[str, Callable[[str], Any]] = {"stopscan": StopSet(stop).truncate}
     if find_spec("ahocorasick_rs"):
         import ahocorasick_rs

@@ -1,4 +1,4 @@
-"""From token ids to safe text, beside the bare decoder and vLLM's way; the time and memory of vocabularies.
+"""Times a scan of token ids beside the bare decoder and vLLM's way. Measures the time and memory of vocabularies.
 
 It also draws docs/tokens.svg.
 """

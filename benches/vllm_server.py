@@ -1,4 +1,4 @@
-"""A running vLLM server with stopscan: how many patterns delay other requests, faults in every request, and a loop.
+"""A running vLLM server with stopscan: the delay of other requests by many patterns, faults in each request, a loop.
 
 "$(ci/vllm-env)/bin/python" benches/vllm_server.py
 """
@@ -28,13 +28,13 @@ from stopscan_conformance.reciter import Reciter
 
 RECITER = Reciter({"split": ["This", " is", " the", " E", "ND", " of", " it"], "loop": ["round ", "and "] * 200})
 PATTERNS = [f"TURN {number}[!?]" for number in range(300)]
-# Where stopscan fails in a request: when the detokenizer is made, at a token by number, at the end, or at the match.
+# When stopscan fails: while it makes the detokenizer, at the token with this number, at the end, or at the match.
 FAULTS = ["making", 1, 2, 3, 4, 5, "end", "match"]
 REQUESTS = 500
 
 
 def serve_with_faults() -> None:
-    """Runs `vllm serve` with injected faults: stopscan fails where a request's ``fault`` says, but never turns off."""
+    """Runs `vllm serve`: stopscan fails where a request's ``fault`` says, and never turns itself off after failures."""
     from vllm.entrypoints.cli.main import main
 
     from stopscan.engines import Failures
@@ -127,7 +127,7 @@ def longest_gap(client: httpx.Client, patterns: list[str]) -> float:
 
 
 def faulty_request(client: httpx.Client, number: int) -> str:
-    """Sends a request with a fault. Returns how it ended. Each third request has a pattern, which vLLM cannot keep."""
+    """Sends a request with a fault. Returns how it ended. One in three has a pattern, which vLLM itself cannot find."""
     extra: dict[str, Any] = {"fault": FAULTS[number % len(FAULTS)]}
     body: dict[str, Any] = {"model": "m", "prompt": "[split]", "temperature": 0, "max_tokens": 40, "vllm_xargs": extra}
     if number % 3:

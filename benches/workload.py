@@ -40,7 +40,7 @@ def numbered(count: int) -> list[str]:
 
 
 def scattered(count: int) -> list[str]:
-    """`count` stops of 20 letters that share nothing: every letter of the text begins some of them."""
+    """`count` random stops of 20 letters: if there are many, every letter of the text may begin a stop."""
     draw = random.Random(1)
     return ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=20)) for _ in range(count)]
 
@@ -98,7 +98,7 @@ def in_windows(deltas: list[str]) -> list[list[str]]:
 
 
 def fresh(text: str) -> str:
-    """A new object equal to `text`: it has no cached UTF-8 yet, as a decoder's strings have none."""
+    """A new object equal to `text`, without cached UTF-8, like the strings that a decoder returns."""
     return "".join((text[:1], text[1:]))
 
 

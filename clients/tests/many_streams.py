@@ -1,4 +1,4 @@
-"""Sends random streams through the official clients and the transports, and checks each against brute force.
+"""Sends random streams through the official clients and the transports, and compares each with a brute-force scan.
 
     python clients/tests/many_streams.py 10000 [SEED]
 

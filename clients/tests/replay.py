@@ -23,7 +23,7 @@ Event = dict[str, Any]
 @dataclass
 class Recording:
     """The answer to the requests of one model. After `pause` events the server waits up to 20 seconds for the client to
-    leave, where a real server would go on. It counts the events that it sent."""
+    leave, where a real server would go on. `sent` counts the events that were sent."""
 
     events: list[Event] = field(default_factory=list)
     whole: Event | None = None  # the answer to a request without a stream

@@ -84,7 +84,7 @@ def test_anthropic_reading_on_gives_the_apis_own_events_and_of_other_blocks_none
 
 
 def test_anthropic_one_message_delta_says_the_stop_when_the_stream_is_read_on() -> None:
-    """The API may send several `message_delta`. After a stop, only one is sent."""
+    """The API may send several `message_delta`. After a stop, the reader gets only one."""
     *events, last, stop = wire.anthropic(["one END"])
     out = list(scan_events([*events, last, last, stop], "END", drain=True))
     assert [event["delta"]["stop_reason"] for event in out if event["type"] == "message_delta"] == ["stop_sequence"]

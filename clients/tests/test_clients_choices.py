@@ -82,7 +82,7 @@ def test_any_interleaving(api: str, steps: list[Step], stop: list[str], together
                 index = choice.get("index", 0)
                 expected[index] = removed(expected[index], text(choice))
                 ends[index] -= bool(choice.get(reason))
-        if machine.waits:  # the machine keeps an end until it has seen the next event
+        if machine.waits:  # the machine keeps the event that ends a choice until it has seen the next event
             continue
         assert not any(expected.values()), "late or lost"
         assert not any(value for index, value in ends.items() if not oracles[index].match)
@@ -140,7 +140,7 @@ def test_a_choice_without_an_index_is_the_first(api: str) -> None:
 
 @pytest.mark.parametrize("drain", [False, True], ids=["closed", "read on"])
 def test_a_choice_that_a_stop_has_ended_ends_once(drain: bool) -> None:
-    """Later events, or the event with the stop itself, have a finish reason of the API. Only the stop's is sent."""
+    """The event with the stop, or a later one, has the API's finish reason. Only the reason of the stop is sent."""
     groups = [[(0, "one END"), (1, "two")], [(0, "")], [(0, "")], [(1, "")]]
     for at_once in (False, True):
         events = [wire.chat_chunk([chat_choice(step) for step in group]) for group in groups]
@@ -162,7 +162,7 @@ def test_a_choice_that_ends_by_itself_counts_as_ended() -> None:
 
 
 def test_nothing_comes_out_for_a_choice_that_has_ended_while_another_is_awaited() -> None:
-    """The chunks have a usage, as with vLLM's continuous_usage_stats, and still are not sent."""
+    """The ended choice's chunks are not sent although they have a usage, as with vLLM's continuous_usage_stats."""
     one, more = (wire.chat_chunk([wire.chat_choice(content=text)], usage={}) for text in ("one END", "more"))
     machine = machine_for(one, Options(StopSet("END"), choices=2))
     assert [len(machine.feed(one)), machine.feed(more)] == [2, []]

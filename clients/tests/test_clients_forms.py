@@ -31,7 +31,7 @@ def test_reasoning_and_calls_are_never_scanned_and_held_text_comes_before_a_call
 
 @pytest.mark.parametrize("api", sorted(MIXED))
 def test_a_stop_in_the_text_ends_the_answer_before_the_call(api: str) -> None:
-    """A model that goes on after the stop makes up its calls: datarobot-genai#287."""
+    """A model that goes on after a stop invents its calls, so they must not be sent: datarobot-genai#287."""
     events = MIXED[api]([("reasoning", ["so"]), ("text", ["one E", "ND"]), ("call", ["{}"]), ("text", ["two"])])
     for drain in (False, True):
         stream = scan_events(events, "END", drain=drain)
@@ -54,7 +54,7 @@ LAST: dict[str, Any] = {
 
 @pytest.mark.parametrize("api", LAST)
 def test_a_last_event_may_bring_text(api: str) -> None:
-    """Its text is not held. If a stop fires in it, its finish reason is replaced by that of the stop."""
+    """Text in the last event is not held. If a stop fires there, its reason replaces the event's finish reason."""
     alone = LAST[api]("one EN")
     assert [id(event) for event in scan_events([alone], "END")] == [id(alone)]
     begin = next(event for event in wire.WIRES[api](["one E"]) if text_of(api, event))
@@ -149,7 +149,7 @@ def test_chat_refusals_are_not_scanned() -> None:
 
 
 def test_chat_a_last_chunk_with_text_and_reason(server: Replay) -> None:
-    """If a stop fires in such a chunk, its finish reason is replaced by that of the stop, and nothing follows."""
+    """If a stop fires in the last chunk, its reason replaces the chunk's finish reason, and nothing follows."""
     last = wire.chat_chunk([{**wire.chat_choice(content="ND two"), "finish_reason": "length"}])
     events = [*wire.chat(["one E"], usage=False)[:-1], last]
     out = list(scan_events(events, "END"))
@@ -166,7 +166,7 @@ def test_chat_a_last_chunk_with_text_and_reason(server: Replay) -> None:
 
 @pytest.mark.parametrize("word", ["", "null", "None"])
 def test_chat_servers_that_always_say_a_reason(word: str) -> None:
-    """As in sglang#3912 and KoboldCpp: such a finish reason does not end the choice, and the text stays held."""
+    """sglang#3912 and KoboldCpp send one of these in each chunk. It does not end the choice: text stays held."""
     chunks = [wire.chat_chunk([{**wire.chat_choice(content=text), "finish_reason": word}]) for text in ("E", "ND")]
     stream = scan_events(chunks, "END")
     assert [event["choices"][0]["delta"].get("content") for event in stream] == ["", "", None]

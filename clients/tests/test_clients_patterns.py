@@ -1,4 +1,4 @@
-"""Regular expressions as stops. Some match only at the end of the text, so when the API's closing event comes."""
+"""Regular expressions as stops. Some match only at the end of the text, which the API's closing event shows."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_visible_pattern_that_a_call_completes() -> None:
 
 
 def test_held_text_before_a_pattern_that_the_end_completes() -> None:
-    """The held text begins with `x`, because of the stop `xENDy`. The pattern matches after it."""
+    """The held text begins with `x`, because of the stop `xENDy`. The pattern matches after the `x`."""
     stops = StopSet("xENDy", patterns=[r"END\b"])
     for api, make in WIRES.items():
         for drain in (False, True):

@@ -25,7 +25,7 @@ stops = st.lists(st.text("abE", min_size=1, max_size=4), max_size=3)
 
 
 class Oracle:
-    """Tells the text that must be out after each delta and at the end of each part."""
+    """Computes the text that must have been sent after each delta and at the end of each part."""
 
     def __init__(self, api: str, stop: list[str], include_stop: bool) -> None:
         self.fresh = lambda: Reference(stop, include_stop=include_stop)
@@ -51,7 +51,7 @@ class Oracle:
 
 
 def run(api: str, events: list[Any], stop: list[str], **options: Any) -> tuple[Any, list[Any]]:
-    """Returns the machine, and a list: the output for each event, and at the end of a source that no stop has ended."""
+    """Returns the machine and its outputs: one for each event, and one for the end of a source that no stop ended."""
     machine = machine_for(events[0], Options(StopSet(stop), **options))
     out = []
     for event in events:
@@ -67,7 +67,7 @@ def finishes(api: str, events: list[Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("api", APIS)
-@example(parts=[("text", ["E", "E", "x"])], stop=["END"], include_stop=False)  # an event sends the text of another
+@example(parts=[("text", ["E", "E", "x"])], stop=["END"], include_stop=False)  # an event sends an earlier one's text
 @given(parts=parts, stop=stops, include_stop=st.booleans())
 def test_any_answer(api: str, parts: Any, stop: list[str], include_stop: bool) -> None:
     events = MIXED[api](parts)
@@ -77,7 +77,7 @@ def test_any_answer(api: str, parts: Any, stop: list[str], include_stop: bool) -
     emitted, ending, same = "", False, []
     for event, out in zip(events, outs, strict=False):
         brought = text_of(api, event)
-        if ending or (not brought and calls(api, event)):  # the machine keeps an end until the next event
+        if ending or (not brought and calls(api, event)):  # the machine keeps a closing event until the next event
             oracle.close()
         ending = False
         if brought and not oracle.match:

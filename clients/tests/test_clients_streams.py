@@ -113,7 +113,7 @@ def test_a_visible_stop_at_the_end_of_a_delta_ends_the_stream_at_once() -> None:
 
 
 def test_an_interruption_comes_at_once() -> None:
-    """Also with ``drain``, where an error of another kind comes only after the closing events of the stop."""
+    """``KeyboardInterrupt`` is raised at once. With ``drain``, other errors come after the stop's closing events."""
     source = Source(*chunks("one END"), KeyboardInterrupt(), *chunks("more"))
     stream = scan_events(source, "END", drain=True)
     assert texts([next(stream)]) == ["one "]
@@ -239,7 +239,7 @@ def test_a_stop_set_brings_its_visible_stops_and_regions() -> None:
 
 @pytest.mark.parametrize("api", wire.WIRES)
 def test_a_lone_surrogate_is_no_error_and_costs_no_text(api: str) -> None:
-    """JSON can spell it, and a client without this package would not fail. UTF-8 cannot, so it becomes U+FFFD."""
+    """JSON can spell a lone surrogate, and clients read it. UTF-8 cannot, so it becomes U+FFFD."""
     events = wire.WIRES[api](["one EN", "\ud83d", "D E", "ND two"])
     stream = scan_events(events, "END")
     assert "".join(text_of(api, event) or "" for event in stream) == "one EN\ufffdD "

@@ -90,7 +90,7 @@ def test_fifty_halves_leave_the_proxy_to_others(server: Replay) -> None:
             half.sendall(b"POST /v1/chat/completions HTTP/1.1\r\n" + b"content-length: 9\r\n\r\n{" * (number % 2))
         assert httpx.get(f"{made.url}/health", timeout=10).status_code == 200
         for half in halves:
-            rest(half)  # each of them is closed
+            rest(half)  # the proxy closes each of them
 
 
 def test_more_connections_than_are_allowed_get_a_503_in_the_apis_form(hasty: Running) -> None:

@@ -1,5 +1,5 @@
 """Streams in the forms of real providers, with a text made for the tests (`streams/`). Without a match they stay
-unchanged; with one they are cut as by brute force, and the events fit the types of the API's own client."""
+unchanged. With one, a brute-force search cuts at the same place, and events fit the types of the API's own client."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Streams that the APIs themselves have sent (`recordings/`, with their sources). Without a match they stay unchanged;
-with one they are cut as by brute force, and the events fit the types of the API's own client."""
+"""Streams that the APIs themselves have sent (`recordings/`, with their sources). Without a match they stay unchanged.
+With one, a brute-force search cuts at the same place, and the events fit the types of the API's own client."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_every_cut_of_a_recording_is_that_of_brute_force(name: str) -> None:
 
 
 def faults(api: str, event: Any) -> set[Any]:
-    """Returns what is wrong with an event for the API's own client. Ignores the types of other kinds of events."""
+    """Returns the faults that the API's own client finds in an event. Ignores its faults as another kind of event."""
     try:
         checker(api)(event)
     except ValidationError as error:
@@ -105,7 +105,7 @@ def test_what_a_stop_makes_of_a_recording_fits_the_types_of_the_apis_own_client(
 
 
 def valid_as_the_recording(name: str, drain: bool) -> None:
-    """An API may send more than its client's types know. So only faults that the recording does not have are wrong."""
+    """An API may send more than its client's types know. So faults that the recording itself has are allowed."""
     api, whole = api_of(name), RECORDINGS[name].read_bytes()
     known = set().union(*(faults(api, event) for event in events_in(name, whole)))
     for text in texts(name, whole).values():

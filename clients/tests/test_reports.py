@@ -17,7 +17,7 @@ CHAT, MESSAGES, GEMINI = "/v1/chat/completions", "/v1/messages", "/v1beta/models
 
 
 class Answer:
-    """Sends a request through a transport to a server with a fixed answer. Keeps what came out and what was sent."""
+    """Sends a request through a transport to a server with a fixed answer. Keeps the answer and the sent requests."""
 
     def __init__(
         self, path: str, request: Any, body: Any, stop: Any = (), media: str = "text/event-stream", **options: Any
@@ -291,7 +291,7 @@ def test_what_stands_beside_the_text_is_cut_with_it(field: str, path: str, answe
 
 @pytest.mark.parametrize("drain", [False, True])
 def test_copies_of_the_text_in_a_stream_go_with_it(drain: bool) -> None:
-    """With ``drain``, also copies in an event after the stop are removed."""
+    """With ``drain``, copies of the text are also removed from events after the stop."""
     first = {**chunk(f"one END{BEHIND}"), "copy": f"one END{BEHIND}", "note": "it follows"}
     usage = {"choices": [], "usage": {"completion_tokens": 5}, "full": f"one END{BEHIND}", "model": "m"}
     answer = chat([first, chunk(None, "stop"), usage], drain=drain)

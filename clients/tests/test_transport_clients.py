@@ -24,7 +24,7 @@ from stopscan_clients import AsyncStopTransport, StopTransport, scan_events
 
 CASES = [
     ("aENENDb", ["END"]),
-    ("xabcy", ["abc", "b"]),  # the package lm15 gives "" for this text in one event, and "a" in three
+    ("xabcy", ["abc", "b"]),  # another package, lm15, returns "" for this text in one event, and "a" in three events
     ("é\nEN", ["END"]),  # nothing fires, and text is held at the end
     ("a\n\nb", ["\n\n", "\nb"]),
 ]
@@ -173,7 +173,7 @@ def test_the_helpers_of_openai_and_anthropic(server: Replay) -> None:
 
 
 def test_a_chat_of_google_genai_keeps_its_turn(server: Replay) -> None:
-    """Once, the client's events were scanned: the client never read its stream to the end, and forgot the turn."""
+    """Once, the client's output was scanned. So the client did not read its stream to the end, and forgot the turn."""
     from apis import genai
 
     options = {"base_url": server.url, "client_args": {"transport": StopTransport("END")}}

@@ -51,7 +51,7 @@ def test_cohere_any_text(texts: list[str], stop: list[str]) -> None:
     assert cohere_text(out) == oracle.feed("".join(texts)) + oracle.flush()
     reason = "COMPLETE" if oracle.match is None else "STOP_SEQUENCE"
     assert (out[-1]["type"], out[-1]["delta"]["finish_reason"]) == ("message-end", reason)
-    begun = [event["type"] for event in out].count("content-start")  # no block without text
+    begun = [event["type"] for event in out].count("content-start")  # a block without text is not opened
     assert [event["type"] for event in out].count("content-end") == begun
 
 

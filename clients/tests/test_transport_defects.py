@@ -82,7 +82,7 @@ def ask_anthropic(transport: StopTransport) -> Any:
 def test_a_whole_answer_that_failed_here_was_generated_again(
     ask: Callable[[StopTransport], Any], package: Any, whole: Any
 ) -> None:
-    """The clients repeat failed requests, but not after a 502 with ``x-should-retry: false``. No answer is kept."""
+    """The clients repeat failed requests, but not after a 502 with ``x-should-retry: false``. Nothing is cached."""
     told = []
 
     def on_match(choice: int, match: StopMatch) -> None:
@@ -114,7 +114,7 @@ def test_an_answer_without_text_was_an_error(path: str, answer: Any) -> None:
 
 
 def test_one_transport_serves_both_packages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HTTP_PROXY", "127.0.0.1:9")  # without a scheme, as httpx takes it
+    monkeypatch.setenv("HTTP_PROXY", "127.0.0.1:9")  # httpx also accepts a proxy without a scheme
     transport = StopTransport("END")
     for package in (httpx, httpx2, httpx):
         with pytest.raises(package.ConnectError):

@@ -1,4 +1,4 @@
-"""Functions that ask the official clients over the transports, each in the same way."""
+"""Functions that send a request through an official client and a transport, with the same call for every API."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Memory:
         self.facts: dict[str, Any] = dict(api.default)
 
     def place(self, event: Any) -> Path:
-        """Returns the place of the part to which an event belongs: the numbers that the event has in ``places``."""
+        """Returns the place of the part to which an event belongs: the numbers in the fields ``api.places``."""
         inner = self.api.inner(event)
         return tuple([value for name in self.api.places if type(value := get(inner, name)) is int])
 
@@ -118,9 +118,9 @@ class Api:
     # Other fields that depend on the text. Paths begin at a choice, or at an event that has a kind.
     beside: Beside = NOTHING
     copies: tuple[str, ...] = ()  # fields that repeat the text: dropped when the text is changed
-    event_drops: tuple[str, ...] = ()  # fields beside the choices that are dropped at a stop
-    usage: tuple[str, ...] = ()  # fields about the whole stream; events that the machine makes do not have them
-    silent: tuple[str, ...] = ()  # fields that do not depend on the text
+    event_drops: tuple[str, ...] = ()  # fields of the event, next to its choices, that are dropped at a stop
+    usage: tuple[str, ...] = ()  # fields about the whole stream; not copied into events that ``Machine`` makes
+    silent: tuple[str, ...] = ()  # fields that are never cut, because they do not depend on the text
     # What is written at a stop, and for held text. A made choice is one that the machine writes itself.
     write: Callable[[Finish], Any]
     keeps: tuple[str, ...] = ()  # fields that a made choice copies from the last choice of the source
@@ -129,8 +129,8 @@ class Api:
     without_text: tuple[str, Any] | None = None  # the path and value in a made choice instead of an empty text
     places: tuple[str, ...] = ()  # the fields with the numbers of an event's place
     piece: Mapping[str, Any] = field(default_factory=dict)  # if events have kinds: the template for held text
-    closing: tuple[tuple[int, Mapping[str, Any]], ...] = ()  # templates of closing events, with the level they end
-    # Facts for ``Ref``: where events have them, and a regular expression for the fields that are used.
+    closing: tuple[tuple[int, Mapping[str, Any]], ...] = ()  # closing events: nesting level (0: message), template
+    # Facts for ``Ref``: the paths at which events have them, and a pattern for the keys to keep if a fact is a dict.
     known: Mapping[str, tuple[tuple[str, ...], str]] = field(default_factory=dict)
     default: Mapping[str, Any] = field(default_factory=dict)
     memory: type[Memory] = Memory

@@ -82,7 +82,7 @@ class Alike:
 
 @dataclass(frozen=True)
 class Asked:
-    """The options of a request, and the bodies to send to the server instead of its own."""
+    """The options of a request, and the bodies to send to the server instead of the request's own."""
 
     options: Options
     streamed: bool = False
@@ -321,7 +321,7 @@ def sniffed(head: bytes, streamed: bool, ended: bool = False) -> type[Lines] | L
         return "more"
     if head.startswith(SSE):
         return Sse
-    if head.startswith(b"[") and streamed:  # without a stream, an array is the answer of another service
+    if head.startswith(b"[") and streamed:  # a whole answer of a known API is never an array
         return Array
     if not head.startswith(b"{"):
         return "raw"

@@ -153,7 +153,7 @@ class Machine:
         self.parts: dict[Path, Part] = {}
         self.current: Part | None = None  # the part of the last text
         self._queue: Out = []  # events that wait for later ones
-        self._ending: Any = None  # an end that waits: the next event shows whether more text of its parts follows
+        self._ending: Any = None  # a closing event that waits: the next event shows whether more text follows
         self._left: dict[int, StopMatch] = {}  # with `drain`: stops whose closing events were not sent yet
 
     @property
@@ -219,8 +219,8 @@ class Machine:
         return [*out, *self._released(), *self._owed()]
 
     def _resolved(self, goes_on: set[Path], confirms: bool = True) -> Out:
-        """Returns the output for the waiting end (``_ending``). The held text of its parts is added, except for the
-        parts in ``goes_on``, whose text goes on."""
+        """Returns the output for the closing event that waits (``_ending``), with the held text of its parts. The parts
+        in ``goes_on`` keep their held text, because more of their text has come."""
         raise NotImplementedError
 
     def _broken_off(self, part: Part, flushed: Out) -> Out:
@@ -455,7 +455,7 @@ class Blocks(Machine):
     def __init__(self, api: Api, options: Options, matches: dict[int, StopMatch] | None = None) -> None:
         super().__init__(api, options, matches)
         self._memory = api.memory(api)
-        self._opened: set[Path] = set()  # the places of events that were sent
+        self._opened: set[Path] = set()  # the places of parts of which an event was sent
         self._opening: Path | None = None  # the place of a part whose opening event waits for its first text
 
     def _read(self, event: Any, fed: str | None) -> Out:

@@ -53,8 +53,8 @@ def native_stops(api: str, stop: StopSet | str | Iterable[str] | None, /) -> tup
     The API's cut and a scan of its text with that set together give the result of a scan for all stops.
 
     - Patterns, visible stops and ``repeat`` always remain.
-    - A stop that the API would take remains if the API could cut text in which another remaining stop is found:
-      ``"abc"`` remains if ``"b"`` remains.
+    - A stop that the API would accept also remains if the API, cutting at it, could remove another remaining stop from
+      the text: ``"abc"`` remains if ``"b"`` remains.
     - All stops remain if there is a pattern, a region or a ``repeat``, because it is not known where their matches end.
 
     Raises ``ValueError`` for an API that is not in the table. The message lists the APIs.
@@ -83,7 +83,7 @@ def native_stops(api: str, stop: StopSet | str | Iterable[str] | None, /) -> tup
 
 
 def _hides(native: str, other: str) -> bool:
-    """Returns whether an API that stops at ``native`` may cut away text of the stop ``other`` where ``other`` wins.
+    """Returns whether an API that stops at ``native`` may cut away the stop ``other`` although ``other`` should win.
 
     The stop that completes first wins, and of two that complete together the longer. So ``other`` can win if it ends
     with a beginning of ``native`` or is contained in ``native``, or if both complete together and it is longer.

@@ -162,7 +162,7 @@ COHERE = Api(
 
 
 def to_response(finish: Finish) -> dict[str, Any]:
-    """Returns the status, and the stop in the field that servers have in chat: Responses has no field for it."""
+    """Returns the status, and the stop in the field that chat completions have: Responses has no field for it."""
     named = {} if finish.matched_stop is None else {"matched_stop": finish.matched_stop}
     return {**to_responses(finish), **named}
 

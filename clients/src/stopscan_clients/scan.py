@@ -29,7 +29,7 @@ def instead(value: Any) -> str:
 
 
 class _Events(Generic[E]):
-    """The common code of both streams. Only the waiting differs."""
+    """The code that ``EventStream`` and ``AsyncEventStream`` share. They differ only in how they wait."""
 
     _CLOSERS: ClassVar[tuple[str, ...]]  # the methods that close a source
 
@@ -222,7 +222,7 @@ def scan_events(
     - ``events`` is an iterable of dicts: boto3's stream, or parsed lines of JSON. Objects of a client library are a
       ``TypeError``: give the client a ``StopTransport`` instead.
     - When stops have ended all choices, the source is closed, so that the server stops generating, and the closing
-      events of the API follow. ``drain=True`` reads the rest of the source instead, and yields only the usage of it.
+      events of the API follow. ``drain=True`` reads the source to its end instead, and yields only the usage from it.
     - ``choices`` is the number of choices that the request asks for. The default is 1.
     - An unchanged event is the same object. A cut event is a copy.
     - Text that may be the beginning of a stop is held. Its event comes with less text or no text. The rest comes later,

@@ -47,7 +47,7 @@ def package_of(request: Any) -> Any:
 
 
 class _Transport:
-    """The common code of both transports. Only the waiting differs."""
+    """The code that ``StopTransport`` and ``AsyncStopTransport`` share. They differ only in how they wait."""
 
     _HANDLE: ClassVar[str]  # the names of the sync or async methods and classes
     _READ: ClassVar[str]
@@ -124,7 +124,7 @@ class _Transport:
         try:
             content = b"".join(body.told(body.whole(content) if body.error is None else b""))
         except Exception as error:
-            # An answer, because the official clients retry after an exception, and the model would generate again.
+            # Not raised: the official clients retry after an exception, and the model would generate again.
             return error_response(request, route, f"{type(error).__name__}: {error}", 502)
         return self._response(request, response, body, True, content)
 
@@ -272,7 +272,7 @@ class StopTransport(_Transport, _SyncBase):
     - A stream is closed at its stop, so that the server stops generating. ``drain=True`` reads to the end for the
       usage.
     - ``transport`` sends the requests. The default is the package's own, with the proxies of the environment.
-    - ``api`` is the API whose limits hold for the stops that are sent to the server, if the answer is not a stream. The
+    - If the answer is not a stream, the server also gets the stops that its API accepts. ``api`` names that API. The
       default is the API of the route.
     - A stream of an unknown API is a ``TypeError`` at its first step. With ``strict=False`` such a stream is passed on
       unchanged.

@@ -47,7 +47,7 @@ def _left(api: Api, answer: Any, at: Path, text: str, kept: str, behind: str) ->
 
 
 class _Text(Part):
-    """A text that is complete from the start. A loop is cut after its first copy."""
+    """A text that is complete from the start. If it repeats itself (``repeat``), only the first copy is kept."""
 
     def __init__(self, place: Path, options: Options) -> None:
         super().__init__(place, options)

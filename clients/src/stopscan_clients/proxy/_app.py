@@ -39,8 +39,8 @@ class Limits(stopscan.engines.Limits):
 
     - ``connect``: seconds to connect to the upstream server.
     - ``read``: seconds for which the upstream server may be silent.
-    - ``request``: seconds for a client to send the body of a request. In the command ``stopscan-proxy``, this is also
-      the time to send the head of a request, to read data that waits for the client, and between two requests.
+    - ``request``: seconds for a client to send the body of a request. The command ``stopscan-proxy`` also allows this
+      time for the head of a request, for reading data that waits for the client, and between two requests.
     - ``connections``: the most clients that may be connected. Only the command counts them.
     - ``body``: the most bytes of a request's body.
     - ``stops``, ``patterns`` and ``regions``: the most of each in a request.
@@ -67,8 +67,8 @@ def proxy(
 ) -> Starlette:
     """Returns an ASGI application that passes each request on to the URL ``upstream``, and ends each answer at a stop.
 
-    The options are those of ``StopTransport``. ``api="none"`` sends no stops to the server, for a server with
-    wrong stops. The proxy answers ``GET /health`` itself. All other paths are passed on.
+    The options are those of ``StopTransport``. ``api="none"`` sends no stops to the server, for a server that handles
+    stops wrongly. The proxy answers ``GET /health`` itself. All other paths are passed on.
 
     >>> app = proxy("http://127.0.0.1:8000", ["Observation:"])
     """
@@ -163,7 +163,7 @@ class _Proxy:
         target = path + b"?" * bool(query) + query
         try:
             url = self._url.copy_with(raw_path=target)
-        except httpx.InvalidURL:  # too long for httpx, or a wrong character: not a route with stops
+        except httpx.InvalidURL:  # too long, or a wrong character: not the path of an API that takes stops
             url = self._url
         # The extension sends the target as it came, because httpx would normalize the path.
         extensions = {"timeout": self._timeout, "pool": pool, "target": target}
