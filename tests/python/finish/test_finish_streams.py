@@ -1,4 +1,4 @@
-"""Whole streams, of which one event reports the end, and tests against bugs of projects that lost it."""
+"""Whole streams, of which one event reports the end, and tests against bugs of projects that lost this report."""
 
 from __future__ import annotations
 
