@@ -24,7 +24,7 @@ def failing(start: Callable[[], T], call: Callable[[T], object]) -> Iterator[tup
 
 
 def without(number: int, call: Callable[[], object]) -> object:
-    """Returns what `call` returns or raises while one of its allocations fails: 0 is the first."""
+    """Returns what `call` returns or raises while its allocation `number`, counted from 0, fails."""
     hooks = pytest.importorskip("_testcapi")
     hooks.set_nomemory(number, number + 1)
     try:

@@ -90,7 +90,7 @@ def check(start: Callable[[], Any], call: Callable[[Any], object]) -> None:
 @pytest.mark.parametrize("name", OBJECTS)
 @pytest.mark.parametrize("call", CALLS)
 def test_an_object(name: str, call: str) -> None:
-    """Once, a pickle, a `repr` and an attribute above 256, which needs a new `int`, panicked without memory."""
+    """Once, a pickle, a `repr` and an attribute above 256, which needs a new `int`, panicked if memory ran out."""
     if call == "pickle" and name.startswith("Token"):
         return  # a core `Vocabulary` cannot be pickled; `reduce` tests our part
     if call == "repr" and type(OBJECTS[name]()).__repr__ is object.__repr__:
@@ -147,6 +147,6 @@ def refused(call: Callable[[], object]) -> Callable[[None], object]:
     ],
 )
 def test_an_error(call: Callable[[], object]) -> None:
-    """Once, an error's message was made only while the error was raised, which panicked without memory."""
+    """Once, an error's message was made only while the error was raised, which panicked if memory ran out."""
     assert refused(call)(None) in (TypeError, ValueError)
     check(lambda: None, refused(call))

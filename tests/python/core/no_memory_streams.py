@@ -1,4 +1,4 @@
-"""If memory runs out, a call raises a `MemoryError`, and the stream can be used on: the delta was read whole or not at
+"""If memory runs out, a call raises a `MemoryError`, and the stream stays usable: the delta was read whole or not at
 all. First, each allocation of Python fails in turn. Then the core's fail, in a process that gets no more memory."""
 
 from __future__ import annotations

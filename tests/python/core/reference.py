@@ -47,11 +47,11 @@ class Stream:
         self.reset()
 
     def reset(self) -> None:
-        self.text = ""  # everything fed and bypassed, through the stop
+        self.text = ""  # everything fed and bypassed, up to the end of the stop
         self.edge = 0  # no match and no loop begins before this place: the last marker, bypass or flush
         self.sent = 0  # how much of the text was returned or taken out
         self.state = self.first
-        self.part = 0  # how many markers began a part
+        self.part = 0  # the number of the current part: how many markers have begun one
         self.match: Match | None = None
         self.unused = ""
         self.marker_ended = False  # whether a marker ended with the last character
@@ -75,7 +75,7 @@ class Stream:
         return max((prefix for prefix in prefixes if self.text[self.edge :].endswith(prefix)), key=len, default="")
 
     def complete(self, armed: bool) -> str | None:
-        """Follows and returns the marker that completes at the last character. If a stop fires, sets `match`."""
+        """Follows and returns the marker that completes at the last character. Sets `match` at a stop or loop."""
         seen, leads = self.text[self.edge :], self.graph[self.state]
         words = [*(self.live_stops() if armed else []), *leads]
         completed = max((word for word in words if seen.endswith(word)), key=len, default=None)
@@ -91,7 +91,7 @@ class Stream:
         return None
 
     def follow(self, marker: str) -> None:
-        """Enters the state that `marker` leads to. This begins a part, unless it is the same state and no `keep`."""
+        """Enters the state that `marker` leads to. This begins a part, unless it is the same state and not a `keep`."""
         state = self.graph[self.state][marker]
         self.part += state != self.state or isinstance(state, keep)
         self.state = state

@@ -28,7 +28,7 @@ class Report:
 
     @property
     def end(self) -> int:
-        """Where the loop is proven. It begins at the first block, because ``before`` and ``block`` end differently."""
+        """The loop's end. The loop begins at the first block, because ``before`` and ``block`` end differently."""
         assert self.before[-1] != self.block[-1]
         return len(self.before) + max(self.repeat.count * len(self.block), self.repeat.min_length)
 

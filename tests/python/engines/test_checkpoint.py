@@ -64,7 +64,7 @@ def test_a_default_may_name_regions_that_the_model_lacks() -> None:
 
 
 def test_a_set_is_compiled_once(checkpoint: Checkpoint) -> None:
-    """Once, mlx-lm's server compiled a set twice, the second time in the thread that computes all answers."""
+    """Once, mlx-lm's server compiled a set twice, one of these times in the thread that makes all answers."""
     options = read_options({"stop": ["END"], "protect": ["reasoning"]})
     first = checkpoint.stops(options.stops, options.protect)
     assert Checkpoint(TOKENIZER.backend, graph=QWEN3).stops(StopSet(["END"]), ["reasoning"]) is first

@@ -181,7 +181,7 @@ CASES: dict[str, list[tuple[Any, Report]]] = {
         (sglang({"type": "abort", "message": "Aborted", "status_code": None}), ABORT),
         (sglang(None), None),
         ({"finish_reason": {"type": "stop", "matched": "END"}}, END),  # meta_info by itself
-        # before 0.4
+        # sglang before 0.4
         (sglang("FINISH_MATCHED_STR: END"), END),
         (sglang("FINISH_MATCHED_STR: a: b\n"), ("stop_sequence", "a: b\n")),
         (sglang("FINISH_MATCHED_TOKEN: 2"), ID),

@@ -1,4 +1,4 @@
-"""Answers in every form, from models' documents and parsers' tests. They are cut into deltas at every place."""
+"""Answers in every form (the markers of a model family), from documents and parsers' tests, cut at every place."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ Segments = list[tuple[str, str, int]]
 
 
 def joined(segments: Segments) -> Segments:
-    """The segments with neighbours of one part joined."""
+    """Joins neighbouring segments of the same part."""
     whole: Segments = []
     for region, text, part in segments:
         if whole and whole[-1][2] == part:

@@ -76,7 +76,7 @@ CALLS = [answer for answer in ANSWERS if any(region == "tool_call" for region, _
 
 @pytest.mark.parametrize("answer", CALLS, ids=lambda answer: answer.form)
 def test_sglang_35564_calls_that_come_token_by_token(answer: Answer) -> None:
-    """In sglang, eight parsers find other calls in single tokens than in the whole text, or none."""
+    """If a text comes token by token, eight parsers of sglang find other calls than in the whole text, or none."""
     region = SegmentSet(FORMATS[answer.form]).region_after(answer.prompt)
     whole, by_character = cut(answer.form, [answer.text], region), cut(answer.form, answer.text, region)
     calls = [text for name, text in answer.segments if name == "tool_call"]

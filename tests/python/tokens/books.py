@@ -38,7 +38,7 @@ class Book:
     def characters(
         self, prompt: Sequence[int], token_ids: Sequence[int], *, skip_special_tokens: bool, ended: bool
     ) -> list[Character]:
-        """The text that is certain after these tokens, without the prompt's own text."""
+        """The text that no later token can change, without the prompt's own text."""
         self.takes_back = False
         out: list[Character] = []
         run: Run = []

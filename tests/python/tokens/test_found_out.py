@@ -1,4 +1,4 @@
-"""If a tokenizer's `decode` differs from the text of its tokens, `Vocabulary` notices, and `decode` is called."""
+"""If a tokenizer's `decode` differs from the text of its tokens, `Vocabulary` notices, and scanners call `decode`."""
 
 from __future__ import annotations
 

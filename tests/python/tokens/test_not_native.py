@@ -263,7 +263,7 @@ def test_a_special_marker_that_was_added_again_did_not_count() -> None:
 
 
 def test_a_prompt_in_a_script_that_is_spelled_in_bytes() -> None:
-    """The prompt's last 16 tokens begin within a character. Without its first byte, the whole run would be invalid."""
+    """The prompt's last 16 tokens begin within a character. Without its first byte, the byte run would be invalid."""
     vocabulary, carrier = vocabulary_of(small_fallback), InPieces()
     prompt, token_ids = vocabulary.spell("ገንዘብ" * 3), vocabulary.spell("አማርኛ the")
     for cut in range(18):

@@ -127,7 +127,7 @@ def test_what_carries_no_tokenizer_is_named(tokenizer: Any) -> None:
 
 
 def test_a_description_that_does_not_hold_is_not_believed() -> None:
-    """The tokenizer's file says that it is byte-level, but its `decode` differs."""
+    """The wrapped tokenizer is described as byte-level, but the wrapper's `decode` differs."""
 
     class Lying:
         backend_tokenizer = trained_bytes(add_prefix_space=False)
