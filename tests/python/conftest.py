@@ -1,5 +1,5 @@
-"""What all tests share: hypothesis profiles, and the reciting checkpoint for tests that run an engine. By default,
-examples are the same in every run, and there is no database in the working tree."""
+"""What all tests share: profiles of hypothesis, and a tiny model that writes given texts, for tests that run an engine.
+By default, hypothesis tries the same examples each time, and keeps no database in the working tree."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ settings.load_profile("stopscan")
 
 
 def pytest_collection_finish() -> None:
-    """Hides the million objects that the imports made from the garbage collections that tests ask for."""
+    """Freezes the million objects of the imports, so that the garbage collections of tests do not visit them."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _one_certificate(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Lets clients trust one authority. Each new client would read all 140, in 20 ms, and no test needs any."""
+    """Lets HTTP clients load one root certificate. Loading all 140 takes 20 ms a client, and no test needs any."""
     try:
         import certifi
     except ImportError:

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def failing(start: Callable[[], T], call: Callable[[T], object]) -> Iterator[tuple[T, object]]:
-    """Calls `call` with new objects while its first, second, … allocation fails, until 50 calls in turn succeed."""
+    """Calls `call` with new objects while its first, second, … allocation fails, until 50 calls in a row succeed."""
     succeeded = 0
     for number in range(2_000):
         made = start()
@@ -24,7 +24,7 @@ def failing(start: Callable[[], T], call: Callable[[T], object]) -> Iterator[tup
 
 
 def without(number: int, call: Callable[[], object]) -> object:
-    """Returns what `call` returns or raises while its allocation with this number fails."""
+    """Returns what `call` returns or raises while its allocation `number`, counted from 0, fails."""
     hooks = pytest.importorskip("_testcapi")
     hooks.set_nomemory(number, number + 1)
     try:

@@ -35,7 +35,7 @@ def report(sequence: str | None, offset: int | None, end: int | None) -> dict[st
 
 @contextmanager
 def running(*arguments: str, stdin: int = subprocess.PIPE) -> Iterator[subprocess.Popen[bytes]]:
-    """A running filter. It is killed after `SECONDS`, so that a read of output that never comes ends."""
+    """A running filter. It is killed after `SECONDS`, so that a test does not wait for output that never comes."""
     pipe = subprocess.PIPE
     with subprocess.Popen([*FILTER, *arguments], stdin=stdin, stdout=pipe, stderr=pipe, bufsize=0) as process:
         killer = threading.Timer(SECONDS, process.kill)

@@ -1,4 +1,4 @@
-"""Scripts for the reciter in which a model loops, and what is left of them if ``Repeat`` ends them."""
+"""Answers that loop, which a test model writes token by token, and what is left of them if ``Repeat`` ends them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOOPS = {
 
 
 def ended(name: str, repeat: Repeat | None = None) -> tuple[str, int, StopMatch]:
-    """The text to the character that proves the loop, how many tokens it takes, and the match."""
+    """The text up to the character that proves the loop, the number of tokens up to there, and the match."""
     script = LOOPS[name]
     match = StopSet(repeat=repeat or Repeat()).find("".join(script))
     assert match is not None

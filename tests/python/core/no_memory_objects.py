@@ -44,7 +44,7 @@ def tokens(read: list[int], **options: Any) -> TokenScanner:
 
 
 OBJECTS: dict[str, Callable[[], Any]] = {
-    "StopSet": stops,  # a new one each time: once its `repr` failed, Python shows a tuple as `(...)`
+    "StopSet": stops,  # a new one each time: after a `repr` failed, Python shows its tuple as `(...)`
     "regions": lambda: StopSet("END", regions={"answer": {}, "tool": {}}, stop_in=["answer"]),
     "SegmentSet": lambda: SEGMENTS,
     "Repeat": lambda: Repeat(300, max_period=400, min_length=500),
@@ -81,8 +81,8 @@ def check(start: Callable[[], Any], call: Callable[[Any], object]) -> None:
             errors.append(outcome)
         else:
             assert outcome == expected
-    # pickle raises the second if it had no memory to look up a module. Python raises the third if it had no memory to
-    # raise an error, such as that of `int("x")`.
+    # pickle raises a PicklingError if it has no memory to look up a module. Python raises a SystemError if it has no
+    # memory to raise another error, such as that of `int("x")`.
     allowed = (MemoryError, pickle.PicklingError, SystemError)
     assert [error for error in errors if not isinstance(error, allowed)] == []
 
@@ -90,7 +90,7 @@ def check(start: Callable[[], Any], call: Callable[[Any], object]) -> None:
 @pytest.mark.parametrize("name", OBJECTS)
 @pytest.mark.parametrize("call", CALLS)
 def test_an_object(name: str, call: str) -> None:
-    """Once, a pickle, a `repr` and an attribute above 256 panicked."""
+    """Once, a pickle, a `repr` and an attribute above 256, which needs a new `int`, panicked if memory ran out."""
     if call == "pickle" and name.startswith("Token"):
         return  # a core `Vocabulary` cannot be pickled; `reduce` tests our part
     if call == "repr" and type(OBJECTS[name]()).__repr__ is object.__repr__:
@@ -147,6 +147,6 @@ def refused(call: Callable[[], object]) -> Callable[[None], object]:
     ],
 )
 def test_an_error(call: Callable[[], object]) -> None:
-    """Once, the message of an error was made while the error was raised, and that panicked."""
+    """Once, an error's message was made only while the error was raised, which panicked if memory ran out."""
     assert refused(call)(None) in (TypeError, ValueError)
     check(lambda: None, refused(call))

@@ -1,5 +1,5 @@
-"""Without memory a call raises a `MemoryError`, and the stream goes on, as before or with the delta read. Each
-allocation of Python fails in turn. Then those of the core fail, in a process that may take no more memory."""
+"""If memory runs out, a call raises a `MemoryError`, and the stream stays usable: the delta was read whole or not at
+all. First, each allocation of Python fails in turn. Then the core's fail, in a process that gets no more memory."""
 
 from __future__ import annotations
 

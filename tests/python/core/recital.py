@@ -1,4 +1,4 @@
-"""What a script of the reciting checkpoint must give with some stops, by the reference, for tests of every engine."""
+"""What an engine must return for given stops when a test model recites a script. The reference computes it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Recital:
 def recite(
     script: Sequence[str | bytes], *args: Any, min_tokens: int = 0, max_tokens: int = -1, **options: Any
 ) -> Recital:
-    """The recital of a script by the rules of matching; ``args`` and ``options`` are the reference's."""
+    """The expected output for a script, token by token. ``args`` and ``options`` are those of the reference."""
     reference, texts = Reference(*args, **options), []
     # A character in two pieces comes with the second piece. Bytes that are not a character are U+FFFD at once.
     decoder = getincrementaldecoder("utf-8")("replace")

@@ -1,8 +1,8 @@
-"""The reference: the rules of matching, in Python that is as direct and as slow as need be.
+"""The reference: the rules of matching in simple, slow Python, with which tests compare the scanners.
 
 The whole text is kept as one string. After every character the reference asks, with `endswith`, which stops and markers
-complete there, and compares the text with itself for loops. There is no automaton, no state but the text itself and the
-name of the open state, and nothing is ever undone.
+complete there, and compares the text with itself for loops. There is no automaton: the reference keeps little more than
+the text and the name of the current state of the graph, and it never undoes a step.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Match(NamedTuple):
 
 
 class Stream:
-    """The text of a stream, its place in the graph, and what completes. The subclasses return the output."""
+    """The text of a stream, its state in the graph of regions, and the matching. Subclasses return the output."""
 
     markers_stay: bool
 
@@ -47,11 +47,11 @@ class Stream:
         self.reset()
 
     def reset(self) -> None:
-        self.text = ""  # everything fed and bypassed, through the stop
-        self.edge = 0  # where partial matches and loops may begin: the last marker, bypass or flush
+        self.text = ""  # everything fed and bypassed, up to the end of the stop
+        self.edge = 0  # no match and no loop begins before this place: the last marker, bypass or flush
         self.sent = 0  # how much of the text was returned or taken out
         self.state = self.first
-        self.part = 0  # how many markers began a part
+        self.part = 0  # the number of the current part: how many markers have begun one
         self.match: Match | None = None
         self.unused = ""
         self.marker_ended = False  # whether a marker ended with the last character
@@ -75,7 +75,7 @@ class Stream:
         return max((prefix for prefix in prefixes if self.text[self.edge :].endswith(prefix)), key=len, default="")
 
     def complete(self, armed: bool) -> str | None:
-        """Returns the marker that completes with the last character, and follows it. Puts a stop in `match`."""
+        """Follows and returns the marker that completes at the last character. Sets `match` at a stop or loop."""
         seen, leads = self.text[self.edge :], self.graph[self.state]
         words = [*(self.live_stops() if armed else []), *leads]
         completed = max((word for word in words if seen.endswith(word)), key=len, default=None)
@@ -91,7 +91,7 @@ class Stream:
         return None
 
     def follow(self, marker: str) -> None:
-        """Enters the state that `marker` leads to. A marker begins a part unless it leads back and is taken out."""
+        """Enters the state that `marker` leads to. This begins a part, unless it is the same state and not a `keep`."""
         state = self.graph[self.state][marker]
         self.part += state != self.state or isinstance(state, keep)
         self.state = state
@@ -110,7 +110,7 @@ def region_of(state: str) -> str:
 
 
 def loop(seen: str, repeat: Repeat, end: int) -> Match | None:
-    """The loop that `seen` ends with, with the least period."""
+    """The loop at the end of `seen`, or `None`. Of several, the one with the shortest period."""
     for period in range(1, repeat.max_period + 1):
         length = max(repeat.count * period, repeat.min_length)
         sequence = seen[-length:]
@@ -153,7 +153,7 @@ class Reference(Stream):
         )
 
     def feed(self, delta: str, *, armed: bool = True, one_step: bool = False) -> str:
-        """``one_step`` is for a token that is all of a marker: nothing completes before its last character."""
+        """``one_step`` is for a token whose text is a whole marker: nothing completes before its last character."""
         if self.match:
             return ""
         for index, character in enumerate(delta):

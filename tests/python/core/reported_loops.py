@@ -1,4 +1,4 @@
-"""Loops from bug reports, rebuilt as scripts for the reciter. What the rule says of each is computed by hand."""
+"""Loops from bug reports, rebuilt as token sequences. Where each loop must end is computed here, without a scanner."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Report:
 
     @property
     def end(self) -> int:
-        """The end of the loop. It begins with the first block: ``before`` and ``block`` end in different characters."""
+        """The loop's end. The loop begins at the first block, because ``before`` and ``block`` end differently."""
         assert self.before[-1] != self.block[-1]
         return len(self.before) + max(self.repeat.count * len(self.block), self.repeat.min_length)
 
@@ -57,18 +57,18 @@ FILE = "".join(f"    def test_case_{number}(self): self.check({number}, {number 
 CALL = '<tool_call>{"name": "read_file", "arguments": {"path": "src/items.py"}}</tool_call>\n'
 
 REPORTS = {
-    # Qwen3 VL on pictures: a sentence until the limit.
+    # Qwen3 VL, asked about pictures, repeats a sentence until the token limit.
     "vllm-35451": Report("The picture shows a receipt. ", "The total is at the bottom of the receipt.\n", 9),
-    # Gemma 4 with a JSON schema: a word within a string, which never ends.
+    # Gemma 4 with a JSON schema repeats a word within a string, so that the string never ends.
     "vllm-40097": Report('{"description": "The sun dips low, casting a path of amber', " own", 4),
-    # Qwen3-Coder-Next: a block of 92 lines, 32 times. Its period is too long for the defaults.
+    # Qwen3-Coder-Next repeats a block of 92 lines 32 times. The block is too long for the default `max_period`.
     "llama.cpp-26039": Report("Here is the file:\n```python", "\n" + FILE[:-1], 61, Repeat(max_period=8192)),
-    # DeepSeek with 400,000 tokens of context: a character, in the reasoning.
+    # DeepSeek with 400,000 tokens of context repeats a character in its reasoning.
     "hermes-agent-94224": Report("<think>The cost is shown twice, so", "\uff01", 3),
     # A request that brings its own `Repeat`.
     "dynamo-10939": Report("The request goes to the router", ", which asks the cache", 5, Repeat(3, min_length=32)),
-    # Qwen3.8: a word, after variants of it that are not a loop yet.
+    # Qwen3.8 repeats a word, after some text that is similar but not a loop yet.
     "vllm-mlx-723": Report("The its items itemsThe items its itemsThe", " items", 6),
-    # Qwen3.8: a tool call that is tried again.
+    # Qwen3.8 makes the same tool call again and again.
     "vllm-mlx-723-calls": Report("Let me read the file.", CALL, 11),
 }

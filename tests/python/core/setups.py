@@ -70,8 +70,8 @@ alphabets, coins, few = st.sampled_from(ALPHABETS), st.booleans(), st.integers(0
 
 
 def word_of(letters: str, number: int) -> str:
-    """One to three syllables of these letters. Words of shared syllables contain and overlap one another more often
-    than chance would have it."""
+    """One to three syllables of these letters. Words that share syllables contain and overlap one another more often
+    than random words do."""
     number, more = divmod(number, 3)
     word = ""
     for _ in range(more + 1):
@@ -116,14 +116,14 @@ def setups(draw: st.DrawFn, *, hidden_only: bool = False) -> Setup:
     return setup._replace(protect=protect, start_protected=draw(coins) if protect else False)
 
 
-# Loops of the least length that is allowed. Texts here repeat a word so often only because `texts` does it on purpose.
+# Loops with the smallest `min_length` that is allowed. Texts contain such loops because `texts` repeats some pieces.
 repeats = st.none() | st.builds(Repeat, st.integers(3, 40), max_period=st.integers(1, 9), min_length=st.just(32))
 
 STATES = ("answer", "reasoning", "tool_call", "tool_call/in reasoning")
 
 
 def graphs(draw: st.DrawFn, letters: str, stops: list[str]) -> dict[str, dict[str, str]]:
-    """States of regions. Their markers can be reached and are not stops; some markers stay in the text."""
+    """Random graphs of regions. Each marker can complete, and none is a stop; some markers are kept in the text."""
     states = STATES[: draw(few) % len(STATES) + 1]
     graph = {}
     for state in states:
@@ -137,10 +137,10 @@ def graphs(draw: st.DrawFn, letters: str, stops: list[str]) -> dict[str, dict[st
 
 @st.composite
 def texts(draw: st.DrawFn, setup: Setup, *, longest_filler: int = 0) -> str:
-    """The text is put together from what matters to the setup: its words, their beginnings, their characters."""
+    """Random texts of the setup's stops and markers, their beginnings and their characters."""
     beginnings = sorted({word[:length] for word in setup.words for length in range(1, len(word) + 1)}) or ["a"]
     characters = sorted(set("".join(setup.words))) or ["a"]
-    kinds = [(beginnings, 1), (beginnings, 1), (characters, 1)]  # pieces, and how many of one at the most
+    kinds = [(beginnings, 1), (beginnings, 1), (characters, 1)]  # pieces, and how often at most one is repeated
     if setup.repeat:
         kinds.append(([*beginnings, "x", "xyж", *(f"{one}x{two}" for one in setup.words for two in setup.words)], 40))
     if longest_filler:

@@ -1,4 +1,4 @@
-"""The shape of the API: what sets, matches and scanners are besides what they find."""
+"""Sets, matches and scanners as Python objects: arguments, attributes, equality, order and `repr`."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from stopscan.segments import SegmentSet, asplit
 
 @pytest.mark.parametrize("make", [ascan, asplit], ids=["ascan", "asplit"])
 def test_cancelled_while_closing_after_a_stop(make: Callable[..., Any]) -> None:
-    """Once, `textEND` under a timeout gave nothing if its source was slow to close."""
+    """Once, the text before the stop was lost if a timeout came while the source was being closed."""
 
     class Slow(AsyncSource):
         delays = iter([3600, 0])
@@ -65,7 +65,7 @@ def test_a_close_whose_task_was_cancelled_is_finished_by_the_next_step(
         reader.cancel()
         await asyncio.gather(reader, return_exceptions=True)
         await read()
-        if stream.match is None:  # cancelled at work, a generator is over before its text has the stop
+        if stream.match is None:  # a generator that is cancelled at its `await` ends before it yields the stop
             assert kind == "generator"
         else:
             assert texts(items) == "text"
@@ -144,7 +144,7 @@ def test_an_aclose_whose_task_was_cancelled_is_finished_by_the_next_step(make: C
 
 @pytest.mark.parametrize("make", [ascan, asplit], ids=["ascan", "asplit"])
 def test_a_step_that_is_cancelled_while_closing_is_cancelled(make: Callable[..., Any]) -> None:
-    """The step does not end as if nothing had happened. The next step has the text, and no error follows."""
+    """The step itself raises `CancelledError`. The next step has the text, and no other error follows."""
     closing = asyncio.Event()
 
     class Slow(AsyncSource):

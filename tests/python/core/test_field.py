@@ -1,4 +1,4 @@
-"""What goes wrong in other projects, one test for each report: a test would fail on the project in its name."""
+"""Bugs that were found in other projects, one test for each: the project in the test's name would fail it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_dynamo_14378_leaks_every_fragment_but_the_last() -> None:
 
 
 def test_rapid_mlx_leaks_a_stop_that_its_streaming_matcher_does_not_hold() -> None:
-    """Rapid-MLX has three matchers that differ. Here, streamed text and whole text give the same answer."""
+    """Rapid-MLX has three matchers that differ. In stopscan, streamed and whole text give the same answer."""
     deltas = ["The answer", " is 42\n", "\nQuestion", ": next"]
     stream = scan(deltas, "\n\nQuestion:")
     assert list(stream) == ["The answer", " is 42"]
@@ -121,7 +121,7 @@ def test_an_aborted_stream_keeps_its_held_tail() -> None:
 
 @pytest.mark.parametrize("deltas", [["END"], ["E", "N", "D"], ["EN", "D"], ["E", "ND!"], ["xE", "NDx"]])
 def test_mlx_lm_goes_on_behind_a_stop_spelled_by_other_tokens(deltas: list[str]) -> None:
-    """mlx-lm compares token ids, so that only `encode(stop)` ends the generation."""
+    """mlx-lm compares token ids, so only the ids that `encode(stop)` returns end the generation."""
     scanner = StopScanner("END")
     out = "".join(feed_all(scanner, [*deltas, " and so on"]))
     assert (out, scanner.match) == ("x" * deltas[0].count("x"), StopMatch("END", deltas[0].count("x")))
@@ -202,7 +202,7 @@ def test_vllm_38499_stop_fires_inside_reasoning() -> None:
 
 
 def test_vllm_51641_splits_the_closing_marker() -> None:
-    """vLLM's hold-back cuts `</think>` in two, and the reasoning parser after it waits for one piece."""
+    """vLLM withholds a part of `</think>`, but its reasoning parser expects the marker in one piece."""
     scanner = StopScanner(StopSet("a stop of many characters", protect=THINK))
     deltas = ["<think>", "hm", "</think>", "yes"]
     assert feed_all(scanner, deltas) == deltas

@@ -193,7 +193,7 @@ def test_invalid_utf8_behind_the_stop_is_never_seen() -> None:
 def test_agrees_with_scan(stream: tuple[Setup, list[str]]) -> None:
     setup, deltas = stream
     setup = setup._replace(start_protected=False, regions=None, stop_in=None, region=None, repeat=None)
-    # The filter reads a whole text from its start, so these options are left out.
+    # The filter has no options for a start inside a region or for graphs. Loops are left out too.
     arguments = [f"--stop={stop}" for stop in setup.stop] + [f"--visible={stop}" for stop in setup.visible]
     arguments += [word for pair in setup.protect for word in ("--protect", *pair)]
     arguments += ["--include-stop"] * setup.include_stop

@@ -13,7 +13,7 @@ from stopscan import StopMatch, StopScanner, StopSet
 LIMIT = 8_000_000  # bytes of stops and markers, documented
 ON_WINDOWS = sys.platform == "win32"
 
-# Stops that a hostile request may send. They are source text for a process of its own, whose memory is measured.
+# Stops that a hostile request may send, as Python code: a new process runs the code, and its memory is measured.
 SETS = {
     "100,000 stops of 20 bytes": "[random.randbytes(10).hex() for _ in range(100_000)]",
     "400,000 stops of 20 bytes": "[random.randbytes(10).hex() for _ in range(400_000)]",
@@ -74,14 +74,14 @@ def test_a_hundred_thousand_stops() -> None:
 
 
 def test_three_thousand_nested_stops() -> None:
-    """All but the shortest are pruned, so that nothing is ever held."""
+    """Only the shortest can ever fire, so nothing is held."""
     scanner = StopScanner(["a" * length for length in range(1, 3_001)])
     assert (scanner.feed("xyz"), scanner.held) == ("xyz", "")
     assert (scanner.feed("baaa"), scanner.match, scanner.unused) == ("b", StopMatch("a", 4), "aa")
 
 
 def test_two_thousand_nested_suffixes() -> None:
-    """None is pruned: all complete at the same character, and the longest one in the text wins."""
+    """Each of them can fire: all complete at the same character, and the longest that is in the text wins."""
     longest = "".join(chr(0x4E00 + number) for number in range(2_000))
     stops = StopSet([longest[start:] for start in range(2_000)])
     assert stops.find(longest) == StopMatch(longest, 0)
@@ -134,7 +134,7 @@ def test_a_million_characters_held_and_given_up() -> None:
 
 
 def test_a_stop_that_falls_back_at_every_character() -> None:
-    """Fibonacci words have as many borders as a string can have."""
+    """No string has more prefixes that are also its suffixes than a Fibonacci word."""
     one, two = "a", "ab"
     while len(two) < 100_000:
         one, two = two, two + one

@@ -23,7 +23,7 @@ STATM = Path("/proc/self/statm")
 on_linux = pytest.mark.skipif(not STATM.exists(), reason="the resident set is read from /proc")
 
 STOPS = StopSet(["END", "é🦀END", "</answer>"], visible=["!!"], protect=[("<think>", "</think>")])
-# Held text comes and goes, markers open and close, multi-byte text runs through; no stop ever fires.
+# These deltas hold text and give it up, open and close a region, and have multi-byte text; no stop ever fires.
 DELTAS = ["plain text ", "EN", "d ", "é🦀", "E", "<think>", "END!!", "</think>", "</answ", "!"]
 
 
@@ -158,7 +158,7 @@ def test_a_stream_with_an_error_of_its_source_is_collected() -> None:
     def stopped() -> weakref.ref[Source]:
         source = Source()
         stream = scan(source, "END")
-        assert next(stream) == "text "  # the error has this frame, and the frame has the stream
+        assert next(stream) == "text "  # the stream keeps the error, which leads to this frame and to the stream
         return weakref.ref(source)
 
     source = stopped()
@@ -193,7 +193,7 @@ SEGMENTS = SegmentSet({"a": {"<b>": "b"}, "b": {"</b>": "a"}}, stop=["END"])
     ],
 )
 def test_no_utf8_of_a_long_text_is_left_behind(letter: str, read: Callable[[str], object]) -> None:
-    """CPython keeps the UTF-8 of a string when asked for it. Once, a data set took twice its memory for that."""
+    """CPython keeps the UTF-8 of a string that was asked for it. Once, that doubled the memory of a data set."""
 
     def strings(found: object) -> Iterator[str]:
         if isinstance(found, str):
@@ -226,7 +226,7 @@ class Delta(str):
 
 @pytest.mark.parametrize("make", [scan, split])
 def test_a_cycle_through_a_delta_that_comes_again_is_collected(make: Callable[..., Any]) -> None:
-    """Once, the stream hid from the collector the delta that it had no memory to read."""
+    """Once, if there was no memory to read a delta, the stream kept it where the garbage collector did not see it."""
     delta = Delta("text<th")
     gone = weakref.ref(delta)
     delta.stream = stream = make(

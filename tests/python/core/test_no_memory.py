@@ -1,5 +1,5 @@
-"""Runs the tests without memory in processes of their own. There each allocation of the process fails in turn, also one
-of another thread, such as that which tells pytest-xdist's workers what to run."""
+"""Runs the tests in which allocations fail, in processes of their own. In pytest's own process, the allocation that
+fails could be that of another thread, such as the one that tells a worker of pytest-xdist what to run."""
 
 from __future__ import annotations
 

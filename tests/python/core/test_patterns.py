@@ -1,4 +1,4 @@
-"""Patterns from Python, compared with `re`, which is asked for every beginning and end, in any deltas and copies."""
+"""Patterns compared with `re`, which tries every beginning and end in the text. Deltas and copies are random."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def setups(draw: st.DrawFn) -> Setup:
 
 
 def expected(setup: Setup, text: str) -> StopMatch | None:
-    """The stop that completes first; of several, the one that begins first, then that ends first, then a string."""
+    """The stop that completes first. Ties go to the one that begins first, then to the first end, then to strings."""
     bodies = [re.compile(pattern.body) for pattern in setup.patterns]
     for length in range(1, len(text) + 2):
         found: list[tuple[int, int, int, StopMatch]] = []
@@ -168,7 +168,7 @@ def test_a_set_says_its_patterns() -> None:
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         assert pickle.loads(pickle.dumps(stops, protocol)) == stops
     assert stops != StopSet("END", patterns=["a+", "b"], visible=".")
-    assert StopSet(patterns="a b").patterns == ("a b",)  # a bare string
+    assert StopSet(patterns="a b").patterns == ("a b",)  # a bare string is one pattern
 
 
 def test_words_are_read_like_strings() -> None:
@@ -200,7 +200,7 @@ def test_max_held_counts_for_words_too() -> None:
 
 
 def shortest_expected(text: str, max_held: int) -> StopMatch | None:
-    """Of the short enough matches of `<[^>]+>`, the one that completes first; of several, the one that begins first."""
+    """Of the matches of `<[^>]+>` that `max_held` allows, the first to complete. Ties go to the first beginning."""
     for end in range(1, len(text) + 1):
         for start in range(max(0, end - max_held - 1), end):
             if re.fullmatch("<[^>]+>", text[start:end]):
@@ -230,7 +230,7 @@ def test_max_held_loses_no_match_that_it_allows(text: str, max_held: int, data: 
     ],
 )
 def test_max_held_lost_the_only_match_that_fits(pattern: str, max_held: int, text: str, match: StopMatch) -> None:
-    """Once, an earlier beginning that became too long took a later one in the same state with it."""
+    """Once, when the beginning of a match became too long, a later one in the same state was dropped with it."""
     stops = StopSet(patterns=[pattern], max_held=max_held)
     scanner = StopScanner(stops)
     out = "".join(map(scanner.feed, text)) + scanner.flush()
@@ -238,7 +238,7 @@ def test_max_held_lost_the_only_match_that_fits(pattern: str, max_held: int, tex
 
 
 def test_unarmed_text_and_patterns_reported_what_no_rule_gives() -> None:
-    """The `aa` at 1 contains the `a` that completed in unarmed text and cannot fire. The `a` at 2 can."""
+    """The `aa` at 1 cannot fire, because it contains the `a` that was ignored in unarmed text. The `a` at 2 can."""
     scanner = StopScanner(StopSet(["a"], patterns=["(?:c){0,2}aa"]))
     assert scanner.feed("ca", armed=False) + scanner.feed("a") == "ca"
     assert scanner.match == StopMatch("a", 2)

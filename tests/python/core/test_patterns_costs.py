@@ -1,4 +1,4 @@
-"""What patterns cost to compile. `tests/rust/hostile/patterns.rs` compiles thousands of sets as people write them."""
+"""What patterns cost to compile. `tests/rust/hostile/patterns.rs` compiles thousands of realistic sets."""
 
 from __future__ import annotations
 

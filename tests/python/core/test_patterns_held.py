@@ -33,7 +33,7 @@ def matches(pattern: str, length: int) -> list[str]:
 
 
 def can_match(pattern: str, begun: str, max_held: int) -> bool:
-    """Whether a match within the limit begins with `begun`. Its last character is held only if the next confirms it."""
+    """Whether `begun` begins a match within the limit. The last character is held only if the next must confirm it."""
     longest = max_held + (not PATTERNS[pattern])
     least = len(begun) + (not PATTERNS[pattern])
     found = (word for length in range(least, longest + 1) for word in matches(pattern, length))

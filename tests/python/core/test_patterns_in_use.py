@@ -1,11 +1,11 @@
 """Patterns that people wrote to find where answers of models begin and end, as stops.
 
-`patterns_in_use.json` has them with their sources: patterns from issue trackers and agents, and a choice of those with
-which eleven projects search models' answers: those that mark a place. Accepted patterns were preferred. So the test
-only checks that they stay accepted, and the counts of all patterns say how many are. The projects have 855 patterns in
-all, many of them for other texts: 544 are accepted, 210 with `max_held` (they match any text between two places), and
-101 are not (47 look ahead or behind, 45 are not in the syntax of the regex crate, such as an unescaped brace, 6 match
-the empty string, and 3 refer back).
+`patterns_in_use.json` has them with their sources. Some are from issue trackers and agents. The others are a choice
+from eleven projects that search models' answers: patterns that mark a place, and mostly accepted ones. So the test only
+checks that they stay accepted. How many are accepted was counted with all 855 patterns of the projects, many of which
+are for other texts: 544, and 210 more with `max_held`, because they match any text between two places. 101 are refused:
+47 look ahead or behind, 45 are not in the syntax of the regex crate, such as an unescaped brace, 6 match the empty
+string, and 3 refer back.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def test_each_is_taken_as_it_says(entry: dict[str, str]) -> None:
     ],
 )
 def test_a_class_with_the_patterns_own_beginning_was_refused(pattern: str, text: str, sequence: str) -> None:
-    """Once, these patterns, which people write, were refused as "too large", or for an end in the middle."""
+    """Once, these patterns were refused as "too large", or because an assertion such as `$` was not at the end."""
     stops = StopSet(patterns=[pattern])
     match = StopMatch(sequence, text.index(sequence), pattern)
     scanner = StopScanner(stops)

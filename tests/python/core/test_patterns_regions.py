@@ -24,7 +24,7 @@ THINK = [("<think>", "</think>")]
 def test_a_delta_that_left_its_region_missed_the_patterns_behind_the_marker(
     pattern: str, text: str, match: StopMatch
 ) -> None:
-    """Once, a pattern that is plain text even panicked."""
+    """Once, a match after the marker was missed, and a pattern that is plain text even panicked."""
     stops = StopSet(patterns=[pattern], protect=THINK)
     for deltas in ([text], list(text)):
         scanner = StopScanner(stops, start_protected=True)
@@ -47,7 +47,7 @@ def test_a_delta_that_left_a_region_and_came_back_went_on_with_a_loop() -> None:
 @settings(max_examples=400)
 @given(data=st.data())
 def test_deltas_do_not_matter_to_patterns_beside_regions(data: st.DataObject) -> None:
-    """The whole text, its single characters, random deltas and `find`, which is the core alone, give the same."""
+    """The whole text, single characters, random deltas and `find`, which runs in Rust alone, give the same result."""
     setup = data.draw(setups())
     text = data.draw(texts(setup))
     words = [*setup.stop]

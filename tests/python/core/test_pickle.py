@@ -198,7 +198,7 @@ def test_a_deep_copy_of_an_async_stream_is_independent(make: Callable[..., Any])
 
 @pytest.mark.parametrize("make", [ascan, asplit])
 def test_an_async_stream_has_no_shallow_copy(make: Callable[..., Any]) -> None:
-    """Once, a copy shared the scanner and the source of the stream, and took the stream's deltas."""
+    """Once, a copy had the scanner and the source of the stream, and read deltas that the stream then lacked."""
 
     async def run() -> None:
         stream = make(Countdown(), "END" if make is ascan else SegmentSet({"answer": {}}, stop="END"))
@@ -211,7 +211,7 @@ def test_an_async_stream_has_no_shallow_copy(make: Callable[..., Any]) -> None:
 
 @pytest.mark.parametrize("stream", [scan("a", "END"), split("a", SegmentSet({"answer": {}}))])
 def test_a_stream_of_an_iterator_has_no_copy(stream: Any) -> None:
-    """The source cannot be copied, and a copy that shared the source would take the stream's deltas."""
+    """The source cannot be copied. If a copy read the same source, the stream would lack the deltas that it read."""
     for duplicate in COPIES.values():
         with pytest.raises(TypeError, match="cannot pickle"):
             duplicate(stream)

@@ -1,4 +1,4 @@
-"""What holds for every set of stops and every text: the scanner against the reference, and against itself.
+"""Properties of every set of stops and every text: the scanner is compared with the reference and with itself.
 
 The long texts put filler between words, because the scanner may skip through a long delta in another way than it steps
 through a short one.

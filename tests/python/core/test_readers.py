@@ -1,4 +1,4 @@
-"""A call that looks at a stream waits for a call in another thread. It does not raise, which would end a request."""
+"""A call that looks at a stream waits for another thread's call to end. An error instead would end a request."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from stopscan.tokens import TokenScanner, TokenSegmenter
 
 MARKERS = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}}
 VOCABULARY = Vocabulary(["a ", "E", "N", "D", "<think>", "</think>"])
-# A text that takes so long to read that the calls meet: patterns are looked for at every character.
+# A text that takes so long to read that the two threads' calls overlap: a match may begin at every character.
 LONG = "plain text, 字 and \nUser " * 20_000 + "."
 STOPS = StopSet(["END"], patterns=[r"\nUser \d+:"])
 
@@ -37,7 +37,7 @@ READERS: list[Callable[[Any], object]] = [
 
 @pytest.mark.parametrize("read", READERS)
 def test_a_reader_waits_for_a_long_delta(read: Callable[[Any], object]) -> None:
-    """Once, the reader raised while another thread was in `feed`, and under free threading `feed` raised."""
+    """Once, `read` raised while another thread was in `feed`. On a Python without a GIL, `feed` raised as well."""
     scanner = StopScanner(STOPS)
     scanner.feed("E")
     done = threading.Event()
@@ -123,7 +123,7 @@ def test_two_feeds_at_once_are_an_error_and_neither_is_lost() -> None:
 
 
 class Index:
-    """A token id that looks at its scanner."""
+    """A token id whose `__index__` calls the scanner that is reading it."""
 
     def __init__(self, scanner: TokenScanner, read: Callable[[Any], object]) -> None:
         self.scanner, self.read = scanner, read

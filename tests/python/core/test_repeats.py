@@ -1,4 +1,4 @@
-"""How requests, command lines and the environment ask for `Repeat`: one way to read it for all of them."""
+"""`Repeat` as requests, command lines and the environment ask for it. All of them are read in the same way."""
 
 from __future__ import annotations
 

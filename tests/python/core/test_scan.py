@@ -1,4 +1,4 @@
-"""`scan` and `ascan`: what they give, how far they read, and when they close their source."""
+"""`scan` and `ascan`: what they yield, how far they read their source, and when they close it."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from stopscan.segments import Segmenter, keep
 
 GRAPH = {"answer": {"<think>": "reasoning", "<call>": keep("call")}, "reasoning": {"</think>": "answer"}, "call": {}}
 
-# The bytes of `VERSION_3` in tests/rust/snapshots.rs, of the same set.
+# The same bytes as `VERSION_3` in tests/rust/snapshots.rs, which has the same set and the same text.
 VERSION_3 = bytes([3, 91, 20, 249, 222, 49, 150, 105, 239, 0, 0, 0, 23, 24, 0, 0, 1, 4, 101, 147, 143, 63])
 
 
@@ -30,7 +30,7 @@ def test_version_3_is_that_of_rust() -> None:
 
 
 def test_a_set_of_stops_has_one_order() -> None:
-    """A Python set has another order in each process. If stopscan kept it, no other process could restore."""
+    """A Python set has another order in each process. If stopscan kept it, snapshots would fit no other process."""
     made = "from stopscan import StopScanner; print(StopScanner({'END', 'STOP', 'Human:', '###'}).snapshot().hex())"
     snapshots = {
         subprocess.run(

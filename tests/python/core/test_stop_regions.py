@@ -1,4 +1,4 @@
-"""A graph of regions whose markers stay in the text, and its short form."""
+"""Stop sets with a graph of regions, whose markers stay in the text, and `protect`, the short form of a graph."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_protect_is_short_for_a_graph() -> None:
         assert pairs.find(text) == long.find(text)
     one, other = StopScanner(pairs), StopScanner(long)
     one.feed("<think>EN")
-    other.restore(one.snapshot())  # the same set by another name
+    other.restore(one.snapshot())  # the two sets are equal, so the snapshot fits both
     assert one.region == other.region == "<think>"
     assert StopScanner(pairs, start_protected=True).region == "<think>"
 

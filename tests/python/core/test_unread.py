@@ -1,4 +1,4 @@
-"""Text in which nothing begins is read only when somebody looks. A stream that nobody looks at must end the same."""
+"""Text in which no stop can begin is read only when a later call needs it. The results must not depend on that."""
 
 from __future__ import annotations
 

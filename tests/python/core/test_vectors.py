@@ -72,7 +72,7 @@ def check(subject: StopScanner | Reference, case: Case, size: int) -> None:
     if size == WHOLE:
         assert subject.unused == case["unused"]
     else:
-        assert case["unused"].startswith(subject.unused)  # only the rest of the completing piece
+        assert case["unused"].startswith(subject.unused)  # only the rest of the piece that completed the stop
 
 
 @every_case

@@ -1,4 +1,4 @@
-"""Calls that need much memory, in a process that may take only a few megabytes more. `no_memory_streams.py` runs it."""
+"""A program that `no_memory_streams.py` runs: calls that need much memory, while only a few megabytes are left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What benches/README.md promises of the benchmarks that no other test runs."""
+"""benches/README.md names every benchmark, and `--help` of each prints its options and does not run it."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ BLOCK = re.compile(r"^```(\w+) ?([\w ]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def blocks(language: str) -> list[Any]:
-    """The blocks of a language; the words after it name the optional packages that a block needs."""
+    """The code blocks of a language. A block's first line also names the optional packages that the block needs."""
     found = []
     for document in PAGES:
         text = (ROOT / document).read_text(encoding="utf-8")

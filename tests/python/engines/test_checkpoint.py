@@ -64,7 +64,7 @@ def test_a_default_may_name_regions_that_the_model_lacks() -> None:
 
 
 def test_a_set_is_compiled_once(checkpoint: Checkpoint) -> None:
-    """Once, mlx-lm's server compiled a set twice, one time in the thread that all answers wait for."""
+    """Once, mlx-lm's server compiled a set twice, one of these times in the thread that makes all answers."""
     options = read_options({"stop": ["END"], "protect": ["reasoning"]})
     first = checkpoint.stops(options.stops, options.protect)
     assert Checkpoint(TOKENIZER.backend, graph=QWEN3).stops(StopSet(["END"]), ["reasoning"]) is first
@@ -106,7 +106,7 @@ class SimpleNamespaceIds:
 
 
 def test_the_engines_own_word_counts_where_no_marker_speaks(checkpoint: Checkpoint) -> None:
-    """A prefilled ``<think>\\nOkay, `` does not end with a marker, but the engine knows that it is reasoning."""
+    """The prompt's end ``<think>\\nOkay, `` is not a marker, but an engine can say that the model is reasoning."""
     stops = checkpoint.stops(StopSet("END"), CHAT)
     assert checkpoint.begins(stops, IDS(["<think>", "Hello"]), inside=True) == "reasoning"
     assert checkpoint.begins(stops, IDS(["<think>", "</think>"]), inside=True) == "answer/after reasoning"

@@ -1,4 +1,4 @@
-"""``read_options``: what a request asks for. Whatever a client sent, a ``ValueError`` names the option."""
+"""``read_options`` reads the options of a request. Whatever a client sends, the ``ValueError`` names the option."""
 
 from __future__ import annotations
 
@@ -197,6 +197,6 @@ def test_limits_can_be_changed() -> None:
 
 
 def test_patterns_of_two_requests_are_compiled_once() -> None:
-    """vLLM reads a request when it checks it, and again for each of its child requests."""
+    """vLLM reads the options when it checks a request, and again for each of the request's child requests."""
     body = {"stop": ["END"], "patterns": [r"\nUser \d+:"]}
     assert read_options(body).stops is read_options(json.loads(json.dumps(body))).stops

@@ -1,4 +1,4 @@
-"""Token ids as engines draw them, against the reference. An id without a token is a piece without text."""
+"""Token ids as engines sample them, compared with the reference. An id that the tokenizer does not know has no text."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from stopscan.finish import Reason
 from stopscan.finish._words import SOURCES
 
 PAGE = Path(__file__).parents[3] / "docs" / "finish.md"
-APIS = {  # what each function writes, in the order of the values
+APIS = {  # the fields that each `to_*` function writes, in the order of its values
     "anthropic": "`stop_reason`, `stop_sequence`",
     "openai": "`finish_reason`, `matched_stop`",
     "responses": "`status`, `incomplete_details.reason`",
@@ -34,7 +34,7 @@ def written() -> str:
 
 
 def read() -> str:
-    """A row for each source."""
+    """A row for each source: an API or a server, and the words with which it reports each reason."""
     rows = [
         [source, "; ".join(f"{reason}: {words(said[reason])}" for reason in said)] for source, said in SOURCES.items()
     ]

@@ -15,7 +15,7 @@ FILTER = ("content_filter", None)
 ABORT = ("abort", None)
 UNKNOWN = ("unknown", None)
 REFUSED = ("refusal", None)
-STOP = ("stop_sequence", None)  # and the payload does not say which
+STOP = ("stop_sequence", None)  # the payload does not say which stop fired
 
 ERROR = {"error": {"message": "out of memory"}}
 
@@ -53,7 +53,7 @@ CASES: dict[str, list[tuple[Any, Report]]] = {
         ({"type": "message_start", "message": {"stop_reason": "", "stop_sequence": ""}}, None),
         ({"type": "content_block_delta", "delta": {"type": "text_delta", "text": "A"}}, None),
         ({"type": "message_stop"}, None),
-        # the client's helper
+        # an event of the stream helper of Anthropic's client
         ({"type": "message_stop", "message": {"stop_reason": "stop_sequence", "stop_sequence": "END"}}, END),
         ({"type": "ping"}, None),
         # old text completions, whole and as a stream
@@ -90,7 +90,7 @@ CASES: dict[str, list[tuple[Any, Report]]] = {
         (chat(finish_reason="error", native_finish_reason="MALFORMED_FUNCTION_CALL"), ABORT),  # litellm#23273
         (chat(finish_reason="length", native_finish_reason="stop"), LENGTH),
         (chat(finish_reason="content_filter", native_finish_reason="max_tokens"), FILTER),
-        (chat(finish_reason=None, native_finish_reason=None), UNKNOWN),  # a whole answer is over
+        (chat(finish_reason=None, native_finish_reason=None), UNKNOWN),  # a whole answer has ended
         (chunk(finish_reason=None, native_finish_reason=None), None),
         (chat(finish_reason="stop_sequence"), STOP),  # TGI
         (chat(finish_reason="stop_sequence", stop_reason="END"), END),
@@ -126,7 +126,7 @@ CASES: dict[str, list[tuple[Any, Report]]] = {
         ({"choices": [{"index": 2, "finish_reason": "stop"}, {"index": 1, "finish_reason": "length"}]}, LENGTH),
         ({"choices": [{"index": 1, "finish_reason": "length"}, {"index": 0, "finish_reason": "stop"}]}, EOS),
         ({"index": 1, "finish_reason": "length"}, LENGTH),  # a choice by itself
-        ({"type": "chunk", "chunk": chat(finish_reason="stop", matched_stop="END")}, END),  # the client's helper
+        ({"type": "chunk", "chunk": chat(finish_reason="stop", matched_stop="END")}, END),  # openai's stream helper
         ({"type": "chunk", "chunk": chunk(finish_reason=None)}, None),
         (ERROR, ABORT),
         ({"choices": [], **ERROR}, ABORT),
@@ -150,7 +150,7 @@ CASES: dict[str, list[tuple[Any, Report]]] = {
         (final("response.incomplete", status="incomplete", incomplete_details={"reason": "max_tokens"}), LENGTH),
         (final("response.incomplete", status="incomplete", incomplete_details=None), ABORT),
         (final("response.failed", status="failed", **ERROR), ABORT),
-        (final("response.completed"), EOS),  # the event's type says it as well
+        (final("response.completed"), EOS),  # without a status, the event's type says it
         (final("response.completed", status="failed"), ABORT),
         *((final(f"response.{end}", status=None), ABORT) for end in ("failed", "incomplete", "cancelled")),
         (final("response.created", status="in_progress"), None),
@@ -181,7 +181,7 @@ CASES: dict[str, list[tuple[Any, Report]]] = {
         (sglang({"type": "abort", "message": "Aborted", "status_code": None}), ABORT),
         (sglang(None), None),
         ({"finish_reason": {"type": "stop", "matched": "END"}}, END),  # meta_info by itself
-        # before 0.4
+        # sglang before 0.4
         (sglang("FINISH_MATCHED_STR: END"), END),
         (sglang("FINISH_MATCHED_STR: a: b\n"), ("stop_sequence", "a: b\n")),
         (sglang("FINISH_MATCHED_TOKEN: 2"), ID),
@@ -191,7 +191,7 @@ CASES: dict[str, list[tuple[Any, Report]]] = {
         (sglang("FINISH_LENGTH: 16"), LENGTH),
         (sglang("FINISH_ABORT"), ABORT),
         (sglang("stop"), EOS),
-        (sglang("stop: 2"), EOS),  # only what sglang's `__str__` wrote contains the stop
+        (sglang("stop: 2"), EOS),  # only the FINISH_ words of sglang have a stop after the colon
         (sglang("length"), LENGTH),
         (sglang("None"), None),
         (ERROR, ABORT),
@@ -210,7 +210,7 @@ CASES: dict[str, list[tuple[Any, Report]]] = {
         ({"stop": True, "stopped_word": False, "stopped_eos": True, "stopped_limit": False, "stopping_word": ""}, EOS),
         ({"stop": True, "stopped_word": False, "stopped_eos": False, "stopped_limit": True}, LENGTH),
         ({"stop": True, "stopped_word": False, "stopped_eos": False, "stopped_limit": False}, UNKNOWN),
-        ({"content": "A", "stop": True}, UNKNOWN),  # `response_fields` left the rest out
+        ({"content": "A", "stop": True}, UNKNOWN),  # the request's `response_fields` left out why
         (ERROR, ABORT),
     ],
     "gemini": [
@@ -224,7 +224,7 @@ CASES: dict[str, list[tuple[Any, Report]]] = {
         ({"candidates": [{"finishReason": "SAFETY"}]}, FILTER),
         ({"candidates": [{"index": 1, "finishReason": "STOP"}]}, EOS),
         ({"candidates": [{"index": 1, "finishReason": "STOP"}, {"finishReason": "MAX_TOKENS"}]}, LENGTH),
-        ({"content": {"parts": [{"text": "A"}]}, "index": 1, "finishReason": "MAX_TOKENS"}, LENGTH),  # by itself
+        ({"content": {"parts": [{"text": "A"}]}, "index": 1, "finishReason": "MAX_TOKENS"}, LENGTH),  # no `candidates`
         ({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "usageMetadata": {}}, FILTER),
         ({"candidates": [], "prompt_feedback": {"block_reason": "JAILBREAK"}}, FILTER),
         ({**gemini({"text": "A"}), "promptFeedback": {"safetyRatings": []}}, None),
@@ -252,7 +252,7 @@ CASES: dict[str, list[tuple[Any, Report]]] = {
         ({"generated_text": "A", "details": {"finish_reason": "stop_sequence", "generated_tokens": 2}}, STOP),
         ({"token": {"text": "A"}, "generated_text": None, "details": None}, None),
         ({"token": {"text": "A"}, "generated_text": "A", "details": {"finish_reason": "eos_token"}}, EOS),
-        ({"finish_reason": "length", "generated_tokens": 2}, LENGTH),  # details by itself
+        ({"finish_reason": "length", "generated_tokens": 2}, LENGTH),  # the details by themselves
         ({"generated_text": "A"}, None),
         ({"error": "out of memory", "error_type": "generation"}, ABORT),
     ],

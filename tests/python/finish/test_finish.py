@@ -1,4 +1,4 @@
-"""`Finish`: a plain value, of which no invalid one can be made."""
+"""`Finish` is a plain value, and an invalid one cannot be made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is a tool call, and what is only an empty stub of one."""
+"""Which fields of a payload are a tool call, and which are only an empty stub of one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports read from the official clients' own objects, as a server fills them: whole answers and streams."""
+"""Finish reasons, read from the objects of the official clients: whole answers and streams of a local server."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def lines(events: Iterable[dict[str, Any]]) -> Iterator[bytes]:
 
 
 def event_stream(events: Iterable[dict[str, Any]]) -> Iterator[bytes]:
-    """AWS's binary framing."""
+    """The events in AWS's binary format for streams."""
     for event in events:
         ((kind, data),) = event.items()
         payload, headers = json.dumps(data).encode(), b""
@@ -205,7 +205,7 @@ def test_boto3_converse(boto3: Any, serve: Serve, stream: Stream) -> None:
 
 @streams("tgi")
 def test_huggingface_hub(huggingface_hub: Any, serve: Serve, stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
-    # A machine that may not download sets HF_HUB_OFFLINE; the client then refuses this machine's own server, too.
+    # HF_HUB_OFFLINE may be set here, against downloads. The client would then refuse even a server on this machine.
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     client = huggingface_hub.InferenceClient(model=serve(stream.events), provider="hf-inference", token="key")
     assert reports("tgi", client.text_generation("A", stream=True, details=True)) == stream.reports

@@ -23,7 +23,7 @@ REAL += [event for stream in STREAMS.values() for event in stream.events]
 
 
 def places(part: Any, *path: Any) -> Iterator[tuple[Any, ...]]:
-    """The path to each place below a payload."""
+    """The path to each value inside a payload, as keys and indices."""
     names = part if isinstance(part, dict) else range(len(part)) if isinstance(part, list) else ()
     for name in names:
         yield (*path, name)

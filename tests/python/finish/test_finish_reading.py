@@ -1,4 +1,4 @@
-"""Whole streams in which one event brings the calls or the refusal, and another the reason."""
+"""Whole streams in which one event brings the tool calls or the refusal, and another one the finish reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole streams, of which one event reports the end, and tests against bugs of projects that lost it."""
+"""Whole streams, of which one event reports the end, and tests against bugs of projects that lost this report."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from stopscan.finish import Finish
 
 
 def accumulate(api: str, events: Iterable[object]) -> Finish | None:
-    """The loop of docs/finish.md: the last report stands."""
+    """The loop of docs/finish.md: returns the last report."""
     finish = None
     for event in events:
         finish = read(api, event) or finish

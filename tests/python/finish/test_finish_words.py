@@ -149,7 +149,7 @@ def test_a_word_that_nobody_documented_is_unknown(api: str) -> None:
         assert read(api.replace("incomplete", "responses"), payload(api, word)) == Finish("unknown", raw=word)
 
 
-# A line of Ollama with `done` has ended, whatever word it has.
+# Ollama is left out: its line with `done` ends the stream, whatever the word.
 @pytest.mark.parametrize("api", [api for api in APIS if api != "ollama"])
 @pytest.mark.parametrize(
     "word",

@@ -1,4 +1,4 @@
-"""Answers with faults that models make, from the tests of vLLM's parsers, and answers in the remaining forms.
+"""Answers with faults that models make, from the tests of vLLM's parsers, and forms that `format_answers` lacks.
 
 Paths are in vLLM's repository, followed by the name of the test. Each expected answer is what that test expects,
 except for white space; if ours differs, the source says so.
@@ -12,7 +12,7 @@ ENGINE = "tests/parser/engine"
 BARE = XML.strip() + "\n"
 CITY = "get_weather[ARGS]{}"
 
-# A bare call in the answer: the form, the marker that closes calls, and the call.
+# Calls that models write without the opening marker: the form, the marker that closes calls, and the call.
 BARES = [
     ("qwen3_coder", "</tool_call>", BARE),
     ("nemotron_v3", "</tool_call>", BARE),

@@ -1,4 +1,4 @@
-"""Every form, with answers that its model or its parsers' tests write, cut at every place."""
+"""Answers in every form (the markers of a model family), from documents and parsers' tests, cut at every place."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ ONE_PART = {
     "hunyuan_a13b", "hy_v3", "hy_v4", "jamba", "k2_horizon", "kimi_k2", "kimi_k3", "lfm2", "llama3", "llama4",
     "minimax_m2", "minimax_m3", "nemotron_nano", "olmo3", "phi4_mini", "plamo3", "step3",
 }  # fmt: skip
-# How a call begins and ends in forms in which a header opens it, or a marker that is kept.
+# How a call begins and ends in forms where a header or a marker that is kept opens the call.
 OTHERWISE = {
     "harmony": (" to=", "<|call|>"),
     "inkling": ("<|content_invoke_tool_json|>", "<|end_message|>"),
@@ -186,7 +186,7 @@ def test_two_calls_in_a_row_are_two_parts_whatever_the_chunks(form: str) -> None
     opening, closing = OTHERWISE.get(form) or call_of(form)
     kept = opening if isinstance(FORMATS[form].get("answer", {}).get(opening), keep) else ""
     if form in ONE_PART and not closing:
-        return  # one marker, and an array to the end
+        return  # one marker opens an array, which goes on to the end
     text = f'{opening}{{"a":1}}{closing}{opening}{{"b":2}}{closing}'
     for size in (1, 2, 3, 5, len(text)):
         segmenter = Segmenter(FORMATS[form])

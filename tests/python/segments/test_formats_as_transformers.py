@@ -10,7 +10,7 @@ from transformers_parts import parts
 
 serving = pytest.importorskip("transformers.cli.serving.utils", reason="transformers' server, 5.20 or later")
 
-# The form, the model type of the template, and the text of a call that its pattern removes with the marker.
+# For each form: the model type of the template, and the text that its pattern removes from a call with the marker.
 TEMPLATES = {
     "hermes": ("qwen2", ""),
     "qwen3": ("qwen3", ""),

@@ -1,4 +1,4 @@
-"""``stopscan.regions``: one graph for each checkpoint, and stops that do not fire in some of its regions."""
+"""``stopscan.regions``: the graph of a model's regions, and stops that do not fire in some of the regions."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_segments_of_another_model() -> None:
 
 
 def test_the_pair_of_a_known_region_is_its_name() -> None:
-    """Once, the pair was ignored because the graph has its opening marker, and the region stayed open."""
+    """Once, the pair was ignored because the graph has its opening marker, and stops fired in the region."""
     assert protected(StopSet("END"), QWEN3, ["tool_call", "<think>", "</think>"]) == protected(StopSet("END"), QWEN3)
 
 
@@ -165,13 +165,13 @@ def test_a_graph_without_regions_is_none() -> None:
 
 
 def test_a_template_of_glm_is_not_one_of_hermes() -> None:
-    """The two forms have the same markers, and in GLM's the reasoning opens again."""
+    """The two forms have the same markers, but in GLM's form the reasoning can open again."""
     template = "<tool_call>{n}\n<arg_key>k</arg_key>\n</tool_call><|assistant|>\n<think></think>"
     assert graph_of(SimpleNamespace(chat_template=template)) == FORMATS["glm45"]
 
 
 def test_a_tokenizer_with_several_chat_templates() -> None:
-    """transformers has them as a mapping. Once, nothing was read from it."""
+    """In transformers, several templates are a mapping. Once, such a mapping was ignored."""
     templates = {"default": "<think></think>", "tool_use": "<think></think><tool_call></tool_call>"}
     assert graph_of(SimpleNamespace(chat_template=templates)) == FORMATS["hermes"]
 

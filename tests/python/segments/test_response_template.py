@@ -182,7 +182,7 @@ def literals(field: dict[str, Any], key: str) -> list[str]:
 
 
 def live_together(template: dict[str, Any]) -> list[list[str]]:
-    """The markers that are live at the same time, by region."""
+    """The markers that are searched for at the same time: a list for each region."""
     fields = template["fields"].values()
     outer = [word for field in fields for word in literals(field, "open")]
     outer += [word for field in fields if "open" not in field for word in literals(field, "close")]
@@ -243,7 +243,7 @@ def test_the_region_after_a_prompt_is_that_of_transformers(case: tuple[dict[str,
     template, deltas = case
     prompt = ANCHOR.join(deltas)
     own = prompt.rpartition(ANCHOR)[2]
-    # No marker contains "!", so it is text of the open region.
+    # No marker contains "!", so "!" is text of the region that the prompt leaves open.
     fields = [NAMES[field] for field, text in parts(template, prompt, ["!"]) if text.endswith("!")]
     segments = SegmentSet(from_response_template(template))
     assert [segments.region_after(own)] == (fields or ["outside"])

@@ -1,4 +1,4 @@
-"""``restricted``: a graph of the answer and the named regions. A form with others, like headers, stays whole."""
+"""``restricted`` keeps only the answer and the named regions. A form with others, such as headers, stays whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The types of segments apart from cutting: attributes, equality, copies, errors, threads and memory."""
+"""`SegmentSet`, `Segmenter` and `split` as objects: attributes, equality, copies, errors, threads and memory."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_equality_and_hash() -> None:
     assert one == other
     assert hash(one) == hash(other)
     assert one != SegmentSet(MARKERS, stop=["END"], stop_in=["answer"])
-    assert one != SegmentSet(dict(reversed(MARKERS.items())), stop=["END"])  # the first region is another
+    assert one != SegmentSet(dict(reversed(MARKERS.items())), stop=["END"])  # here the stream begins in another region
     assert one != "END"
 
 

@@ -1,4 +1,4 @@
-"""What holds for all markers and stops and every text: the segmenter against the reference, and against itself."""
+"""Properties of all markers, stops and texts: the segmenter is compared with the reference and with itself."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Segments = list[tuple[str, str, int]]
 
 
 def joined(segments: Segments) -> Segments:
-    """The segments with neighbours of one part joined."""
+    """Joins neighbouring segments of the same part."""
     whole: Segments = []
     for region, text, part in segments:
         if whole and whole[-1][2] == part:
@@ -81,7 +81,7 @@ def test_every_chunking_gives_one_answer(data: st.DataObject) -> None:
 @settings(max_examples=200)
 @given(data=st.data())
 def test_texts_and_markers_joined_are_the_input(longest_filler: int, data: st.DataObject) -> None:
-    """Each segment lies where the last one ended, or after markers that lead from state to state."""
+    """Each segment begins where the last one ended, or after markers that stand there and lead to its region."""
     setup = data.draw(setups())
     # No marker is kept here: kept markers are text, and do not lie between the texts.
     taken_out = {state: {marker: str(to) for marker, to in leads.items()} for state, leads in setup.markers.items()}
@@ -104,7 +104,7 @@ def test_texts_and_markers_joined_are_the_input(longest_filler: int, data: st.Da
 
 
 def reachable(setup: Setup, text: str, places: set[tuple[int, str]]) -> set[tuple[int, str]]:
-    """The places, and those after any markers that stand there."""
+    """The given places with their states, and all that can be reached from them by reading markers."""
     found, new = set(places), set(places)
     while new:
         new = {

@@ -1,4 +1,4 @@
-"""Any order of calls on any number of copies: each does what its own reference does."""
+"""Random calls on segmenters and their copies: each must behave as the simple reference does after the same calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong in other projects when a stream is cut into its parts, one test for each report."""
+"""Bugs of other projects that divide a stream into reasoning, answer and tool calls, one test for each report."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ CALLS = [answer for answer in ANSWERS if any(region == "tool_call" for region, _
 
 @pytest.mark.parametrize("answer", CALLS, ids=lambda answer: answer.form)
 def test_sglang_35564_calls_that_come_token_by_token(answer: Answer) -> None:
-    """In sglang, eight parsers find other calls in single tokens than in the whole text, or none."""
+    """If a text comes token by token, eight parsers of sglang find other calls than in the whole text, or none."""
     region = SegmentSet(FORMATS[answer.form]).region_after(answer.prompt)
     whole, by_character = cut(answer.form, [answer.text], region), cut(answer.form, answer.text, region)
     calls = [text for name, text in answer.segments if name == "tool_call"]
@@ -120,7 +120,7 @@ def test_exo_2233_a_marker_that_is_not_alone_in_its_chunk() -> None:
 
 
 def test_mlx_lm_1867_channels_of_gpt_oss() -> None:
-    """In mlx-lm, the raw channels are the content."""
+    """mlx-lm sends the raw text of all channels, with the markers, as the content."""
     text = (
         "<|channel|>analysis<|message|>The user wants a function.<|end|>"
         "<|start|>assistant<|channel|>commentary to=functions.edit <|constrain|>json<|message|>{}<|call|>"
@@ -149,7 +149,7 @@ def test_rapid_mlx_799_reasoning_that_is_cut_off_is_sent_once() -> None:
     [(["<think>abc", "def</th", "ink> answer"], "abcdef", " answer"), (["<think>a</th", "ink>b"], "a", "b")],
 )
 def test_smg_1751_a_marker_behind_text_and_in_two_chunks(deltas: list[str], reasoning: str, answer: str) -> None:
-    """smg holds only a chunk that is nothing but the beginning of a marker; else the rest stays reasoning for ever."""
+    """smg holds a chunk only if all of it begins a marker. This marker is missed, and all that follows is reasoning."""
     assert cut("qwen3", deltas) == [("reasoning", reasoning), ("answer", answer)]
 
 

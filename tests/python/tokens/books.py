@@ -14,7 +14,7 @@ from typing import Literal
 
 # A character, and the number of its last token; tokens are counted from 1, and those of a prompt are all 0.
 Character = tuple[str, int]
-Run = list[tuple[int, int]]  # bytes, each with its token
+Run = list[tuple[int, int]]  # bytes, each with the number of its token
 
 # What a token is: text, bytes that may be parts of characters, or one byte of a run of byte tokens.
 Raw = str | bytes | int
@@ -27,18 +27,18 @@ class Book:
     raw: Callable[[int], Raw]
     strays: Literal["parts", "runs", "bytes"]
     special: frozenset[int]
-    # What a token is at the start of a stream, if that differs.
+    # The text or bytes of a token at the start of a stream, if they differ there.
     first: Callable[[int], Raw] | None = None
     special_ends_character: bool = False
-    # Whether the tokenizer's `decode` differs, because it takes back whole characters.
+    # Whether `decode` differs: in a run of bytes with a stray byte, it also replaces the characters before that byte.
     takes_back: bool = field(default=False, init=False)
-    # A space that is not in the text, because it is the first.
+    # The leading space, which the decoder strips from the text.
     _stripped: Character | None = field(default=None, init=False)
 
     def characters(
         self, prompt: Sequence[int], token_ids: Sequence[int], *, skip_special_tokens: bool, ended: bool
     ) -> list[Character]:
-        """The text that is certain after these tokens, without the prompt's own text."""
+        """The text that no later token can change, without the prompt's own text."""
         self.takes_back = False
         out: list[Character] = []
         run: Run = []
@@ -81,7 +81,7 @@ class Book:
                 out.append((character, run[at - 1][1]))
             if error is None or (error.reason == "unexpected end of data" and not ended):
                 break
-            if out == [self._stripped]:  # the run has sent nothing yet, so all of it is replaced
+            if out == [self._stripped]:  # no text has come out of the run yet, so all of it is replaced
                 out = [("\ufffd", out[0][1])]
             else:
                 self.takes_back |= self.strays == "runs" and bool(out)

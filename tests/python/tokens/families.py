@@ -81,7 +81,7 @@ def tekken(file: str) -> Vocabulary:
 
 
 def sentencepiece(file: str) -> Vocabulary:
-    """A model as mistral-common reads it."""
+    """A SentencePiece model, in the tokenizer of mistral-common."""
     module = pytest.importorskip(
         "mistral_common.tokens.tokenizers.sentencepiece", reason="mistral-common is not installed"
     )
@@ -127,7 +127,7 @@ def small_bytes() -> Vocabulary:
 
 
 def prefixed_bytes() -> Vocabulary:
-    """A tokenizer that transformers carries. Its added tokens are not special, and one has a space."""
+    """A byte-level tokenizer in one of transformers. Its added tokens are not special, and one has a space."""
     transformers = pytest.importorskip("transformers", reason="transformers is not installed")
     tokenizer = trained_bytes(add_prefix_space=True)
     tokenizer.add_tokens(["<think>", "</think>", AddedToken("two words", normalized=False), "é🚀"])
@@ -160,7 +160,7 @@ def small_fallback() -> Vocabulary:
 
 
 def gemma() -> Vocabulary:
-    """Gemma's chain: byte fallback, and no space is stripped."""
+    """With a decoder like Gemma's: byte fallback, and no space is stripped."""
     tokenizer = small_fallback().tokenizer
     tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
     return in_pieces("gemma", tokenizer)
@@ -261,7 +261,7 @@ REAL: list[Callable[[], Vocabulary]] = [
 ]
 NATIVE = [*REAL, *SMALL]
 
-load = cache(lambda make: make())  # each vocabulary is made once in a run
+load = cache(lambda make: make())  # each vocabulary is made once in a test session
 
 
 def over(makes: list[Callable[[], Vocabulary]]) -> Any:

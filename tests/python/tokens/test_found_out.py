@@ -1,4 +1,4 @@
-"""If a tokenizer's `decode` differs from its tokens' text anywhere, that is found out, and it decodes itself."""
+"""If a tokenizer's `decode` differs from the text of its tokens, `Vocabulary` notices, and scanners call `decode`."""
 
 from __future__ import annotations
 

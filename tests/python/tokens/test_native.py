@@ -1,4 +1,4 @@
-"""Every native vocabulary gives the text of its tokenizer's own `decode`, whatever the tokens are."""
+"""Vocabularies that stopscan decodes without the tokenizer (native ones) give the text of its `decode`, for any ids."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_decoder_of_such_steps_is_native(steps: list[Any]) -> None:
     ids = [*range(len(PIECES)), len(PIECES) + 1]
     for token_ids in chain(product(ids), product(ids, ids), product(ids, ids, ids)):
         whole = tokenizer.decode(token_ids)
-        if "\ufffd" not in whole:  # `decode` takes back a character that a stray byte follows
+        if "\ufffd" not in whole:  # only `decode` replaces the character before a stray byte
             assert emitted(TokenScanner(tokenizer), token_ids) == whole
     with pytest.raises(ValueError, match="token id 11 is not in the vocabulary"):
         TokenScanner(tokenizer).feed(len(PIECES))
@@ -97,7 +97,7 @@ def test_a_vocabulary_without_tokens_or_with_some_of_a_characters_bytes() -> Non
         assert emitted(TokenScanner(tokenizer), [*pieces.values()]) == "a\ufffd"[: len(pieces)]
 
 
-# Some of these decoders give the same text with these tokens, but single ids cannot show that.
+# Decoders that are not native. Some give the same text for these tokens, but single ids cannot show that.
 OTHERS = {
     "a pattern": [decoders.Replace(Regex("▁"), " ")],
     "bytes before the spaces": [decoders.ByteFallback(), SPACES],
@@ -192,7 +192,7 @@ def test_real_text(vocabulary: Vocabulary) -> None:
         assert decoded(vocabulary.tokenizer, token_ids) == whole
         prompt = token_ids[: len(token_ids) // 3]
         while vocabulary.decode(prompt, True).endswith("\ufffd"):
-            prompt.pop()  # half a character would belong to the stream
+            prompt.pop()  # half a character at the prompt's end would come out in the stream
         rest = decoded(vocabulary.tokenizer, token_ids[len(prompt) :], True, prompt)
         assert vocabulary.decode(prompt, True) + rest == whole
 

@@ -1,4 +1,4 @@
-"""Tokenizers whose text is not made from the bytes of single ids decode themselves, for the same scanner."""
+"""Tokenizers whose text is not made from the bytes of single ids: the scanner calls their own `decode`."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def end_of_word() -> Tokenizer:
 
 
 def by_pattern() -> Tokenizer:
-    """Byte-level, and then a pattern that may match across tokens."""
+    """With a byte-level decoder, and after it a regular expression that may match across tokens."""
     tokenizer = trained_bytes(add_prefix_space=False)
     tokenizer.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Replace(Regex("[sS]t"), "5")])
     return tokenizer
 
 
 class Shouting:
-    """An object that carries a tokenizer and decodes in its own way."""
+    """A wrapper of a tokenizer whose own `decode` returns capital letters."""
 
     def __init__(self) -> None:
         self.backend_tokenizer = trained_bytes(add_prefix_space=False)
@@ -111,7 +111,7 @@ def test_a_decoder_in_python_is_not_native() -> None:
 def test_everything_is_that_of_the_whole_text(carrier: Any, data: st.DataObject) -> None:
     tokenizer = backend(carrier)
     draw = Random(data.draw(st.integers(0, 2**32)))
-    # Only whole characters: a scanner emits a half as late as possible, and the book expects it as soon as possible.
+    # Only whole characters: for a stray half, the scanner emits U+FFFD later than the reference expects it.
     ids = [i for i in range(tokenizer.get_vocab_size()) if "\ufffd" not in tokenizer.decode([i])]
     token_ids = draw.choices(ids, k=draw.randrange(12))
     special = [tokenizer.token_to_id(name) for name in SPECIAL if tokenizer.token_to_id(name) is not None]
@@ -263,7 +263,7 @@ def test_a_special_marker_that_was_added_again_did_not_count() -> None:
 
 
 def test_a_prompt_in_a_script_that_is_spelled_in_bytes() -> None:
-    """The last 16 tokens begin within a character, and a byte-fallback run is valid as a whole or not at all."""
+    """The prompt's last 16 tokens begin within a character. Without its first byte, the byte run would be invalid."""
     vocabulary, carrier = vocabulary_of(small_fallback), InPieces()
     prompt, token_ids = vocabulary.spell("ገንዘብ" * 3), vocabulary.spell("አማርኛ the")
     for cut in range(18):

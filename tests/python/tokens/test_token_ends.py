@@ -1,4 +1,4 @@
-"""What ends a stream other than a stop string, and which text comes out at that end."""
+"""All ends of a stream except stop strings, such as EOS, and the text that comes out at such an end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from stopscan.tokens import TokenScanner, Vocabulary
 
 
 class Carrier:
-    """A carrier with a ``decode`` of its own, so that the vocabulary is not native."""
+    """A wrapper of a tokenizer. Because of its own ``decode``, stopscan cannot decode without it (not native)."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.backend_tokenizer = tokenizer

@@ -36,7 +36,7 @@ def test_many_special_tokens_after_the_text_of_the_prompt() -> None:
 
 
 def test_a_prompt_in_a_script_that_is_spelled_in_bytes() -> None:
-    # The last 16 tokens begin within a character, and a byte-fallback run is valid as a whole or not at all.
+    # The prompt's last 16 tokens begin within a character. Without its first byte, the whole byte run would be invalid.
     vocabulary = load(small_fallback)
     prompt, token_ids = vocabulary.spell("ገንዘብ" * 3), vocabulary.spell("አማርኛ the")
     scanner = TokenScanner(vocabulary.tokenizer, "END", prompt_token_ids=prompt)

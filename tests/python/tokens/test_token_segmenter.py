@@ -50,7 +50,7 @@ def kept(whole: Whole) -> int:
 
 
 def gone(whole: Whole) -> int:
-    """The last token with text that was sent, or taken out as a marker."""
+    """The number of the last token whose text was sent, or was taken out as a marker."""
     sent = len(whole.reference.labels)
     return whole.numbers[sent - 1] if sent else 0
 

@@ -76,7 +76,7 @@ def piece_of(text: str, number: int) -> str:
 
 @st.composite
 def streams(draw: Callable[..., Any], vocabulary: Vocabulary) -> tuple[list[int], list[str]]:
-    """Token ids and stops."""
+    """Random token ids, and stops that are in their text or nearly."""
     text = "".join(WORDS[number % len(WORDS)] for number in draw(NUMBERS[12]))
     token_ids = vocabulary.spell(text, draw(WISHES)) if draw(coins) else vocabulary.encode(text)
     for number in draw(NUMBERS[2]):
@@ -124,7 +124,7 @@ def test_ids_that_end_and_limits_beside_strings(vocabulary: Vocabulary, data: st
 @KINDS
 @given(data=st.data())
 def test_visible_stops_and_protected_regions(vocabulary: Vocabulary, data: st.DataObject) -> None:
-    """A marker may be text or a special token. A special token counts although it is left out of the text."""
+    """A marker may be text or a special token. A special token is a marker although it is left out of the text."""
     token_ids, stop = data.draw(streams(vocabulary))
     names = {token_id: text(vocabulary.book.raw(token_id)) for token_id in vocabulary.special}
     marker = st.sampled_from(["<think>", "</think>", *[names[i] for i in token_ids if i in names]])
@@ -153,7 +153,7 @@ def text(raw: str | bytes | int) -> str:
 @KINDS
 @given(data=st.data())
 def test_prompts(vocabulary: Vocabulary, data: st.DataObject) -> None:
-    """A prompt of its own, or one that is cut from the text anywhere: inside a character, before special tokens."""
+    """A random prompt, or one that is cut from the text at any place: inside a character, before special tokens."""
     token_ids, stop = data.draw(streams(vocabulary))
     prompt = data.draw(streams(vocabulary))[0]
     if data.draw(st.booleans()):
@@ -205,7 +205,7 @@ def test_feed_many_gives_what_feed_gives(vocabulary: Vocabulary, data: st.DataOb
     assert many.flush() == one.flush()
 
 
-# A pickle has the vocabulary in it: the large ones take long.
+# A pickle contains the vocabulary, so large vocabularies would take long.
 @over([small_bytes, small_fallback, reciting, partial(metaspace, "first")])
 @given(data=st.data())
 def test_copies_pickles_and_resets_go_on_as_the_original(vocabulary: Vocabulary, data: st.DataObject) -> None:

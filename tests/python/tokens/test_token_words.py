@@ -1,4 +1,4 @@
-"""Stops and markers in several tokens: the core reads them when they end, or when somebody looks at the scanner."""
+"""Stops and markers in several tokens. Their text is read when they end, or when a call needs the scanner's state."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def test_what_carries_a_tokenizer() -> None:
     carrier = transformers.PreTrainedTokenizerFast(tokenizer_object=vocabulary.tokenizer)
     token_ids = vocabulary.encode("the story")
 
-    class Wrapper:  # as mlx-lm's
+    class Wrapper:  # like mlx-lm's wrapper of a tokenizer
         def __getattr__(self, name: str) -> Any:
             return getattr(carrier, name)
 
@@ -109,10 +109,10 @@ def test_tokenizers_of_mistral_common_and_what_carries_them() -> None:
     assert Vocabulary(carrier) is Vocabulary(own)
     assert Vocabulary(carrier).native
 
-    class Backend:  # as transformers' MistralCommonBackend
+    class Backend:  # like transformers' MistralCommonBackend
         tokenizer = carrier
 
-    class Engine:  # as vLLM's
+    class Engine:  # like vLLM's wrapper
         tokenizer = own
 
     assert Vocabulary(Backend()) is Vocabulary(Engine()) is Vocabulary(own)
@@ -127,7 +127,7 @@ def test_what_carries_no_tokenizer_is_named(tokenizer: Any) -> None:
 
 
 def test_a_description_that_does_not_hold_is_not_believed() -> None:
-    """The carrier says that it is byte-level, and decodes otherwise."""
+    """The wrapped tokenizer is described as byte-level, but the wrapper's `decode` differs."""
 
     class Lying:
         backend_tokenizer = trained_bytes(add_prefix_space=False)
@@ -152,7 +152,7 @@ def test_a_pickle_needs_no_tokenizer(make: Any) -> None:
     text = "The END of naïve 你好 🚀"
     token_ids = [*vocabulary.special[:2], *vocabulary.encode(text)]
     native = Vocabulary(vocabulary.tokenizer)
-    assert pickle.loads(pickle.dumps(native)) is native  # this process has it
+    assert pickle.loads(pickle.dumps(native)) is native  # this process has the vocabulary already
     program = "import pickle, sys; s = pickle.load(sys.stdin.buffer); t = pickle.load(sys.stdin.buffer)\n"
     program += "assert s.__reduce__()[1][1][0] is t.__reduce__()[1][1][0]\n"
     program += "ids = pickle.load(sys.stdin.buffer)\n"
@@ -183,7 +183,7 @@ def test_threads_share_it() -> None:
 
 
 def test_a_scanner_in_use_by_its_own_tokenizer_is_an_error() -> None:
-    """A tokenizer that decodes itself runs while the scanner is locked."""
+    """The scanner is locked while it calls the tokenizer's own `decode`."""
 
     class Reentrant:
         backend_tokenizer = trained_bytes(add_prefix_space=False)

@@ -34,7 +34,7 @@ class Vocabulary:
 
     @property
     def skips(self) -> list[bool]:
-        """Values for `skip_special_tokens`: SentencePiece always leaves special tokens out, and ours need not."""
+        """The values of `skip_special_tokens` to test. SentencePiece's `decode` always skips special tokens."""
         return [True] if self.book.strays == "bytes" else [True, False]
 
     def __repr__(self) -> str:
@@ -136,7 +136,7 @@ def strip(token: str) -> str:
 
 
 def drop(token: str) -> str:
-    """The text of a first token, without any marks."""
+    """The text of a first token, without any `▁`."""
     return token.replace("▁", "")
 
 

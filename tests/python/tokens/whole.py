@@ -41,7 +41,7 @@ class Whole:
         self.book, self.prompt, self.ids, self.skips = book, prompt_token_ids, token_ids, skip_special_tokens
         self.region_of = str if protect else region_of  # a protected region is named after its opening marker
         self.silent: set[int] = set()  # the numbers of tokens without text, such as an EOS
-        self.regions: list[str | None] = []  # of each token, where its last character lies
+        self.regions: list[str | None] = []  # for each token, the region of its last character
         self.marked = 0  # the number of the last token that was a marker without text
         self.reference = reference or Reference(
             stop, visible=visible, protect=protect, include_stop=include_stop, start_protected=start_protected
@@ -85,7 +85,7 @@ class Whole:
         return self.numbers[count - 1] if count else 0
 
     def tokens_in(self, gone: int) -> dict[str, int]:
-        """Counts the tokens of each region up to ``gone``, or up to the last marker without text."""
+        """Counts the tokens of each region up to token number ``gone``, or up to the last marker without text."""
         names = dict.fromkeys(map(self.region_of, self.reference.graph))
         if len(names) == 1 and self.reference.markers_stay:
             return dict.fromkeys(names, gone)
@@ -99,7 +99,7 @@ class Whole:
         return [(character, numbers[place - 1]) for character, place in spelled]
 
     def own(self, count: int) -> str | None:
-        """The whole text of the last of ``count`` tokens, if it neither completes nor begins a character."""
+        """The text of the last of ``count`` tokens, or ``None`` if it shares a character with other tokens."""
         if count in self.silent:
             return None
         special: Any = getattr(self.book, "special", ())
@@ -156,7 +156,7 @@ class Whole:
 
 
 def pass_marker(reference: Any, marker: str, number: int) -> Any:
-    """Reads a marker that is a token without text: it leads into its region, or out of it, all the same."""
+    """Follows a marker that is a token without text: a skipped special token opens or closes a region too."""
     if not isinstance(reference, Reference):
         return reference.pass_marker(marker, number)
     if reference.match or marker not in reference.graph[reference.state]:

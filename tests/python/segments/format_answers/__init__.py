@@ -1,4 +1,4 @@
-"""Answers in every form, as models' templates or parsers' tests write them, with the parts that each of them has.
+"""Answers in every form (the markers of a model family), from models' templates or parsers' tests, with their parts.
 
 Paths are in vLLM's repository, unless another one is named.
 """

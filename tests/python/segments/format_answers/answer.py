@@ -10,7 +10,7 @@ class Answer(NamedTuple):
     source: str
     text: str
     segments: list[tuple[str, str]]
-    prompt: str = ""  # the end of the template, which begins the answer
+    prompt: str = ""  # the end of the prompt, which may open a region
 
 
 WEATHER = '{"name": "get_weather", "arguments": {"city": "Tokyo"}}'
