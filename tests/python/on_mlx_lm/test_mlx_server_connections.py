@@ -81,8 +81,7 @@ def test_the_answer_of_a_client_that_left_is_not_generated(tmp_path: Path, engin
         while before != len(counted):
             before = len(counted)
             time.sleep(0.3)
-        # The whole answer takes about 4000 steps, also with drafts, because their steps count. 400 is a stricter limit.
-        assert len(counted) < 2000 / (5 if engine == "drafted" else 1)
+        assert len(counted) < 2000  # the whole answer takes about 4000 steps, also with drafts, whose steps count
 
 
 def test_many_connections_at_once(ours: Server, reciter: Reciter) -> None:
