@@ -72,7 +72,7 @@ class Stream:
         if self.match is not None and self.api in NAMED and events and named != [self.match.sequence]:
             return f"the answer names {named}, not {self.match.sequence!r}"
         if len([event for event in events if BY_NAME[self.api].finish(event)]) != 1 and events:
-            return "the stream has not one end"
+            return "the stream does not have exactly one end"
         left = self.match is None or (self.recording.gone.wait(10) and self.recording.sent == self.recording.pause)
         return None if left else f"{self.recording.sent} events were sent, {self.recording.pause} until the stop"
 

@@ -161,7 +161,7 @@ def test_chat_a_last_chunk_with_text_and_reason(server: Replay) -> None:
         *wire.chat(["one"], usage=False)[:-1],
         wire.chat_chunk([{**wire.chat_choice(content=" E"), "finish_reason": "stop"}]),
     ]
-    assert list(scan_events(held, "END"))[-1] is held[-1], "held for no time"
+    assert list(scan_events(held, "END"))[-1] is held[-1], "not held"
 
 
 @pytest.mark.parametrize("word", ["", "null", "None"])
@@ -181,7 +181,7 @@ def test_chat_a_choice_that_vllm_ended_by_a_token_says_what_ended_it_here() -> N
 
 def test_completions_a_last_chunk_with_text_and_reason() -> None:
     held = wire.completions_chunk([wire.completions_choice("one E", finish_reason="length")])
-    assert [id(event) for event in scan_events([held], "END")] == [id(held)], "held for no time"
+    assert [id(event) for event in scan_events([held], "END")] == [id(held)], "not held"
     last = wire.completions_chunk([{**wire.completions_choice("END", finish_reason="stop"), "stop_reason": 151645}])
     (event,) = scan_events([last], "END")
     (choice,) = event["choices"]

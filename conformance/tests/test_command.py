@@ -58,7 +58,9 @@ def test_missing_route_and_missing_channels(staged_url: str, capsys: pytest.Capt
     assert run(f"{staged_url}/{quote('without channels')}", "--api", "harmony-chat") == 0
     out = capsys.readouterr().out
     assert "4 pass, 0 fail, 4 not supported" in out
-    assert "not supported: harmony-chat, 4 cases: the model's channels are not told apart: 'analysisabc" in out
+    assert (
+        "not supported: harmony-chat, 4 cases: the server does not separate the model's channels: 'analysisabc" in out
+    )
 
 
 def test_a_promise_alone_counts_the_cases_that_test_it(staged_url: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -185,7 +187,7 @@ def test_a_plain_right_server_passes_and_what_it_cannot_is_told(
     options = ["--only", "rules", "--only", "ids", "--only", "reasoning", "--level", "documented"]
     assert run(f"{staged_url}/plain", *options, api="openai-chat") == 0
     out = capsys.readouterr().out
-    for line in ("does not name its stops", "has no stop_token_ids", "does not tell reasoning apart"):
+    for line in ("does not name its stops", "has no stop_token_ids", "does not separate reasoning"):
         assert f"openai-chat: {line}: not judged" in out
     assert " 0 fail, " in out
 

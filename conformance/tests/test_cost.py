@@ -120,7 +120,7 @@ def never(what: str) -> Callable[..., Any]:
 def test_a_request_that_fails_is_a_breach(monkeypatch: pytest.MonkeyPatch) -> None:
     Asks(monkeypatch, answer=Answer(Wire(200), error="no end"))
     found = asyncio.run(cost.Cost(STREAM, never("scale"), never("measure"), "cost-of-a-stop", "")(SERVER))
-    assert found == {"cost-of-a-stop": "no answer of 800 tokens, alone, beside or after others: no end"}
+    assert found == {"cost-of-a-stop": "no answer to a request for 800 tokens: no end"}
 
 
 def test_a_request_that_is_refused_is_not_supported(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -204,7 +204,7 @@ def test_a_refusal_says_that_it_is_the_stops(status: int) -> None:
     with pytest.raises(NotSupported, match=f"{status}: Stops"):
         asked.judged(answer)
     asked, answer = refusal(BY_NAME["openai-chat"], "split", "no", status)
-    assert asked.judged(answer) == {"refusal": f"a refusal that does not say that it is the stops: {status}: no"}
+    assert asked.judged(answer) == {"refusal": f"the refusal does not name the stops as its reason: {status}: no"}
 
 
 def test_a_request_without_stops_may_be_refused_for_anything() -> None:

@@ -56,12 +56,12 @@ def test_a_server_is_probed_once_by_api(monkeypatch: pytest.MonkeyPatch) -> None
         ("right", "anthropic", []),
         ("right", "ollama-chat", []),
         ("right", "openai-responses", []),
-        ("plain", "openai-chat", ["does not name its stops", "has no stop_token_ids", "does not tell reasoning apart"]),
+        ("plain", "openai-chat", ["does not name its stops", "has no stop_token_ids", "does not separate reasoning"]),
         ("plain", "openai-completions", ["does not name its stops", "has no stop_token_ids"]),
-        ("no ids", "anthropic", ["has no stop_token_ids", "does not tell reasoning apart"]),
+        ("no ids", "anthropic", ["has no stop_token_ids", "does not separate reasoning"]),
         ("no counts", "ollama-chat", ["counts no prompt tokens"]),
         ("reasoning left out", "openai-chat", []),
-        ("reasoning in the text", "openai-chat", ["does not tell reasoning apart"]),
+        ("reasoning in the text", "openai-chat", ["does not separate reasoning"]),
         ("a stop without its name", "anthropic", []),  # Anthropic documents the name, so that is a failure
     ],
 )
@@ -74,7 +74,7 @@ def test_what_needs_what_a_server_cannot_is_not_judged(staged_url: str) -> None:
     server = Server(f"{staged_url}/plain", model="reciter")
     found = {case.name: case.run(server) for case in cases("openai-chat") if case.name in ("ids", "think", "split")}
     assert found["ids"] == ("not supported", "the server has no stop_token_ids", {})
-    assert found["think"] == ("not supported", "the server does not tell reasoning apart", {})
+    assert found["think"] == ("not supported", "the server does not separate reasoning", {})
     assert found["split"].outcome == "pass"
     assert "names-the-stop" not in found["split"].findings
 
@@ -117,7 +117,10 @@ def test_a_model_that_is_served_wrongly_is_measured(monkeypatch: pytest.MonkeyPa
 def test_channels_that_are_not_told_apart_are_not_supported(monkeypatch: pytest.MonkeyPatch) -> None:
     said = f"analysis{ALPHABET}"
     Asks(monkeypatch, answered(said))
-    assert probed(Server(URL, model="one"), HARMONY).missing == f"the model's channels are not told apart: {said!r}"
+    assert (
+        probed(Server(URL, model="one"), HARMONY).missing
+        == f"the server does not separate the model's channels: {said!r}"
+    )
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ pub(crate) fn pairs<'py>(object: Option<&Bound<'py, PyAny>>) -> PyResult<Vec<Str
         }
         let both = Strings::new(Some(&pair), &name)?;
         if both.items.len() != 2 {
-            return Err(value_error(format!("{name}: expected a pair of markers, got {}", both.items.len())));
+            return Err(value_error(format!("{name}: expected a pair of markers, got {} strings", both.items.len())));
         }
         pairs.push(both);
     }

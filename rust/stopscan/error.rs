@@ -157,7 +157,7 @@ impl fmt::Display for StopSetError {
             ErrorKind::Pattern { index, pattern, problem } => write!(f, "pattern {index}, {pattern:?}: {problem}"),
             ErrorKind::PatternsTooLarge { patterns } => {
                 write!(f, "the {patterns} patterns together are too large; about 200 short ones fit. ")?;
-                write!(f, "Words without meta characters cost only what a stop costs")
+                write!(f, "A pattern without meta characters costs no more than a stop")
             }
             ErrorKind::Repeat { name, value, bound, limit } => {
                 write!(f, "repeat: {name} must be {bound} {limit}, not {value}")

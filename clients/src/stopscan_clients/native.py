@@ -33,7 +33,7 @@ LIMITS: dict[str, Limit] = {
     "cohere": Limit(5, True, "cohere.v2.client, `stop_sequences`: a list of up to 5 strings"),
     "ollama": Limit(None, True, "docs/modelfile.md: multiple stop patterns may be set"),
     "vllm": Limit(4, True, "vLLM 0.33, VLLM_MAX_STOP_STRINGS over HTTP"),
-    "none": Limit(0, True, "a server that gets stops wrong, or does not say which: it is given none"),
+    "none": Limit(0, True, "for a server that handles stops wrongly or does not name the stop"),
 }
 
 

@@ -169,7 +169,7 @@ async def _seconds(server: Server, load: Load, request: Request) -> float:
     if answer.refused:
         raise NotSupported(answer.error)
     if answer.error is not None:
-        raise NoAnswer(f"no answer of {request.max_tokens} tokens, alone, beside or after others: {answer.error}")
+        raise NoAnswer(f"no answer to a request for {request.max_tokens} tokens: {answer.error}")
     return answer.seconds
 
 

@@ -55,14 +55,14 @@ class Exchange:
         if "stop_token_ids" in self.request.stops and not can.stop_at_ids:
             raise NotSupported("the server has no stop_token_ids")
         if "stop-in-reasoning" in self.expected.also and not can.tell_reasoning:
-            raise NotSupported("the server does not tell reasoning apart")
+            raise NotSupported("the server does not separate reasoning")
         return self.judged(await ask(server, self.api, self.request, kept=kept), can)
 
     def judged(self, answer: Answer, can: Can = Can(), /) -> Findings:  # noqa: B008
         if not answer.refused:
             return judge(answer, self.expected, stream=self.request.stream, can=can)
         if self.request.stops and not self.optional and "stop" not in answer.wire.text.lower():
-            return {"refusal": f"a refusal that does not say that it is the stops: {answer.error}"}
+            return {"refusal": f"the refusal does not name the stops as its reason: {answer.error}"}
         raise NotSupported(answer.error)
 
 

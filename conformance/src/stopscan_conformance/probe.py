@@ -30,7 +30,7 @@ class Can:
         told = {
             "does not name its stops": self.name_stops,
             "has no stop_token_ids": self.stop_at_ids,
-            "does not tell reasoning apart": self.tell_reasoning,
+            "does not separate reasoning": self.tell_reasoning,
             "counts no prompt tokens": self.count_prompt,
         }
         return [f"{self.missing}"] if self.missing else [f"{line}: not judged" for line, can in told.items() if not can]
@@ -108,7 +108,7 @@ async def _recites(server: Server, api: Api) -> tuple[str | None, Answer]:
     if answer.wire.status in LOCKED:
         raise RuntimeError(f"{server.url} refuses the API key: {api.name}: {answer.error}")
     if api.harmony and PROBE_TEXT in answer.text != PROBE_TEXT:
-        return f"the model's channels are not told apart: {answer.text!r}", answer
+        return f"the server does not separate the model's channels: {answer.text!r}", answer
     # If only the text is wrong, the right model is served wrongly, and the cases will say so.
     if answer.wire.status == 200 and PROBE_TEXT[:3] not in answer.text + answer.wire.text:
         raise RuntimeError(

@@ -79,7 +79,7 @@ def read_protect(protect: object, regions: Sequence[str] = NAMES, /) -> tuple[li
     if isinstance(protect, str):
         protect = [protect]
     if not isinstance(protect, Iterable):
-        raise ValueError(f"protect must be a list of regions, not {protect!r}")
+        raise ValueError(f"protect must be a list of regions and pairs of markers, not {protect!r}")
     names, pairs = [], []
     items: Iterator[object] = iter(protect)
     for item in items:

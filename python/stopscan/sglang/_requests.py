@@ -136,7 +136,7 @@ class Requests:
         default: Sequence[Any] = names if self.defaults.protect is None else self.defaults.protect
         protect = default if asked.protect is None else asked.protect
         if asked.start_protected and not protect:
-            raise Refused(f"{PREFIX}start_protected needs the markers of a region in {PREFIX}protect")
+            raise Refused(f"{PREFIX}start_protected needs a region in {PREFIX}protect")
         # The markers of other regions are plain text.
         regions = [name for name in CHAT if name in protect]
         checkpoint = Checkpoint(tokenizer, graph=restricted(self.model(tokenizer).graph, regions))

@@ -260,7 +260,7 @@ def generate_batch(
             output = manager.get_result(timeout=1)
             if output is None:
                 if not manager.is_running():
-                    raise RuntimeError("the generation ended before all requests")
+                    raise RuntimeError("the generation ended before all requests had ended")
             elif output.is_finished():
                 if output.error is not None:
                     raise RuntimeError(f"{output.request_id}: {output.error}")

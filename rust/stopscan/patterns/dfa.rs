@@ -189,11 +189,11 @@ impl Dfa {
         }
         let mut threads = work.vec(0, self.len())?;
         let mut ready: Vec<StateId> = (1..self.len() as StateId).filter(|&state| open[state as usize] == 0).collect();
-        let (mut most, mut left) = (0, 1);
+        let (mut most, mut handled) = (0, 1);
         while let Some(state) = ready.pop() {
             let before = threads[state as usize];
             most = before.max(most);
-            left += 1;
+            handled += 1;
             for transition in self.transitions(state, work)?.iter().filter(|transition| lengthens(state, transition)) {
                 let target = transition.target as usize;
                 threads[target] = threads[target].max(before + usize::from(begins[transition.class as usize]));
@@ -203,6 +203,6 @@ impl Dfa {
                 }
             }
         }
-        if most + self.len() - left > MAX_THREADS { Err(TooLarge) } else { Ok(()) }
+        if most + self.len() - handled > MAX_THREADS { Err(TooLarge) } else { Ok(()) }
     }
 }

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.vllm
         ),
         (["END"], {"stopscan_start_protected": "yes"}, "stopscan_start_protected must be true or false, not 'yes'"),
         (["END"], {"stopscan_protected": THINK}, "stopscan_protected is not an option"),
-        (["END"], {"stopscan_start_protected": 1}, "stopscan_start_protected needs the markers of a region"),
+        (["END"], {"stopscan_start_protected": 1}, "stopscan_start_protected needs a region"),
         (["\ud800"], {}, "stop .* surrogates"),
         ([], {"stopscan_protect": ["<think>"]}, "stopscan_protect .*'<think>' is not a region"),
         ([], {"stopscan_patterns": 5}, "stopscan_patterns must be a string or a list of strings, not 5"),

@@ -111,7 +111,7 @@ MALFORMED = [
     ({"stopscan_protect": "<think>"}, "'<think>' is not a region"),
     ({"stopscan_protect": ["<think>"]}, "'<think>' is not a region"),
     ({"stopscan_protect": ["tool_call"]}, "stopscan_protect: this model has no markers for 'tool_call'"),
-    ({"stopscan_start_protected": 1}, "stopscan_start_protected needs the markers of a region"),
+    ({"stopscan_start_protected": 1}, "stopscan_start_protected needs a region"),
     ({"stopscan_start_protected": "yes"}, "stopscan_start_protected must be true or false, not 'yes'"),
     ({"stopscan_protected": 1}, "stopscan_protected is not an option about stops"),
     ({"stopscan_patterns": "(a"}, "stopscan_patterns is malformed"),

@@ -60,7 +60,7 @@ impl Case {
 
     fn found(&self, text: &[(char, bool)]) -> Option<Found> {
         let Rule { count, max_period, min_length } = self.rule;
-        let repeat = Repeat::new(count, max_period, min_length).expect("the rule is a good one");
+        let repeat = Repeat::new(count, max_period, min_length).expect("the rule is within its limits");
         let mut loops = Loops::new(&repeat);
         let mut read = 0;
         for delta in &self.deltas {
@@ -72,7 +72,7 @@ impl Case {
             }
             read += delta.text.chars().count();
             if delta.moves {
-                loops = Loops::from_bytes(&repeat, &loops.to_bytes()).expect("it is its own");
+                loops = Loops::from_bytes(&repeat, &loops.to_bytes()).expect("the snapshot is its own");
             }
         }
         None

@@ -41,7 +41,7 @@ pub fn check(rules: &Rules, reference: &Reference<'_>, text: &str, unarmed: usiz
             }
             let snapshot = scanner.snapshot();
             scanner.reset();
-            scanner.restore(&snapshot).expect("it is its own");
+            scanner.restore(&snapshot).expect("the snapshot is its own");
         }
         let found = |scanner: &StopScanner| {
             let found = scanner.stop_match()?;

@@ -40,7 +40,7 @@ impl<'a> Pair<'a> {
         let snapshot = self.segmenter.snapshot();
         let mut resumed = self.segmenter.clone();
         resumed.reset();
-        resumed.restore(&snapshot).expect("it is its own");
+        resumed.restore(&snapshot).expect("the snapshot is its own");
         let elsewhere = apply(&mut resumed, &op);
         let out = apply(&mut self.segmenter, &op);
         let expected = (expected, self.matched());

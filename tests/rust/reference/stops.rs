@@ -59,7 +59,7 @@ impl<'a> Pair<'a> {
         let copy = apply(&mut self.scanner.clone(), &op);
         let mut resumed = self.scanner.clone();
         resumed.reset();
-        resumed.restore(&self.scanner.snapshot()).expect("it is its own");
+        resumed.restore(&self.scanner.snapshot()).expect("the snapshot is its own");
         let elsewhere = apply(&mut resumed, &op);
         let out = apply(&mut self.scanner, &op);
         let released = expected.len().saturating_sub(held);

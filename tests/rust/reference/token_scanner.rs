@@ -52,7 +52,7 @@ impl<'a> TokenPair<'a> {
         let decoder = TokenDecoder::new(&vocabulary).skip_special_tokens(plan.options.skip_special_tokens);
         let mut pair = TokenPair {
             plan,
-            scanner: scanner.expect("all of the prompt is known"),
+            scanner: scanner.expect("the vocabulary has all ids of the prompt"),
             decoder,
             stops: Reference::new(&plan.rules),
             ids: Vec::new(),
