@@ -2,9 +2,9 @@
 
     "$(ci/sglang-env)/bin/python" benches/sglang_costs.py
 
-sglang's own functions run in this process, with a tokenizer that is made here, without a model or a server. A line has
-the CPU time of one token of one request. For the scheduler, the time of a request without stops is subtracted. The
-detokenizer's lines have the time for all of its work, in messages of 32 requests with one token each.
+sglang's own functions run in this process, with a tokenizer that is made here, without a model or a server. Each line
+has the CPU time per token of a request. For the scheduler, the time of a request without stops is subtracted. For the
+detokenizer nothing is subtracted: its time includes decoding. It gets messages of 32 requests with one token each.
 """
 
 from __future__ import annotations

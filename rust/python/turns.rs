@@ -52,7 +52,7 @@ impl<T> Turns<T> {
         Ok(self.wait(thread, true))
     }
 
-    /// Returns the value for a call that only reads it. Waits for a call that uses it.
+    /// Returns the value for a call that only reads it. If another call is using the value, waits until that call ends.
     pub(crate) fn read(&self, name: &str) -> PyResult<Turn<'_, T>> {
         let thread = this_thread();
         self.refuse_own_thread(thread, name)?;

@@ -194,7 +194,7 @@ def to_responses(finish: Finish, /) -> ResponsesFinish:
 def to_ollama(finish: Finish, /) -> OllamaFinish:
     """Returns `done` and `done_reason`, for the last line.
 
-    A stop is "stop", as an end of turn is: Ollama has no word for stops.
+    `done_reason` is "stop" for a stop and for an end of turn alike: Ollama does not tell them apart.
 
     >>> to_ollama(Finish("length"))
     {'done': True, 'done_reason': 'length'}

@@ -20,8 +20,8 @@ from stopscan.sglang._requests import LAST_TOKENS, Requests, added, beyond
 
 logger = getLogger("sglang.stopscan")
 
-# The key in a request's `customized_info` for the texts of its tokens. sglang sends the texts of new tokens with these
-# tokens, and its routers split the texts by row.
+# The key in a request's `customized_info` for the texts of its tokens. sglang sends each text together with its token.
+# Where sglang splits a batch by request, between its processes, it splits the texts too.
 KEY = "__stopscan"
 
 

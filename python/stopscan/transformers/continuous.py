@@ -62,7 +62,9 @@ class _Request(Row[Any]):
         """
         with self._lock:
             if any(self._pieces):
-                raise ValueError("the text of the last output was not read yet: read it before the next one")
+                raise ValueError(
+                    "a snapshot would lose the text of the last output, which was not read yet: read it first"
+                )
             return super().snapshot()
 
     def restore(self, snapshot: bytes, /) -> None:

@@ -108,7 +108,8 @@ def _standing(adapter: Adapter) -> Iterator[None]:
 def _place(owner: type, name: str, after: Callable[..., None]) -> None:
     """Wraps a function or class method of vLLM, so that ``after`` runs after it with the result and all arguments.
 
-    If ``after`` fails, the failure is noted and vLLM goes on. Only its refusal of a request or an engine is raised.
+    If ``after`` fails, the failure is noted and vLLM goes on. Two errors are raised: the refusal of a request
+    (``VLLMValidationError``) and of an engine (``UnfitError``; with ``optional``, stopscan uninstalls itself instead).
     """
     original = vars(owner).get(name)
     if original is None:

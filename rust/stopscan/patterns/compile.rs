@@ -43,7 +43,8 @@ pub(crate) struct Compiled {
     pub(crate) machine: Option<Machine>,
 }
 
-/// The automaton of a set's patterns, and the machine of a region without strings.
+/// What is compiled once from the patterns that are not plain text: their DFA, and the machine for a region that has no
+/// strings. `machine_with` makes the machines of other regions from these.
 pub(super) struct Source {
     dfa: Dfa,
     machine: Machine,

@@ -291,8 +291,8 @@ impl Places {
         self.merge_at = self.roots.len() + self.roots.len() / 4;
     }
 
-    /// Returns the earliest thread whose state accepts a pattern, and the index of this pattern. `pattern_of` returns
-    /// the pattern that a state accepts as its index plus one, or 0.
+    /// Finds the earliest thread whose state accepts a pattern. Returns the index of the pattern, and the thread.
+    /// `pattern_of` returns this index plus one, or 0 if a state accepts no pattern.
     fn earliest(&self, pattern_of: impl Fn(StateId) -> u32) -> Option<(usize, Begun)> {
         if !self.states.iter().any(|&state| pattern_of(state) != 0) {
             return None;

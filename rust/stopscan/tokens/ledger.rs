@@ -26,8 +26,8 @@ pub(crate) struct Ledger {
 /// Stands for the region of a token that completes a marker. Such a token counts in no region.
 pub(crate) const NO_REGION: u32 = u32::MAX;
 
-/// The number of tokens of each region. A token counts in the region where its last character lies, as soon as some of
-/// its text is emitted or a marker after it is taken out. A token that a stop cuts off as a whole never counts.
+/// The number of tokens of each region. A token belongs to the region of its last character. It counts as soon as some
+/// of its text is emitted, or a marker that ends after it is taken out. A token that a stop cuts off whole never counts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) counts: Vec<usize>,

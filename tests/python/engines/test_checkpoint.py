@@ -1,4 +1,4 @@
-"""``Checkpoint``: the regions of a model, where an answer begins, and the scanners of answers."""
+"""``Checkpoint``: the regions in a model's output, the region in which an answer begins, and the scanners that it makes."""
 
 from __future__ import annotations
 

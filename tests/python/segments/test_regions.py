@@ -93,7 +93,7 @@ def test_text_that_is_for_nobody_has_no_stops() -> None:
         (["tool_calls"], "'tool_calls' is not a region .*, and no closing marker"),
         ([["a"]], "is not an opening and a closing marker"),
         ([["a", ""]], "'' is not a marker"),
-        (5, "must be a list of regions, not 5"),
+        (5, "must be a list of regions and pairs of markers, not 5"),
     ],
 )
 def test_what_cannot_be_protected_is_refused(protect: Any, message: str) -> None:
