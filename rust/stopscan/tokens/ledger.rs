@@ -27,7 +27,7 @@ pub(crate) struct Ledger {
 pub(crate) const NO_REGION: u32 = u32::MAX;
 
 /// The number of tokens of each region. A token belongs to the region of its last character. It counts as soon as some
-/// of its text is emitted, or a marker that ends after it is taken out. A token that a stop cuts off whole never counts.
+/// of its text is emitted, or a marker that ends after it is taken out. A token that a stop cuts off never counts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) counts: Vec<usize>,

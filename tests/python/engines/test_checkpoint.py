@@ -1,4 +1,4 @@
-"""``Checkpoint``: the regions in a model's output, the region in which an answer begins, and the scanners that it makes."""
+"""``Checkpoint``: the regions in a model's output, the region in which an answer begins, and its scanners."""
 
 from __future__ import annotations
 

@@ -102,8 +102,8 @@ fn stops_of_strays(mut rules: Rules, u: &mut Unstructured<'_>) -> Result<Rules> 
     Ok(rules)
 }
 
-/// Draws a text or stray bytes as tokens, cut at random places: between any bytes with `Strays::Parts`, otherwise between
-/// characters or into byte tokens. Or draws one token: a gap, a special token, an empty one or a whole word.
+/// Draws a text or stray bytes as tokens, cut at random places: between any bytes with `Strays::Parts`, otherwise
+/// between characters or into byte tokens. Or draws one token: a gap, a special, an empty one or a whole word.
 fn tokens(u: &mut Unstructured<'_>, words: &Words, strays: Strays) -> Result<Vec<Token>> {
     let bytes = match u.int_in_range(0..=15)? {
         0 => return Ok(vec![Token::Gap]),
