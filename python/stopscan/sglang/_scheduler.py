@@ -88,10 +88,8 @@ class Stops:
         if len(texts) > last:  # a retracted request with input embeddings starts again
             texts.clear()
             scanner.reset()
-        finish = scanner.finish
-        while finish is None and len(texts) < last:
+        while (finish := scanner.finish) is None and len(texts) < last:
             texts.append(scanner.feed(ids[len(texts)]))
-            finish = scanner.finish
         if finish is not None or req.finished_reason is not None:
             self._end(req, scanner, texts)
 

@@ -39,7 +39,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--api", choices=sorted(LIMITS), help="the server's API; none: send no stops to the server")
     made.add_argument("--lenient", dest="strict", action="store_false", help="pass streams of unknown APIs unchanged")
     made.add_argument(
-        "--grace", type=int, default=30, metavar="SECONDS", help="time for running answers after SIGTERM (%(default)s)"
+        "--grace", type=int, default=30, metavar="SECONDS", help="time to end after SIGTERM (%(default)s)"
     )
     for option, name, unit, text in LIMITED:
         default = getattr(Limits(), name)
