@@ -38,9 +38,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--drain", action="store_true", help="after a stop, read the rest of the answer for the usage")
     made.add_argument("--api", choices=sorted(LIMITS), help="the server's API; none: send no stops to the server")
     made.add_argument("--lenient", dest="strict", action="store_false", help="pass streams of unknown APIs unchanged")
-    made.add_argument(
-        "--grace", type=int, default=30, metavar="SECONDS", help="time to end after SIGTERM (%(default)s)"
-    )
+    made.add_argument("--grace", type=int, default=30, metavar="SECONDS", help="to end after a SIGTERM (%(default)s)")
     for option, name, unit, text in LIMITED:
         default = getattr(Limits(), name)
         made.add_argument(
