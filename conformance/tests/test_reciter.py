@@ -33,6 +33,12 @@ def tokenizer(checkpoint: Path) -> Tokenizer:
     return Tokenizer.from_file(str(checkpoint / "tokenizer.json"))
 
 
+def test_json_is_spelled_with_tokens_whose_text_no_other_token_has(tokenizer: Tokenizer) -> None:
+    """Once, vLLM could not recite the script: it finds the tokens that JSON allows by their texts, one id for each."""
+    ids = RECITER.token_ids("json")
+    assert [tokenizer.get_vocab()[tokenizer.id_to_token(token_id) or ""] for token_id in ids] == ids
+
+
 def test_files(checkpoint: Path) -> None:
     assert {file.name for file in checkpoint.iterdir()} == {
         "config.json",
