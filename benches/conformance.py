@@ -150,6 +150,7 @@ def summary(results: dict[Case, Result]) -> dict[str, Any]:
     faults = Counter((column, one.columns[column]) for one in judged.values() for column in one.wrong)
     refused = Counter(one.detail for one in results.values() if one.outcome == "not supported")
     return {
+        "cases": Counter(one.outcome for one in results.values()),
         "columns": {
             column: [
                 sum(column in one.columns and column not in one.wrong for one in judged.values()),
@@ -200,14 +201,15 @@ def make_tables() -> None:
 
 
 def by_server(measured: list[dict[str, Any]]) -> Iterator[str]:
-    """Yields the lines of a table with the first API of each server. The JSON files have all APIs."""
-    yield f"| server | measured | API | {' | '.join(COLUMNS)} | not supported |"
-    yield "|---|---|---|" + "---:|" * len(COLUMNS) + "---:|"
+    """Yields the lines of a table with the first API of each server. The JSON files have all APIs that were measured."""
+    yield f"| server | measured | API | cases that fail | {' | '.join(COLUMNS)} | not supported |"
+    yield "|---|---|---|---:|" + "---:|" * len(COLUMNS) + "---:|"
     for one in measured:
         api, found = next(iter(one["apis"].items()))
         cells = [f"{kept}/{judged}" if judged else "-" for kept, judged in found["columns"].values()]
         refused = sum(count for _, count in found["not supported"])
-        yield f"| {one['title']} | {one['date']} | `{api}` | {' | '.join(cells)} | {refused or ''} |"
+        failed = found["cases"].get("fail", 0) if "cases" in found else ""
+        yield f"| {one['title']} | {one['date']} | `{api}` | {failed} | {' | '.join(cells)} | {refused or ''} |"
 
 
 def behind_the_proxy() -> Iterator[str]:
