@@ -201,7 +201,7 @@ def make_tables() -> None:
 
 
 def by_server(measured: list[dict[str, Any]]) -> Iterator[str]:
-    """Yields the lines of a table with the first API of each server. The JSON files have all APIs that were measured."""
+    """Yields the lines of a table with the first API of each server. The JSON files have all measured APIs."""
     yield f"| server | measured | API | cases that fail | {' | '.join(COLUMNS)} | not supported |"
     yield "|---|---|---|---:|" + "---:|" * len(COLUMNS) + "---:|"
     for one in measured:
