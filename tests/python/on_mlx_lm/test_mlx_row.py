@@ -161,7 +161,7 @@ def test_a_response_is_asked_for_once(mlx: tuple[Any, Any], reciter: Reciter) ->
     response = SimpleNamespace(finish_reason=None)
     row.advance(reciter.token_ids("count")[0])
     assert row.text(response) == "1"
-    with pytest.raises(ValueError, match="called more often than advance"):
+    with pytest.raises(ValueError, match="without a new response"):
         row.text(response)
 
 
