@@ -176,6 +176,6 @@ class Stopping:
 
 
 @cache
-def _stopping(theirs: type) -> type:
+def _stopping(theirs: Any) -> type:
     """Returns a subclass of sglang's class of a request that finds its stops with stopscan."""
     return type(f"Stopping{theirs.__name__}", (Stopping, theirs), {"_update": theirs.update_finish_state})
