@@ -152,7 +152,9 @@ fn with_long_text<T>(string: &Bound<'_, PyString>, action: impl FnOnce(&str) -> 
     }
     // CPython frees the copy and its UTF-8 after this. (The bytes of `encode_utf8` would have to be checked again.)
     let copy = string.add(new_string(py, "\n")?)?;
-    let text = copy.cast_exact::<PyString>()?.to_str()?;
+    let copied = copy.cast_exact::<PyString>()?.to_str();
+    // The error for a lone surrogate refers to the caller's string, and not to the copy.
+    let text = copied.map_err(|error| string.encode_utf8().err().unwrap_or(error))?;
     action(&text[..text.len() - 1])
 }
 

@@ -247,3 +247,12 @@ def test_an_error_of_the_stops_own_iterator_comes_through() -> None:
 
     with pytest.raises(KeyError, match="mine"):
         StopSet(stops())
+
+
+def test_the_error_of_a_long_text_has_the_text_itself() -> None:
+    """Once, it had the copy from which the UTF-8 of a long text is taken."""
+    text = "漢" * 300 + "\ud800"
+    for call in (lambda: StopSet("END").truncate(text), lambda: StopScanner("END").feed(text)):
+        with pytest.raises(UnicodeEncodeError, match="surrogates not allowed") as error:
+            call()
+        assert (error.value.object, error.value.start, error.value.end) == (text, 300, 301)
