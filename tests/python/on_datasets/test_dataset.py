@@ -20,9 +20,6 @@ from stream import real_tokenizer
 from stopscan import StopSet
 from stopscan.tokens import Vocabulary
 
-pytestmark = pytest.mark.usefixtures("cluster")
-
-ENGINES = [dataset.with_datasets, dataset.with_ray]
 ROWS = 60
 SETS: dict[str, dict[str, Any]] = {
     "four stops": {"stop": dataset.STOPS},
@@ -47,6 +44,15 @@ def table() -> pa.Table:
 @pytest.fixture(params=SETS, scope="module")
 def stops(request: pytest.FixtureRequest) -> dict[str, Any]:
     return SETS[request.param]
+
+
+@pytest.fixture(params=[dataset.with_datasets, dataset.with_ray], scope="module")
+def engine(request: pytest.FixtureRequest) -> Any:
+    """Returns each engine in turn. All tests of `datasets` come first: it forks, and a process with Ray's threads that forks
+    can hang."""
+    if request.param is dataset.with_ray:
+        request.getfixturevalue("cluster")
+    return request.param
 
 
 def compiled(stops: dict[str, Any]) -> StopSet:
@@ -82,7 +88,6 @@ def test_the_kept_tokens_are_those_of_the_answer(table: pa.Table) -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.parametrize("engine", ENGINES)
 def test_every_engine_says_the_same_on_one_worker_and_on_two(
     monkeypatch: pytest.MonkeyPatch, table: pa.Table, engine: Any, workers: int
 ) -> None:
@@ -94,7 +99,6 @@ def test_every_engine_says_the_same_on_one_worker_and_on_two(
     assert engine(table, cut, workers).to_pylist() == cut(table).to_pylist()
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 def test_batches_without_a_match_have_the_columns_of_the_others(monkeypatch: pytest.MonkeyPatch, engine: Any) -> None:
     monkeypatch.setattr(dataset, "BATCH", 1)
     table = pa.table({"text": ["nothing", "a ### b", ""]})
@@ -103,7 +107,6 @@ def test_batches_without_a_match_have_the_columns_of_the_others(monkeypatch: pyt
     assert result["offset"].to_pylist() == [None, 2, None]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 def test_a_row_without_text_is_an_error_that_comes_through(engine: Any) -> None:
     table = pa.table({"text": ["some", None]})
     with pytest.raises(Exception, match="expected str, got NoneType"):
