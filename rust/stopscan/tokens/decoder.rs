@@ -11,7 +11,7 @@ pub(crate) const REPLACEMENT: &str = "\u{FFFD}";
 
 /// Decodes one stream of token ids. The returned texts, joined, are the text of all ids decoded at once.
 ///
-/// Only half a character is withheld, until later tokens complete it or it becomes U+FFFD.
+/// It withholds only half a character (its first bytes), until later tokens complete it or it becomes U+FFFD.
 ///
 /// ```
 /// use stopscan::{TokenDecoder, Vocabulary};
@@ -87,17 +87,18 @@ pub trait Sink: FnMut(&str, usize) {}
 
 impl<F: FnMut(&str, usize)> Sink for F {}
 
-/// The state of decoding.
+/// The decoding state of one stream, without the vocabulary: the bytes of half a character, and the flags below.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Decoder {
-    /// The bytes of half a character. `tokens` has the number of the token of each byte.
+    /// The first `len` bytes are half a character. `tokens` has the number of the token that each byte came with.
     pub(crate) bytes: [u8; 3],
     pub(crate) tokens: [u32; 3],
     pub(crate) len: u8,
     /// The number of these bytes that came with the prompt. If the stream does not complete the character, they are not
     /// part of the stream's text.
     pub(crate) prompted: u8,
-    /// Whether a token, even of the prompt, was decoded and not skipped. Always true if no token has the flag `FIRST`.
+    /// Whether a token, even of the prompt, was decoded and not skipped. Until then, a token with the flag `FIRST` has
+    /// another text. Always true if the vocabulary has no such token.
     pub(crate) started: bool,
     /// Whether a byte of the current run (byte tokens in a row) is not valid UTF-8. Set only with [`Strays::Runs`].
     pub(crate) stray: bool,
@@ -112,7 +113,8 @@ impl Decoder {
         Decoder { bytes: [0; 3], tokens: [0; 3], len: 0, prompted: 0, started, stray: false, space: None }
     }
 
-    /// Whether no half character or run is pending, so that a token of whole characters decodes to its own text.
+    /// Whether a token of whole characters now decodes to its own text: the stream has begun, and no half character or
+    /// run is pending.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         self.len == 0 && self.started && !self.stray && self.space.is_none()
@@ -137,7 +139,7 @@ impl Decoder {
         let first = !self.started && kind.has(TokenKind::FIRST);
         self.started = true;
         if kind.has(TokenKind::BYTE) && !first {
-            let bytes = vocabulary.bytes(id).unwrap_or_default(); // `half` is empty for an ASCII byte that is WHOLE
+            let bytes = vocabulary.bytes(id).unwrap_or_default(); // not `half`: it may lack an ASCII byte
             return bytes.iter().for_each(|&byte| self.decode_byte(strays, byte, number, sink));
         }
         if kind.has(TokenKind::WHOLE) || strays != Strays::Parts {
@@ -223,8 +225,8 @@ impl Decoder {
         true
     }
 
-    /// Emits half a character as U+FFFD. With `Strays::Parts` this is one, or none if the character began in the
-    /// prompt. Otherwise it is one for each byte that did not come with the prompt.
+    /// Emits half a character as U+FFFD. With `Strays::Parts` that is a single U+FFFD, or none if the character began
+    /// in the prompt. Otherwise each byte that did not come with the prompt becomes U+FFFD.
     fn give_up(&mut self, strays: Strays, sink: &mut impl Sink) {
         if let Some(token) = self.space.take() {
             sink(REPLACEMENT, token as usize);
@@ -266,13 +268,13 @@ pub trait Decode: Sized {
     /// the token is not whole characters.
     fn token_text(&self, id: u32) -> Result<Option<Cow<'_, str>>, Self::Error>;
 
-    /// Goes back to the end of the prompt.
+    /// Resets the decoder to its state after the prompt.
     fn reset(&mut self) -> Result<(), Self::Error>;
 
     /// Returns a decoder in the same state. Both go on independently.
     fn fork(&self) -> Result<Self, Self::Error>;
 
-    /// Whether no half character is pending, so that a token of whole characters decodes to its own text.
+    /// Whether a token of whole characters now decodes to its own text, because no half character is pending.
     fn is_idle(&self) -> bool;
 
     #[doc(hidden)]
@@ -307,7 +309,7 @@ impl Native {
         Ok(())
     }
 
-    /// Whether `id`, if it came next, would decode to its own text: it is plain, and no half character is pending.
+    /// Whether `id` is whole characters and not special, and would decode to its own text if it came next.
     #[inline]
     pub(super) fn is_plain(&self, id: u32) -> bool {
         self.vocabulary.kind(id).is_some_and(TokenKind::is_plain) && self.now.is_idle()
@@ -320,8 +322,8 @@ impl Native {
         Ok(skipped)
     }
 
-    /// Returns an error if a marker of the stream could never be found, because it contains a special token that is
-    /// skipped.
+    /// Returns an error if special tokens are skipped and a marker of the stream contains a special token and other
+    /// text. Such a marker could never be found.
     pub fn check<E: Emit>(&self, stream: &Stream<E>) -> Result<(), TokenOptionsError> {
         let graph = stream.graph();
         let spelled = |marker: &&str| self.vocabulary.spells_with_special(marker);

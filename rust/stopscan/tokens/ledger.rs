@@ -1,4 +1,4 @@
-//! Counts the tokens of a stream: those that have a part in the emitted text, and those of each region.
+//! Counts the tokens of a stream: those with a part in the emitted text, and those of each region, such as reasoning.
 
 use std::collections::VecDeque;
 
@@ -11,31 +11,31 @@ const SPARE: usize = 4;
 pub(crate) struct Ledger {
     pub(crate) seen: usize,
     pub(crate) kept: usize,
-    /// `read` and `settled` count code points since the last moment at which nothing was held. `read` counts those that
-    /// were read, `settled` those of them that were then emitted or taken out.
+    /// Two counts of code points, from the last moment at which no text was withheld: `read` counts those that were
+    /// read, `settled` those of them that were then emitted or, as part of a marker, taken out of the text.
     pub(crate) read: usize,
     pub(crate) settled: usize,
-    /// The number of the token with the last settled character, or with the first one read if none is settled yet.
+    /// The number of the token with the last settled character or, if none is settled yet, the first character read.
     pub(crate) token: usize,
-    /// For each token after `token`: the code point at which its text begins, and its number.
+    /// For each token after `token`: the value of `read` at which its text begins, and its number.
     pub(crate) starts: VecDeque<(usize, usize)>,
-    /// The number of tokens of each region, if the set has regions.
+    /// The number of tokens of each region. `None` for a `StopSet` that has only one region.
     pub(crate) tally: Option<Box<Tally>>,
 }
 
 /// Stands for the region of a token that completes a marker. Such a token counts in no region.
 pub(crate) const NO_REGION: u32 = u32::MAX;
 
-/// The number of tokens of each region. A token belongs to the region of its last character. It counts as soon as some
-/// of its text is emitted, or a marker that ends after it is taken out. A token that a stop cuts off never counts.
+/// The number of tokens of each region. A token belongs to the region of its last character. It counts once text of it
+/// or of a later token is emitted, or is taken out with a marker. A token that a stop cuts off never counts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) counts: Vec<usize>,
-    /// The number of the last token that was counted, or that counts in no region.
+    /// The tokens up to this number are done: each was counted in its region, or has no region.
     pub(crate) counted: usize,
-    /// The number of the last token of which some text was emitted or taken out.
+    /// The number of the last token that was emitted or taken out, at least in part. Tokens up to it can be counted.
     pub(crate) settled: usize,
-    /// The tokens after `counted`. Neighbours of one region are one entry: the number of the last one, and the region.
+    /// The tokens after `counted`, in runs of one region. An entry is a run: the number of its last token, its region.
     pub(crate) waiting: VecDeque<(usize, u32)>,
 }
 
@@ -44,7 +44,7 @@ impl Ledger {
         Ledger { tally: tally.map(Box::new), ..Ledger::default() }
     }
 
-    /// Begins a step.
+    /// Frees memory that the empty queues do not need. Called before tokens are read.
     pub(crate) fn begin(&mut self) {
         if self.starts.is_empty() {
             self.starts.shrink_to(SPARE);
@@ -74,7 +74,7 @@ impl Ledger {
         }
     }
 
-    /// Notes that the next `code_points` of the text were emitted, or taken out.
+    /// Notes that the next `code_points` of the text were emitted, or taken out with a marker.
     pub(crate) fn settle(&mut self, code_points: usize) {
         self.settled += code_points;
         while let Some(&(_, token)) = self.starts.front().filter(|next| next.0 < self.settled) {
@@ -94,7 +94,7 @@ impl Ledger {
         }
     }
 
-    /// Notes that `token`, which has no text, is a marker. All tokens before it then count in their regions.
+    /// Notes that `token`, a skipped special token, is a marker. All tokens before it then count in their regions.
     pub(crate) fn mark(&mut self, token: usize) {
         if let Some(tally) = &mut self.tally {
             tally.settle(token);

@@ -1,4 +1,4 @@
-//! From token ids to safe text.
+//! Streams of token ids: decodes the ids, and returns the text that is safe to emit.
 
 mod decoder;
 mod ledger;

@@ -32,8 +32,8 @@ pub struct TokenOptions {
     pub eos_ends_early: bool,
     /// Whether special tokens are left out of the text. A stop or a marker that is one special token is still found.
     pub skip_special_tokens: bool,
-    /// The ids of the prompt, which the stream continues. They decide whether the first token of the stream keeps its
-    /// leading space. The stream may complete a character that begins at the end of the prompt.
+    /// The ids of the prompt, which the stream continues. After a prompt with text, the first token of the stream keeps
+    /// its leading space. The stream may complete a character that begins at the end of the prompt.
     pub prompt_token_ids: Vec<u32>,
 }
 
@@ -94,7 +94,7 @@ impl TokenOptions {
     }
 
     /// Returns the options as a stream keeps them: the ids sorted, and without the prompt, which only the decoder
-    /// needs.
+    /// needs. Refuses `min_tokens` above `max_tokens`.
     pub(super) fn for_stream(mut self) -> Result<TokenOptions, TokenOptionsError> {
         let (min_tokens, max_tokens) = (self.min_tokens, self.max_tokens.unwrap_or(usize::MAX));
         if min_tokens > max_tokens {
@@ -160,7 +160,7 @@ pub enum UnknownIds {
     Count,
 }
 
-/// The error of options that a stream of tokens cannot begin with.
+/// Why a stream of tokens cannot begin with its options.
 ///
 /// ```
 /// use stopscan::{StopScanner, StopSet, TokenOptions, TokenOptionsError, TokenScanner, Vocabulary};
@@ -226,7 +226,7 @@ impl Error for TokenOptionsError {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Finish {
-    /// A stop string or a pattern completed: the `stop_match` of the stream. A loop is [`EndReason::Repetition`].
+    /// A stop string or a pattern completed; `stop_match` returns it. For a repetition, see [`EndReason::Repetition`].
     StopSequence,
     /// This token of `stop_token_ids` came.
     StopToken(u32),
@@ -234,7 +234,7 @@ pub enum Finish {
     Ended(EndReason),
 }
 
-/// A reason to end a stream, except a string, a pattern or a stop token. Python's `stopscan.finish` has the same names.
+/// Why a stream ended, if no stop string, pattern or stop token ended it. Python's `stopscan.finish` has these names.
 ///
 /// ```
 /// use stopscan::EndReason;
@@ -257,7 +257,7 @@ pub enum EndReason {
     Refusal,
     /// The turn pauses, and another request continues it.
     Pause,
-    /// The stream was given up: the client left, or an error occurred. No pattern completes at such an end.
+    /// The stream was given up: the client left, or an error occurred. A pattern such as `END$` does not fire here.
     Abort,
     /// The model repeats itself.
     Repetition,

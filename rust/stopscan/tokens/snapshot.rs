@@ -82,7 +82,7 @@ impl Ledger {
         for number in [*seen, *kept, *read, *settled, *token, starts.len()] {
             writer.number(number);
         }
-        // Each start is written relative to the one before. If it is near and of the next token, that takes one byte.
+        // Each start is written as the distance from the one before: one byte if it is near and of the next token.
         let mut before = (*settled, *token);
         for &(start, token) in starts.iter() {
             let (behind, tokens) = (start - before.0, token - before.1);

@@ -61,8 +61,8 @@ pub type TokenSegmenter = TokenStream<Segmented>;
 
 /// One stream of token ids. `D` decodes the ids, and a [`Stream`] scans their text and emits `E`.
 ///
-/// A stop or a marker that is one special token is found even if special tokens are skipped. A marker that has a
-/// special token and other text would then not be found, and is an error.
+/// If special tokens are skipped, a stop or a marker that is one special token is still found. A marker that has a
+/// special token and other text could not be found, so it is an error.
 ///
 /// ```
 /// use stopscan::{StopScanner, StopSet, TokenOptions, TokenScanner, Vocabulary};
@@ -127,12 +127,12 @@ impl<E: Emit> TokenStream<E> {
             return self.try_feed_many(ids);
         }
         let mut trial = self.clone();
-        trial.try_feed_many(ids)?; // no error if an unknown id ends the stream, is not read, or only counts
+        trial.try_feed_many(ids)?; // no error if each unknown id ends the stream, follows its end, or only counts
         *self = trial;
         Ok(self.safe())
     }
 
-    /// Ends the stream for `reason`, and returns the rest of its text: half a character as U+FFFD, and the held text.
+    /// Ends the stream for `reason`, and returns the rest of its text: the held text, and half a character as U+FFFD.
     /// After the end of the stream it returns nothing.
     ///
     /// ```
@@ -201,7 +201,6 @@ impl<E: Emit> TokenStream<E> {
     }
 }
 
-/// The role of a token in a stream.
 enum TokenRole {
     Text,
     /// An EOS among the first `min_tokens` tokens: it counts as a token, but has no text.
@@ -209,10 +208,9 @@ enum TokenRole {
     End(Finish),
 }
 
-/// For hosts: methods for any decoder. Those above without `try_` need [`Native`], whose only error is an unknown id.
+/// For bindings: methods for any decoder. Those above without `try_` need [`Native`], which fails only for unknown ids.
 #[doc(hidden)]
 impl<E: Emit, D: Decode> TokenStream<E, D> {
-    /// Makes a new stream, with a decoder other than [`Native`](crate::host::Native).
     pub fn with_decoder(
         decoder: D,
         stream: Stream<E>,
@@ -235,13 +233,13 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
         &self.decoded.options
     }
 
-    /// Whether no character, stop or marker has begun, and the stream has not ended.
+    /// Whether no half character, stop or marker is pending, and the stream has not ended.
     #[inline]
     pub fn is_idle(&self) -> bool {
         self.decoder.is_idle() && self.decoded.stream.is_idle() && self.finish().is_none()
     }
 
-    /// Counts tokens in whose text no stop or marker begins as read. [`Stream::skip`] counts the text itself.
+    /// Counts tokens whose text the caller skips, because no stop or marker begins in it. [`Stream::skip`] counts text.
     pub fn skip_tokens(&mut self, tokens: usize) {
         let Decoded { stream, ledger, .. } = &mut self.decoded;
         ledger.skip(stream.open().region, tokens);
@@ -273,7 +271,7 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
         Ok(TokenStream { decoder: self.decoder.fork()?, decoded: self.decoded.clone() })
     }
 
-    /// Reads a token, and adds the text that becomes safe to the output of the step.
+    /// Reads a token, and adds the text that becomes safe to `Decoded::out`.
     fn read_token(&mut self, id: u32) -> Result<(), D::Error> {
         if self.decoded.is_over() {
             return Ok(());
@@ -344,7 +342,7 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
 }
 
 impl<E: Emit, D> TokenStream<E, D> {
-    /// The text that the last step made safe.
+    /// The text that the last call of `feed` or `flush` made safe.
     fn safe(&self) -> E::Tokens<'_> {
         E::tokens(&self.decoded.stream, &self.decoded.out)
     }
@@ -359,7 +357,7 @@ impl<E: Emit, D> TokenStream<E, D> {
         self.decoded.stream.stop_match()
     }
 
-    /// The text that is withheld because it may still become a hidden stop, or a marker that is taken out.
+    /// The text that is withheld because it may still become a stop, or a marker, that is left out of the output.
     pub fn held(&self) -> &str {
         self.decoded.stream.held()
     }
@@ -398,7 +396,7 @@ pub(crate) struct Decoded<E: Emit> {
     pub(crate) finish: Option<Finish>,
     /// Whether the token being read completes a marker with its last character.
     pub(crate) marker_ends: bool,
-    /// The text that the last step made safe. The fast path `feed_plain` does not use it.
+    /// The text that the last call of `feed` or `flush` made safe. The fast path `feed_plain` does not use it.
     pub(crate) out: E::Safe,
 }
 
@@ -437,7 +435,7 @@ impl<E: Emit> Decoded<E> {
         self.out = E::Safe::default();
     }
 
-    /// Begins a step: nothing is safe yet.
+    /// Begins a call of `feed` or `flush`: clears the text that the last call made safe.
     fn begin(&mut self) {
         self.out.clear();
         self.stream.begin();
@@ -453,12 +451,12 @@ impl<E: Emit> Decoded<E> {
         self.ledger.seen + 1
     }
 
-    /// Whether a stop that completes in the next token fires. It does not among the first `min_tokens` tokens.
+    /// Whether a stop that completes in the next token fires. It does not fire in the first `min_tokens` tokens.
     fn is_armed(&self) -> bool {
         self.ledger.seen >= self.options.min_tokens
     }
 
-    /// The same for the last token that was read.
+    /// Whether a stop that completes in the last token that was read fires.
     fn was_armed(&self) -> bool {
         self.ledger.seen > self.options.min_tokens
     }
@@ -479,7 +477,7 @@ impl<E: Emit> Decoded<E> {
         }
     }
 
-    /// Scans a piece of text. `token` is the last token that has a part in it. After a match nothing is scanned.
+    /// Scans a piece of text. `token` is the last token that has a part in it. Does nothing after the stream's end.
     fn scan(&mut self, text: &str, token: usize, armed: bool) {
         if self.is_over() {
             return;
@@ -498,7 +496,7 @@ impl<E: Emit> Decoded<E> {
         self.note_stop();
     }
 
-    /// Scans `text`, step by step, and emits what is safe.
+    /// Scans `text` from marker to marker, and emits the text that is safe.
     fn advance(&mut self, mut text: &str, armed: bool) {
         loop {
             let step = self.stream.step(text, armed);
@@ -509,7 +507,7 @@ impl<E: Emit> Decoded<E> {
         }
     }
 
-    /// Emits the text that a step of `text` released. Returns where a marker ended the step, if there is one.
+    /// Emits the text that `step` released, and the marker after it if it stays. Returns the marker's end in `text`.
     fn emit(&mut self, step: Step, text: &str) -> Option<usize> {
         let Decoded { stream, ledger, out, .. } = self;
         let mut emit = |part, text: &str| {
@@ -540,7 +538,7 @@ impl<E: Emit> Decoded<E> {
         }
     }
 
-    /// Scans the next token, whose text `special` is not emitted. The token may be a stop or a marker.
+    /// Reads the next token, whose text `special` is not emitted. The token itself may be a stop or a marker.
     fn scan_special(&mut self, special: &str, armed: bool) {
         if self.is_over() {
             return;
@@ -563,7 +561,7 @@ impl<E: Emit> Decoded<E> {
         self.options.max_tokens.is_some_and(|max| self.ledger.seen >= max) && !self.is_over()
     }
 
-    /// Ends the stream: emits the held text. The end may confirm a pattern, unless the stream was given up.
+    /// Ends the stream: emits the held text. A pattern such as `END$` may complete here, except after `Abort`.
     fn end(&mut self, finish: Finish) {
         if self.is_over() {
             return;
