@@ -357,7 +357,7 @@ impl<E: Emit, D> TokenStream<E, D> {
         self.decoded.stream.stop_match()
     }
 
-    /// The text that is withheld because it may still become a stop, or a marker, that is left out of the output.
+    /// The text that is withheld because it may still become a stop or a marker that is left out of the output.
     pub fn held(&self) -> &str {
         self.decoded.stream.held()
     }

@@ -101,7 +101,7 @@ impl VocabularyBuilder {
         self.token(&[], TokenKind::GAP)
     }
 
-    /// Sets the text that the token added last has at the start of a stream, whatever `strip_first_space` says.
+    /// Sets the text that the last added token has at the start of a stream, regardless of `strip_first_space`.
     ///
     /// ```
     /// use stopscan::{TokenDecoder, Vocabulary};
@@ -132,7 +132,7 @@ impl VocabularyBuilder {
         self
     }
 
-    /// Sets whether the leading space of a stream's first token is left out. A byte token that is a space keeps it.
+    /// Sets whether the leading space of a stream's first token is left out. A byte token for the space stays a space.
     ///
     /// ```
     /// use stopscan::{TokenDecoder, Vocabulary};
@@ -148,7 +148,7 @@ impl VocabularyBuilder {
         self
     }
 
-    /// Sets whether a special token, even if skipped, turns half a character into U+FFFD, as in Mistral's tekken.
+    /// Sets whether a special token, even if skipped, makes half a character before it U+FFFD, as in Mistral's tekken.
     ///
     /// ```
     /// use stopscan::{TokenDecoder, Vocabulary};
@@ -180,7 +180,7 @@ impl VocabularyBuilder {
         if u32::try_from(self.bytes.len()).is_err() {
             return Err(VocabularyError::TooLong);
         }
-        // Memory for the text, which exists twice while it is joined, and for the kind and place of each token.
+        // Room for two copies of the text, which exist while it is joined, and for the kind and place of each token.
         room::ask(2 * self.bytes.len() + 16 * self.kinds.len()).map_err(|_| VocabularyError::NoMemory)?;
         let mut text = String::with_capacity(self.bytes.len());
         let mut starts = Vec::with_capacity(self.kinds.len() + 1);

@@ -1,10 +1,10 @@
 //! The spelling of bytes as characters that byte-level vocabularies have used since GPT-2.
 
-/// Reads spelled tokens. The table has the byte that each of the first 512 characters spells.
+/// Reads spelled tokens. The table has the byte that each of the first 512 characters of Unicode spells, if any.
 pub(crate) struct Spelling([Option<u8>; 512]);
 
 impl Spelling {
-    /// Printable bytes stand for themselves. The other bytes are spelled by the characters from U+0100 on, in order.
+    /// Fills the table. Printable bytes stand for themselves. Characters from U+0100 on spell the others, in order.
     pub(crate) fn new() -> Spelling {
         let mut table = [None; 512];
         let mut next = 0x100;

@@ -1,7 +1,7 @@
 use std::error::Error;
 use std::fmt;
 
-/// The error of a [`Vocabulary`](crate::Vocabulary) that cannot be made. Its text names what is wrong.
+/// Why a [`Vocabulary`](crate::Vocabulary) cannot be made.
 ///
 /// ```
 /// use stopscan::{Strays, Vocabulary, VocabularyError};
@@ -13,13 +13,13 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum VocabularyError {
-    /// The token with this id is not valid UTF-8. Without `Strays::Parts`, only byte tokens may be so.
+    /// The token with this id is not valid UTF-8. Except with `Strays::Parts`, only byte tokens may have such bytes.
     NoUtf8(u32),
     /// The tokens have 4 GiB of text or more.
     TooLong,
     /// There is not enough memory for the vocabulary.
     NoMemory,
-    /// The text is not a `tokenizer.json`. The string says what is wrong, and where.
+    /// The text is not a valid `tokenizer.json`. The string says what is wrong.
     NoTokenizer(String),
     /// The tokenizer's decoder does not make text from the bytes of single ids. The string names the decoder.
     NotNative(String),

@@ -68,7 +68,7 @@ struct Table {
     /// The bytes of the tokens that are not whole characters, in the order of their ids. Tokens without bytes are left
     /// out.
     halves: Box<[(u32, Box<[u8]>)]>,
-    /// Texts that tokens have at the start of a stream, if they are not just the usual texts minus a leading space.
+    /// The texts that some tokens have at the start of a stream. Not listed: texts that only lose a leading space.
     firsts: Box<[(u32, Box<str>)]>,
     has_firsts: bool,
     strips_first_space: bool,
@@ -265,7 +265,7 @@ impl Vocabulary {
         self.0.strays
     }
 
-    /// Whether a special token ends a character that was begun, even if the token is skipped.
+    /// Whether a special token, even if skipped, turns half a character before it into U+FFFD.
     #[doc(hidden)]
     pub fn special_ends_character(&self) -> bool {
         self.0.special_ends_character

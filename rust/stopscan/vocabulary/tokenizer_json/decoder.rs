@@ -1,4 +1,4 @@
-//! Reads the description of a decoder, and finds out whether the decoder makes text from single tokens.
+//! Reads the decoder that a `tokenizer.json` describes. Refuses one that does not make text from single tokens.
 
 use super::file::Step;
 
@@ -28,7 +28,7 @@ impl Decoding {
         let mut steps = Vec::new();
         flatten(decoder, &mut steps);
         match &steps[..] {
-            // Fuse before ByteLevel is not supported: one token not in GPT-2's spelling would change all the others.
+            // Refuses Fuse (joins tokens) before ByteLevel: one token not in GPT-2's spelling would change the others.
             [first, rest @ ..] if first.kind == "ByteLevel" && rest.iter().all(|step| step.kind == "Fuse") => {
                 Ok(Decoding::ByteLevel)
             }
@@ -110,7 +110,7 @@ impl Pieces {
         })
     }
 
-    /// Whether `token` is a byte token only as the first token, where its leading space is left out: `▁<0x0A>`.
+    /// Whether `token` is a byte token only at the start of a text, where its leading space is left out: `▁<0x0A>`.
     pub(super) fn is_byte_at_start(&self, token: &str) -> bool {
         let dropped = self.dropped.as_ref().and_then(|dropped| token.strip_prefix(&**dropped));
         dropped.is_some_and(|rest| self.byte(rest).is_some())

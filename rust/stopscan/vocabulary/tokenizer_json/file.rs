@@ -24,7 +24,7 @@ pub(super) struct Added {
     pub(super) special: bool,
 }
 
-/// A decoder: a single step, or a sequence of steps. Each step has some of the fields.
+/// A decoder: a single step, or a sequence of steps. Each kind of step has some of the fields.
 #[derive(Deserialize)]
 pub(super) struct Step {
     #[serde(rename = "type")]
@@ -93,7 +93,7 @@ impl<'de> Visitor<'de> for Reader {
     }
 }
 
-/// Tokens by id.
+/// The text of each id. `None` for an id without a token.
 #[derive(Default)]
 pub(super) struct Tokens(Vec<Option<Box<str>>>);
 

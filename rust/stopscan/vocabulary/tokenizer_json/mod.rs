@@ -24,7 +24,7 @@ pub fn read(json: &[u8], given: bool) -> Result<Vocabulary, VocabularyError> {
     for added in &added_tokens {
         tokens.put(added.id, added.content.clone()).map_err(VocabularyError::NoTokenizer)?;
     }
-    // The tokenizers library skips special tokens by text: if one of several ids with a text is special, all are.
+    // The tokenizers library skips special tokens by text: if one of several ids with one text is special, all are.
     let special = added_tokens.iter().filter(|added| added.special).map(|added| &*added.content).collect();
     let tokens = tokens.iter();
     match decoding {
