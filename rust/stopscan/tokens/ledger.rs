@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-/// The room that an empty queue keeps, in tokens. Any further memory is freed, because a server has many streams and
-/// most hold nothing.
+/// The room that an empty queue keeps, in tokens. Any further memory is freed, because a server has many streams, and
+/// most have empty queues.
 const SPARE: usize = 4;
 
 /// Counts the tokens of one stream: `seen` were fed, and the `kept`th is the last with a part in the emitted text.
@@ -101,7 +101,7 @@ impl Ledger {
         }
     }
 
-    /// Counts tokens whose whole text was emitted in one region while nothing was held.
+    /// Counts tokens whose whole text was emitted in one region while no text was withheld.
     #[inline]
     pub(crate) fn skip(&mut self, region: u32, tokens: usize) {
         if tokens > 0 {

@@ -59,7 +59,7 @@ pub type TokenScanner = TokenStream<Text>;
 /// ```
 pub type TokenSegmenter = TokenStream<Segmented>;
 
-/// One stream of token ids. `D` decodes the ids, and a [`Stream`] scans their text and emits `E`.
+/// One stream of token ids. `D` decodes the ids, and a [`Stream`] scans their text. `E` is the kind of output.
 ///
 /// If special tokens are skipped, a stop or a marker that is one special token is still found. A marker that has a
 /// special token and other text could not be found, so it is an error.

@@ -98,8 +98,8 @@ impl Pieces {
         self.replacements.iter().fold(token.into(), |text, (old, new)| text.replace(old, new))
     }
 
-    /// Returns the text that `token` has as the first token, or `None` if that is just its usual text minus a leading
-    /// space.
+    /// Returns the text that `token` has at the start of a text, or `None` if that is just its usual text minus a
+    /// leading space.
     pub(super) fn first(&self, token: &str) -> Option<String> {
         let dropped = self.dropped.as_ref()?;
         let differs = token.starts_with(' ') || token.chars().skip(1).any(|character| dropped.contains(character));
