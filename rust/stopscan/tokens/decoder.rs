@@ -225,8 +225,8 @@ impl Decoder {
         true
     }
 
-    /// Gives up half a character: emits one U+FFFD for it with `Strays::Parts` (none if it began in the prompt), else one
-    /// for each byte that did not come with the prompt. If a space before it was left out, that becomes U+FFFD as well.
+    /// Gives up half a character: emits one U+FFFD for it with `Strays::Parts` (none if it began in the prompt), else
+    /// one for each byte that did not come with the prompt. A left-out space before it becomes U+FFFD as well.
     fn give_up(&mut self, strays: Strays, sink: &mut impl Sink) {
         if let Some(token) = self.space.take() {
             sink(REPLACEMENT, token as usize);

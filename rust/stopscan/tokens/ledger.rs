@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 /// most have empty queues.
 const SPARE: usize = 4;
 
-/// Counts the tokens of one stream: `seen` were fed, and the `kept`th is the last with a part in the emitted text.
+/// Counts the tokens of one stream: `seen` were read, and the `kept`th is the last with a part in the emitted text.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
     pub(crate) seen: usize,

@@ -367,7 +367,7 @@ impl<E: Emit, D> TokenStream<E, D> {
         self.decoded.stream.region()
     }
 
-    /// The number of tokens that were fed, for a usage report.
+    /// The number of tokens that were read, up to the end of the stream, for a usage report.
     pub fn tokens_seen(&self) -> usize {
         self.decoded.ledger.seen
     }

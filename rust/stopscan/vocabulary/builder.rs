@@ -148,7 +148,7 @@ impl VocabularyBuilder {
         self
     }
 
-    /// Sets whether half a character before a special token, even a skipped one, becomes U+FFFD, as in Mistral's tekken.
+    /// Sets whether half a character before a special token, even a skipped one, becomes U+FFFD (Mistral's tekken).
     ///
     /// ```
     /// use stopscan::{TokenDecoder, Vocabulary};
