@@ -102,8 +102,8 @@ pub(crate) struct Decoder {
     pub(crate) started: bool,
     /// Whether a byte of the current run (byte tokens in a row) is not valid UTF-8. Set only with [`Strays::Runs`].
     pub(crate) stray: bool,
-    /// The number of a byte token whose space was left out at the start of the stream. If its run turns out not to be
-    /// valid UTF-8, the space becomes U+FFFD like the other bytes of the run.
+    /// The number of the first token, if it is a byte token for a space, which was left out. If the run that it begins
+    /// turns out not to be valid UTF-8, the space becomes U+FFFD like the other bytes of the run.
     pub(crate) space: Option<u32>,
 }
 
