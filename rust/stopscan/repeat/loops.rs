@@ -205,7 +205,7 @@ impl Loops {
         let Loops { repeat, block, ref text, base, ref mut runs, .. } = *self;
         let doubled = ((base + text.len()) / block).trailing_zeros().min(MAX_DOUBLED);
         let last = repeat.reach(doubled, longest).min(text.len() / 2).min(text.len() - block);
-        // If the last `k` bytes have period `p`, squares with periods up to `k - p` are the same repetition: skip these.
+        // If the last `k` bytes have period `p`, squares with periods up to `k - p` are the same repetition: skip them.
         let known = runs.iter().filter(|run| run.period <= block);
         let known = known.map(|run| base + text.len() - run.start - run.period).max().unwrap_or(0);
         squares(text, known + 1..=last, block, |period, length| {

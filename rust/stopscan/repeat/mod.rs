@@ -4,11 +4,11 @@
 //! loops with the period `p` if each of them, after the first `p`, equals the character `p` places before it. Comparing
 //! every period at every character costs a thousand comparisons a character, so [`Loops`] does three things instead:
 //!
-//! 1. **Checks.** A loop has a long *run*: bytes that equal those one period before. With the defaults, a run has at
-//!    least 192 bytes when the loop is complete. A check searches for runs every 96 bytes (`Repeat::block`). So the last
-//!    check before that finds at least 96 bytes of the run. A longer period needs a longer run: periods above 96 are
-//!    searched at every second check, those above 192 at every fourth, and so on (`Repeat::reach`). The check finds a
-//!    *square*, the same bytes twice: the run is already at least as long as its period.
+//! 1. **Checks.** A loop has a long *run*: bytes that equal those one period before. With the defaults, the run of a
+//!    complete loop has at least 192 bytes. A check searches for runs every 96 bytes (`Repeat::block`). So the check
+//!    before the loop is complete finds at least 96 bytes of the run. A longer period needs a longer run: periods above
+//!    96 are searched at every second check, those above 192 at every fourth, and so on (`Repeat::reach`). The check
+//!    finds a *square*, the same bytes twice: the run is already at least as long as its period.
 //! 2. **Search** (`search.rs`). A check compares four of the last bytes with those one period before, for 64 periods
 //!    at once. If all four are equal, the length of the run is measured. If very many periods pass this test, as in a
 //!    text made for it, all runs are measured in one pass, in linear time (a Z function).
@@ -90,13 +90,13 @@ impl Repeat {
         self.count.saturating_mul(period).max(self.min_length)
     }
 
-    /// The number of bytes between two checks (searches for loops): half of the shortest run of a loop, up to `MAX_BLOCK`.
+    /// The number of bytes between two searches for loops (checks): half of the shortest run, but at most `MAX_BLOCK`.
     fn block(&self) -> usize {
         let least = self.min_length - self.min_length / self.count;
         least.div_ceil(2).min(MAX_BLOCK)
     }
 
-    /// Returns the longest period that the `n`-th check looks for. `divisible` is how often `n` can be divided by two.
+    /// Returns the longest period that check number n looks for. `divisible` is how often n can be divided by two.
     ///
     /// Successive checks for a period are at most `count - 2` periods apart, so that one comes between the second and
     /// the last copy of a loop. They are also at most `longest` apart, so that the kept text has the first two copies.

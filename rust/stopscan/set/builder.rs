@@ -100,8 +100,8 @@ impl<E: Emit> SetBuilder<E> {
         self
     }
 
-    /// Sets how many code points a stream may hold back for an unfinished match of a pattern. A longer match is given up.
-    /// Without this call the limit is 65,536, and a pattern that could hold back text without end is refused.
+    /// Sets how many code points a stream may hold back for an unfinished match of a pattern. A match that needs more
+    /// is given up. Without this call the limit is 65,536, and a pattern that could hold back text for ever is refused.
     ///
     /// ```
     /// use stopscan::StopSet;
@@ -130,11 +130,11 @@ impl<E: Emit> SetBuilder<E> {
         self
     }
 
-    /// Adds a region: its name, and the markers that count in it, each with the name of the region that begins after it.
-    /// A stream begins in the region that was added first. In a [`StopSet`](crate::StopSet), markers stay in the text.
+    /// Adds a region: its name, and the markers that count in it, each with the name of the region to which it leads. A
+    /// stream begins in the region that was added first. In a [`StopSet`](crate::StopSet), markers stay in the text.
     ///
-    /// A region can have several states, each with its own markers. Add each state by itself. The part of its name before
-    /// the first slash is the region: text in the state `"call/in reasoning"` is reported as the region `"call"`.
+    /// A region can have several states, each with its own markers. Add each state with its own name, and let markers
+    /// lead to that name. The region is the part before the first slash: `"call/in reasoning"` is a state of `"call"`.
     ///
     /// ```
     /// use stopscan::{SegmentSet, StopSet};
