@@ -74,8 +74,8 @@ pub(crate) struct Automaton {
 }
 
 impl Automaton {
-    /// Makes the automaton of `words`, which are distinct and not empty. Leaves out the words marked in `hopeless`: a
-    /// pattern always matches inside them. Also leaves out words inside which another word completes, and marks these.
+    /// Makes the automaton of `words`, which are distinct and not empty, without the `hopeless` ones: a pattern always
+    /// matches inside these. Also leaves out words inside which another word always completes, and returns which.
     pub(crate) fn new(words: Words, hopeless: &[bool], config: Config) -> (Automaton, Vec<bool>) {
         let mut order: Vec<u32> = (0..words.len_with_literals() as u32).collect();
         order.retain(|&word| hopeless.get(word as usize) != Some(&true));

@@ -38,8 +38,8 @@ fn prefix(text: &str) -> &[u8] {
 }
 
 impl Automaton {
-    /// Scans `text` up to the first byte that completes a word, as `walk` does. But where no word has begun (at `ROOT`),
-    /// jumps to the next place where a word may begin, as long as this is faster.
+    /// Scans `text` up to the first byte that completes a word, as `walk` does. In `ROOT`, where no word has begun,
+    /// it jumps to the next place where a word may begin, as long as this is faster.
     ///
     /// The prefilter finds this place: the first at which the text has the prefix of a word.
     pub(super) fn leap(&self, state: &mut State, text: &[u8]) -> Option<usize> {

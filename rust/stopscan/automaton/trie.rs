@@ -6,8 +6,7 @@ use std::sync::OnceLock;
 use super::{Automaton, Columns, Config, HIT, NONE, ROOT, WordKind, Words};
 use crate::text::Plain;
 
-/// Builds the states level by level from the sorted words. Until then a state is a range of `order`: the words that
-/// begin with its text.
+/// Builds the states level by level. Before it is built, a state is a range of `order`, whose words begin with its text.
 pub(super) struct Trie<'a> {
     words: &'a Words,
     order: &'a [u32],
@@ -132,7 +131,7 @@ impl<'a> Trie<'a> {
         }
     }
 
-    /// Notes how many bytes the state of `range` holds back: its whole text if a word goes on, else as its fallback does.
+    /// Notes how many bytes the state of `range` holds: all if a hidden stop or marker goes on there, else as its fallback.
     fn add_holds(&mut self, range: Range<usize>, depth: usize, fallback: usize) {
         let holds_stops = self.begins(range.clone(), depth, WordKind::Hidden);
         let holds_markers = self.holds_markers && self.begins(range, depth, WordKind::Marker);

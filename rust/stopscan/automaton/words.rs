@@ -14,7 +14,7 @@ pub(crate) enum WordKind {
 }
 
 /// The hidden stops come first, then the visible stops, then the markers, so that the index of a word tells its kind.
-/// The last words are *literals*: patterns that are plain text. Only methods whose name says so include them.
+/// The last words are *literals*: patterns that are plain text. `len`, `iter` and `of_kind` leave them out.
 #[derive(Debug, Default)]
 pub(crate) struct Words {
     text: String,
@@ -71,7 +71,7 @@ impl Words {
         &self.text[start as usize..self.ends[index] as usize]
     }
 
-    /// Compares two words. Not inlined: the sorting code would contain several copies of it.
+    /// Compares two words. Not inlined: the sorting code would otherwise contain several copies of it.
     #[inline(never)]
     pub(super) fn compare(&self, one: u32, other: u32) -> Ordering {
         self.text(one as usize).cmp(self.text(other as usize))

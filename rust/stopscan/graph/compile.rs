@@ -175,7 +175,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Refuses a marker that can never complete, because the user expects that it opens a region.
+    /// Refuses a marker inside which another marker completes first. It would never open the region that users expect.
     fn check_reachable(&self, words: &Words, pruned: &[bool]) -> Result<(), StopSetError> {
         let markers = words.stops()..words.len();
         let Some(marker) = markers.clone().find(|&marker| pruned[marker]).map(|marker| words.text(marker)) else {

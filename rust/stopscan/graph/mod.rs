@@ -323,8 +323,8 @@ impl Cursor {
 }
 
 impl Graph {
-    /// Scans `text` up to the end of the first stop, or of the first marker that is taken out of the text. `text` begins
-    /// at `place` in the stream. Ignores stops unless `armed`. A marker moves the cursor to the node to which it leads.
+    /// Scans `text` up to the end of the first stop, or of the first marker that is taken out. Ignores stops unless
+    /// `armed`. A marker moves the cursor to the node to which it leads. `text` begins at `place` in the stream.
     #[inline]
     pub(crate) fn scan(
         &self,
@@ -436,7 +436,7 @@ impl Graph {
         self.node(cursor.node).automaton.scan(&mut cursor.state, text, false).is_some()
     }
 
-    /// Finds the next stop or marker that completes. After a marker, the caller moves the cursor to the next node.
+    /// Finds the next stop or marker that completes. Does not move the cursor to the node to which a marker leads.
     fn find_completed(
         &self,
         cursor: &mut Cursor,

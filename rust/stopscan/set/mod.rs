@@ -46,7 +46,7 @@ pub type StopSet = Set<Text>;
 /// ```
 pub type SegmentSet = Set<Segmented>;
 
-/// A compiled set: immutable, cheap to clone, shared by threads and streams. `E` is [`Text`] or [`Segmented`].
+/// A compiled set: immutable, cheap to clone, shared by threads and streams. Streams emit `E`, text or segments.
 ///
 /// ```
 /// use stopscan::{StopScanner, StopSet};
@@ -361,7 +361,7 @@ impl Set<Text> {
     }
 }
 
-/// Sets are equal if they were given the same stops, regions and options.
+/// Sets are equal if they have the same stops with the same limits, and the same states of regions.
 impl<E: Emit> PartialEq for Set<E> {
     fn eq(&self, other: &Set<E>) -> bool {
         Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
