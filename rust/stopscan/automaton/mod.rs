@@ -154,7 +154,7 @@ impl Automaton {
         (next & !HIT, next & HIT != 0)
     }
 
-    /// Returns whether the text of `next` is the text of `state` and then `byte`.
+    /// Returns whether the text of `next` is the text of `state`, followed by `byte`.
     pub(crate) fn extends(&self, state: State, byte: u8, next: State) -> bool {
         self.child(self.number(state), byte) == Some(self.number(next))
     }
@@ -172,7 +172,7 @@ impl Automaton {
         output.checked_sub(1).map(|word| word as usize)
     }
 
-    /// Returns the first state of each length of text, from 0 on. States of longer text have greater numbers.
+    /// Returns the first state whose text has 0 bytes, the first with 1 byte, and so on. Longer text, greater number.
     pub(crate) fn levels(&self) -> Box<[State]> {
         let below = |&number: &u32| {
             Some(self.first_child[number as usize]).filter(|&below| (below as usize) < self.labels.len())

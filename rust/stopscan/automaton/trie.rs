@@ -6,7 +6,8 @@ use std::sync::OnceLock;
 use super::{Automaton, Columns, Config, HIT, NONE, ROOT, WordKind, Words};
 use crate::text::Plain;
 
-/// Builds the states level by level. Before it is built, a state is a range of `order`, whose words begin with its text.
+/// Builds the states level by level from the sorted words. A state that is still to be built is a range of `order`: the
+/// words that begin with its text.
 pub(super) struct Trie<'a> {
     words: &'a Words,
     order: &'a [u32],
@@ -131,7 +132,7 @@ impl<'a> Trie<'a> {
         }
     }
 
-    /// Notes how many bytes the state of `range` holds: all if a hidden stop or marker goes on there, else as its fallback.
+    /// Notes how many bytes the state of `range` holds: all if a hidden stop or marker may go on, else as its fallback.
     fn add_holds(&mut self, range: Range<usize>, depth: usize, fallback: usize) {
         let holds_stops = self.begins(range.clone(), depth, WordKind::Hidden);
         let holds_markers = self.holds_markers && self.begins(range, depth, WordKind::Marker);

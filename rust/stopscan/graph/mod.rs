@@ -69,7 +69,6 @@ impl Graph {
         &self.nodes[node as usize]
     }
 
-    /// The number of nodes.
     pub(crate) fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -92,7 +91,6 @@ impl Graph {
         (automaton, machine.as_ref())
     }
 
-    /// The name of a node.
     pub(crate) fn name(&self, node: u32) -> &str {
         &self.node(node).name
     }
@@ -141,7 +139,6 @@ impl Graph {
         self.node(cursor.node).automaton.held(cursor.state, hides_stops)
     }
 
-    /// The markers of a node.
     pub(crate) fn markers(&self, node: u32) -> impl Iterator<Item = &str> {
         self.words(node).of_kind(WordKind::Marker)
     }
