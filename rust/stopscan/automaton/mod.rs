@@ -55,7 +55,7 @@ pub(crate) struct Automaton {
     columns: Columns,
     /// A dense row has `1 << shift` columns.
     shift: u32,
-    /// The dense rows, one for each of the first states: for each column the next state, and `HIT` if a word completes.
+    /// A row for each of the first states. It has the next state for each column, with `HIT` if a word completes there.
     dense: Vec<u32>,
     /// The children of state `s` are `first_child[s]..first_child[s + 1]`, in the order of their labels.
     first_child: Vec<u32>,

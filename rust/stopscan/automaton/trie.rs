@@ -132,7 +132,8 @@ impl<'a> Trie<'a> {
         }
     }
 
-    /// Notes how many bytes the state of `range` holds: all if a hidden stop or marker may go on, else as its fallback.
+    /// Notes how many bytes are held back in the state of `range`: its whole text if this may become a hidden stop or a
+    /// marker, else as many as in its fallback.
     fn add_holds(&mut self, range: Range<usize>, depth: usize, fallback: usize) {
         let holds_stops = self.begins(range.clone(), depth, WordKind::Hidden);
         let holds_markers = self.holds_markers && self.begins(range, depth, WordKind::Marker);

@@ -1,5 +1,5 @@
 //! A compiled set: a graph of nodes. A stream is always at one node. The node's automaton finds the stops and markers
-//! that are live (looked for) there. A marker leads to another node.
+//! that are live (looked for) there. A marker that completes moves the stream to the node to which the marker leads.
 //!
 //! A node is what users call a state of a region: `tool_call/in reasoning` is a state of the region `tool_call`. In
 //! most sets each region has one state. The markers of a `StopSet` stay in the text. The markers of a `SegmentSet` are
