@@ -209,8 +209,8 @@ impl Format {
     }
 }
 
-/// The states of calls that lead back to the same state of the answer. If calls have no closing marker, `marked` and
-/// `next` take turns: the marker of the next call leads to another state, so a new part begins.
+/// The states of calls that lead back to the same state of the answer. If the calls are `unclosed`, `marked` and `next`
+/// take turns: the marker of the next call leads to another state, so a new part begins.
 struct Calls {
     /// The state after an opening marker.
     marked: &'static str,
