@@ -39,9 +39,9 @@ type Columns = [u8; 256];
 /// The options of an automaton.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Config {
-    /// Whether prefixes of markers are held, because markers are taken out of the text.
+    /// Whether text that may become a marker is held back, because markers are taken out of the output.
     pub(crate) holds_markers: bool,
-    /// The limit on dense transitions.
+    /// The most items of `Automaton::dense`.
     pub(crate) dense_limit: usize,
 }
 
@@ -55,27 +55,27 @@ pub(crate) struct Automaton {
     columns: Columns,
     /// A dense row has `1 << shift` columns.
     shift: u32,
-    /// The transitions of the first states, with their fallbacks resolved.
+    /// A row for each of the first states. It has the next state for each column, with `HIT` if a word completes there.
     dense: Vec<u32>,
     /// The children of state `s` are `first_child[s]..first_child[s + 1]`, in the order of their labels.
     first_child: Vec<u32>,
     /// The byte that leads to each state from its parent.
     labels: Vec<u8>,
-    /// The state of the longest proper suffix that is a state too.
+    /// For each state, the state of the longest proper suffix of its text that is also a state.
     fallbacks: Vec<u32>,
-    /// The longest word that completes at each state.
+    /// For each state, the longest word that completes there.
     outputs: Vec<u32>,
-    /// For each state, the number of bytes at the end of its text that are a proper prefix of a hidden stop, or of a
-    /// marker that is taken out.
+    /// For each state, the number of bytes to hold back: those at the end of its text that are a proper prefix of a
+    /// hidden stop, or of a marker that is taken out.
     holds: Vec<u32>,
-    /// The same for streams that hide no stop. Empty if such streams hold nothing.
+    /// The same for streams in which every stop is visible: for markers alone. Empty if no marker is taken out.
     marker_holds: Vec<u32>,
     prefilter: OnceLock<Option<Prefilter>>,
 }
 
 impl Automaton {
-    /// Makes the automaton of `words`, which are distinct and not empty, without the words marked in `hopeless`. Also
-    /// leaves out the words that never complete because another word completes in them, and returns marks for these.
+    /// Makes the automaton of `words`, which are distinct and not empty, without the `hopeless` ones: a pattern always
+    /// matches inside these. Also leaves out words inside which another word always completes, and returns which.
     pub(crate) fn new(words: Words, hopeless: &[bool], config: Config) -> (Automaton, Vec<bool>) {
         let mut order: Vec<u32> = (0..words.len_with_literals() as u32).collect();
         order.retain(|&word| hopeless.get(word as usize) != Some(&true));
@@ -95,7 +95,7 @@ impl Automaton {
         &self.words
     }
 
-    /// Recognises text in which no word begins. At the root, such text need not be scanned.
+    /// Recognises text in which no word begins. If the state is `ROOT`, such text need not be scanned.
     #[inline(always)]
     pub(crate) fn plain(&self) -> &Plain {
         &self.plain
@@ -154,7 +154,7 @@ impl Automaton {
         (next & !HIT, next & HIT != 0)
     }
 
-    /// Returns whether the text of `next` is the text of `state` and then `byte`.
+    /// Returns whether the text of `next` is the text of `state`, followed by `byte`.
     pub(crate) fn extends(&self, state: State, byte: u8, next: State) -> bool {
         self.child(self.number(state), byte) == Some(self.number(next))
     }
@@ -172,7 +172,7 @@ impl Automaton {
         output.checked_sub(1).map(|word| word as usize)
     }
 
-    /// Returns the first state of each length of text, from 0 on. States of longer text have greater numbers.
+    /// Returns the first state whose text has 0 bytes, the first with 1 byte, and so on. Longer text, greater number.
     pub(crate) fn levels(&self) -> Box<[State]> {
         let below = |&number: &u32| {
             Some(self.first_child[number as usize]).filter(|&below| (below as usize) < self.labels.len())
@@ -180,7 +180,7 @@ impl Automaton {
         std::iter::successors(Some(0), below).map(|number| number << self.shift).collect()
     }
 
-    /// The state of the longest proper suffix.
+    /// Returns the state of the longest proper suffix of the text of `state` that is also a state.
     pub(crate) fn fallback(&self, state: State) -> State {
         self.fallbacks[self.number(state)] << self.shift
     }

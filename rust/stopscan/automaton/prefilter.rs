@@ -1,4 +1,4 @@
-//! Finds in long text where a word may begin, with the vector search of the aho-corasick crate.
+//! Finds in long text where a word (a stop or marker) may begin, with the vector search of the aho-corasick crate.
 
 use aho_corasick::packed::{Config, MatchKind, Searcher};
 
@@ -38,15 +38,15 @@ fn prefix(text: &str) -> &[u8] {
 }
 
 impl Automaton {
-    /// As `walk`, but jumps over text in which no word begins, as long as this is faster.
+    /// Scans `text` up to the first byte that completes a word, as `walk` does. In `ROOT`, where no word has begun,
+    /// it jumps to the next place where a word may begin, as long as this is faster.
     ///
-    /// The prefilter finds the first place where the text has the prefix of a word. At the root, the text before this
-    /// place can be skipped, because no word begins in it.
+    /// The prefilter finds this place: the first at which the text has the prefix of a word.
     pub(super) fn leap(&self, state: &mut State, text: &[u8]) -> Option<usize> {
         let Some(prefilter) = self.prefilter.get_or_init(|| Prefilter::new(&self.words)) else {
             return self.walk(state, text);
         };
-        // From `last` on, finds do not count: before them, a word may begin whose prefix goes on after `text`.
+        // The searcher does not see a prefix that `text` cuts off. Such a prefix begins at `last` or later: walk there.
         let last = (text.len() + 1).saturating_sub(prefilter.longest);
         let (mut at, mut jumps, mut jumped) = (0, 0, 0);
         while at < text.len() {

@@ -6,7 +6,8 @@ use std::sync::OnceLock;
 use super::{Automaton, Columns, Config, HIT, NONE, ROOT, WordKind, Words};
 use crate::text::Plain;
 
-/// Builds the states level by level from the sorted words. A state is the range of the words that begin with its text.
+/// Builds the states level by level from the sorted words. A state that is still to be built is a range of `order`: the
+/// words that begin with its text.
 pub(super) struct Trie<'a> {
     words: &'a Words,
     order: &'a [u32],
@@ -47,7 +48,7 @@ impl<'a> Trie<'a> {
         Trie { words, order, dense_limit: config.dense_limit, holds_markers, pruned, automaton }
     }
 
-    /// Returns the automaton, and for each word whether it can never complete because another word completes in it.
+    /// Returns the automaton, and for each word whether it can never complete because another word completes inside it.
     pub(super) fn build(mut self) -> (Automaton, Vec<bool>) {
         let (mut level, mut below) = (Vec::new(), Vec::new());
         level.push(0..self.order.len());
@@ -106,7 +107,7 @@ impl<'a> Trie<'a> {
         self.automaton.outputs.push(output);
     }
 
-    /// Sets the longest marker with which `word` ends. `fallback` is that of its state. Returns the state's output.
+    /// Notes the longest marker with which `word` ends. Returns the output of its state, whose fallback is `fallback`.
     fn add_output(&mut self, word: u32, fallback: usize) -> u32 {
         let markers = &mut self.automaton.markers;
         markers[word as usize] = match self.words.kind(word as usize) {
@@ -131,7 +132,8 @@ impl<'a> Trie<'a> {
         }
     }
 
-    /// Adds how many bytes are held at the state of `range`: its whole text, or as many as at its fallback.
+    /// Notes how many bytes are held back in the state of `range`: its whole text if this may become a hidden stop or a
+    /// marker, else as many as in its fallback.
     fn add_holds(&mut self, range: Range<usize>, depth: usize, fallback: usize) {
         let holds_stops = self.begins(range.clone(), depth, WordKind::Hidden);
         let holds_markers = self.holds_markers && self.begins(range, depth, WordKind::Marker);
@@ -172,8 +174,8 @@ impl<'a> Trie<'a> {
     }
 }
 
-/// Returns the most states that there can be: the root, and one for each byte of a word, except the bytes at its
-/// beginning that it shares with the word before it in `order`.
+/// Returns the most states that there can be: the root, and one for each byte of each word. Bytes at the beginning of a
+/// word that are equal in the word before it in `order` do not count again.
 fn states(words: &Words, order: &[u32]) -> usize {
     let mut before = "";
     let added = |&word: &u32| {
@@ -192,7 +194,7 @@ fn columns(words: &Words) -> (Columns, u32) {
     }
     let mut count = 1;
     for column in columns.iter_mut().filter(|column| **column != 0) {
-        *column = count; // UTF-8 uses fewer than 255 byte values
+        *column = count; // fits: UTF-8 uses fewer than 255 byte values
         count += 1;
     }
     (columns, u32::from(count).next_power_of_two().trailing_zeros())

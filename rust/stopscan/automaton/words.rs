@@ -1,4 +1,4 @@
-//! The strings that are live in a region, in one allocation: a set may hold millions of them.
+//! The stops and markers of a region, all in one string: a set may have millions of them.
 
 use std::cmp::Ordering;
 
@@ -14,7 +14,7 @@ pub(crate) enum WordKind {
 }
 
 /// The hidden stops come first, then the visible stops, then the markers, so that the index of a word tells its kind.
-/// The last words are literals: patterns that are plain text. Only the automaton and the code for patterns know them.
+/// The last words are *literals*: patterns that are plain text. `len`, `iter` and `of_kind` leave them out.
 #[derive(Debug, Default)]
 pub(crate) struct Words {
     text: String,
@@ -51,17 +51,17 @@ impl Words {
         self.add(literals);
     }
 
-    /// The number of words without literals.
+    /// The number of words, not counting literals.
     pub(crate) fn len(&self) -> usize {
         self.ends.len() - self.literals
     }
 
-    /// The number of words with literals.
+    /// The number of words, counting literals.
     pub(crate) fn len_with_literals(&self) -> usize {
         self.ends.len()
     }
 
-    /// The number of words that are stops.
+    /// The number of words that are stops, not counting literals.
     pub(crate) fn stops(&self) -> usize {
         self.hidden + self.visible
     }
@@ -71,7 +71,7 @@ impl Words {
         &self.text[start as usize..self.ends[index] as usize]
     }
 
-    /// Compares two words. It is not inlined, because sorting would then have several copies of it.
+    /// Compares two words. Not inlined: the sorting code would otherwise contain several copies of it.
     #[inline(never)]
     pub(super) fn compare(&self, one: u32, other: u32) -> Ordering {
         self.text(one as usize).cmp(self.text(other as usize))

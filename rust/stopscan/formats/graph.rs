@@ -1,4 +1,4 @@
-//! Makes the states of a format from its parts.
+//! Makes the states of a format from its pairs of markers.
 
 use super::{Format, Pair};
 use crate::{SegmentSet, SegmentSetBuilder, Target, keep};
@@ -6,7 +6,7 @@ use crate::{SegmentSet, SegmentSetBuilder, Target, keep};
 /// The marker stays, as the beginning of the text of the state to which it leads.
 const KEPT: bool = true;
 
-/// A state of a stream. The name of its region is its own name up to the first slash.
+/// A state of a stream in a format: its name and its markers. The name up to the first slash is that of its region.
 ///
 /// ```
 /// use stopscan::Format;
@@ -34,8 +34,8 @@ impl State {
         self.name
     }
 
-    /// The markers that are live in the state. Each comes with the state to which it leads, and whether the marker
-    /// stays, as the beginning of the text there.
+    /// The markers that count in the state. Each comes with the state to which it leads, and with whether the marker
+    /// stays in the text, as the beginning of the text in that state.
     ///
     /// ```
     /// use stopscan::Format;
@@ -129,8 +129,8 @@ impl Format {
         })
     }
 
-    /// Makes a state of the answer whose calls are in the states `calls`. The closing marker of the reasoning leads to
-    /// the state `after`.
+    /// Makes a state of the answer. The markers of calls lead from it to the states `calls`, and the closing marker of
+    /// the reasoning leads to the state `after`.
     fn answer_state(&self, name: &'static str, calls: &Calls, after: &'static str) -> State {
         let mut state = State::new(name);
         if name != after || self.reopens {
@@ -171,9 +171,9 @@ impl Format {
         vec![thoughts, titled]
     }
 
-    /// Makes the states of calls. Every call ends at a closing marker. If the calls are `unclosed`, a call ends at the
-    /// opening marker of the next call. A bare call, whose marker stays in its text, also ends at the next such marker.
-    /// In all other calls, the markers of bare calls are text.
+    /// Makes the states of calls. Every call ends at a closing marker. If the calls are `unclosed`, a call also ends at
+    /// the opening marker of the next call. A bare call, whose marker stays in its text, also ends at the next such
+    /// marker. In all other calls, the markers of bare calls are text.
     fn calls(&self, calls: &Calls, after: &'static str) -> Vec<State> {
         let call = |name| {
             let mut call = State::new(name);
@@ -209,8 +209,8 @@ impl Format {
     }
 }
 
-/// The states of calls that lead back to one state of the answer. Calls that can follow each other without any text
-/// between them are in different states, so that each is a part.
+/// The states of calls that lead back to the same state of the answer. If the calls are `unclosed`, `marked` and `next`
+/// take turns: the marker of the next call leads to another state, so a new part begins.
 struct Calls {
     /// The state after an opening marker.
     marked: &'static str,

@@ -10,7 +10,7 @@ const INKLING_ENDS: Markers = &[("<|end_message|>", "header"), ("<|content_model
 pub(super) static HEADERS: &[Format] = &[
     // A stream begins after `<|start|>assistant`, in a header: the channel, the recipient of a call, a content type.
     // The recipient may stand before or after the channel, so everything after ` to=` is a call: `functions.f
-    // <|constrain|>json<|message|>{…}`. A commentary without a recipient is for the user.
+    // <|constrain|>json<|message|>{…}`. The channel `commentary` without a recipient is for the user: an answer.
     Format::graph(
         "harmony",
         "gpt-oss: docs/format.md of openai/harmony",

@@ -1,4 +1,4 @@
-//! The markers with which today's models mark the parts of an answer, as data.
+//! The markers that today's models write around their reasoning, answers and tool calls, as data.
 
 use std::fmt;
 

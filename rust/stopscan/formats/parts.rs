@@ -1,10 +1,10 @@
-//! The formats whose parts stand between markers, as data. The formats with headers are in `headers`.
+//! The formats in which reasoning and tool calls stand between markers. `headers.rs` has the formats with headers.
 
 use super::Format;
 
 const THINK: (&str, &str) = ("<think>", "</think>");
 const CALL: (&str, &str) = ("<tool_call>", "</tool_call>");
-/// The marker of the function's name in Qwen3-Coder's calls.
+/// The marker before the function's name in Qwen3-Coder's calls.
 const FUNCTION: &[&str] = &["<function="];
 
 /// Only the outermost markers of calls are listed. Markers between these are text of the call.
@@ -54,7 +54,7 @@ pub(super) static PARTS: &[Format] = &[
         .tool_call(&[CALL])
         .bare(FUNCTION),
     Format::parts("mimo", "MiMo, MiMo-V2: vLLM's mimo").reasoning(&[THINK]).tool_call(&[CALL]).bare(FUNCTION),
-    // Tokenizers before v11 write a single `[TOOL_CALLS]` and an array of all calls.
+    // Each call begins with the marker. Tokenizers before v11 write one `[TOOL_CALLS]` before an array of all calls.
     Format::parts(
         "mistral",
         "Mistral's tokenizers, reasoning since v13: mistral-common's SpecialTokens; vLLM's and mlx-lm's mistral",
@@ -129,7 +129,7 @@ pub(super) static PARTS: &[Format] = &[
     .reasoning(&[("<|START_THINKING|>", "<|END_THINKING|>")])
     .tool_call(&[("<|START_ACTION|>", "<|END_ACTION|>")])
     .answer(&[("<|START_RESPONSE|>", "<|END_RESPONSE|>"), ("<|START_TEXT|>", "<|END_TEXT|>")]),
-    // Later Hunyuan models put a suffix of their tokenizer into each marker, so their markers are not fixed strings.
+    // The markers of later Hunyuan models (`hy_v3`) are not fixed strings: they may have a suffix of the tokenizer.
     Format::parts("hunyuan_a13b", "Hunyuan-A13B: vLLM's hunyuan_a13b")
         .reasoning(&[THINK])
         .tool_call(&[("<tool_calls>", "</tool_calls>")])
@@ -194,7 +194,7 @@ pub(super) static PARTS: &[Format] = &[
     Format::parts("hy_v4", "Hunyuan 4: vLLM's hy_v4")
         .reasoning(&[THINK])
         .tool_call(&[("<tool_calls>", "</tool_calls>")]),
-    // The opening tag contains the function's name, so it belongs to the call. The closing tag is taken out.
+    // The opening tag contains the function's name, so it stays in the text of the call. The closing tag does not.
     Format::parts("minicpm5", "MiniCPM5: vLLM's minicpm5")
         .reasoning(&[THINK])
         .tool_call(&[("", "</function>")])

@@ -1,4 +1,4 @@
-//! Compiles a set, and checks its regions, markers, strings and size.
+//! Compiles the `Recipe` of a set into a `Graph`. Refuses wrong regions, markers and strings, and too large sets.
 
 use std::collections::HashMap;
 
@@ -68,7 +68,7 @@ pub(crate) fn compile(recipe: &Recipe, stay: bool) -> Result<Graph, StopSetError
     })
 }
 
-/// Returns for each node whether stops are live in its region.
+/// Returns for each node whether stops fire in its region. `names` are the regions that the user gave for this.
 fn live(names: Option<&[String]>, plans: &[Plan<'_>], protects: bool) -> Result<Vec<bool>, StopSetError> {
     let Some(names) = names else {
         return Ok((0..plans.len()).map(|node| node == 0 || !protects).collect());
@@ -82,7 +82,7 @@ fn live(names: Option<&[String]>, plans: &[Plan<'_>], protects: bool) -> Result<
 }
 
 /// Refuses a set that is too large or for which there is not enough memory, so that no later step has to report this.
-/// Stops cost memory at each node where they are live.
+/// Each node at which stops fire has its own copy of all stops.
 fn check_size(recipe: &Recipe, plans: &[Plan<'_>], live: &[bool]) -> Result<(), StopSetError> {
     let stops = || recipe.stop.iter().chain(&recipe.visible).chain(&recipe.patterns.patterns);
     let markers = || plans.iter().flat_map(|plan| &plan.markers);
@@ -175,7 +175,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Refuses a marker that can never complete, because the user expects that it opens a region.
+    /// Refuses a marker inside which another marker completes first. It would never open the region that users expect.
     fn check_reachable(&self, words: &Words, pruned: &[bool]) -> Result<(), StopSetError> {
         let markers = words.stops()..words.len();
         let Some(marker) = markers.clone().find(|&marker| pruned[marker]).map(|marker| words.text(marker)) else {
@@ -188,7 +188,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Makes the nodes of a graph of regions.
+/// Makes a node for each region, or state of a region, that the user gave.
 fn of_regions(regions: &[StateRecipe]) -> Result<Vec<Plan<'_>>, StopSetError> {
     let mut numbers = HashMap::new();
     for (number, StateRecipe { name, .. }) in regions.iter().enumerate() {
@@ -202,7 +202,7 @@ fn of_regions(regions: &[StateRecipe]) -> Result<Vec<Plan<'_>>, StopSetError> {
     regions.iter().map(|state| state.plan(&numbers)).collect()
 }
 
-/// Makes the node of ordinary text and the nodes of protected pairs.
+/// Makes the node of ordinary text, and a node for the text between each pair of opening and closing markers.
 fn of_pairs(pairs: &[(String, String)]) -> Result<Vec<Plan<'_>>, StopSetError> {
     let mut plans = vec![Plan::new(ANSWER, ANSWER)];
     let mut closings: HashMap<&str, &str> = HashMap::new();
@@ -263,7 +263,7 @@ struct Distinct<'a> {
 }
 
 impl<'a> Roles<'a> {
-    /// Returns the distinct stops of a list.
+    /// Returns the distinct stops of a list. Refuses an empty stop, and one that already has another role.
     fn stops(&mut self, stops: &'a [String], role: Role) -> Result<Distinct<'a>, StopSetError> {
         let mut distinct =
             Distinct { texts: Vec::with_capacity(stops.len()), indices: Vec::with_capacity(stops.len()) };

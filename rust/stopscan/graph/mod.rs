@@ -1,5 +1,5 @@
-//! A compiled set. It consists of nodes. Each node has an automaton, which finds the stops and markers that are live
-//! there (looked for), and the node to which each of these markers leads.
+//! A compiled set: a graph of nodes. A stream is always at one node. The node's automaton finds the stops and markers
+//! that are live (looked for) there. A marker that completes moves the stream to the node to which the marker leads.
 //!
 //! A node is what users call a state of a region: `tool_call/in reasoning` is a state of the region `tool_call`. In
 //! most sets each region has one state. The markers of a `StopSet` stay in the text. The markers of a `SegmentSet` are
@@ -26,12 +26,12 @@ pub struct Graph {
     nodes: Box<[Node]>,
     /// The names of the regions, in the order of their first nodes.
     regions: Box<[Box<str>]>,
-    /// The index of each stop in the list that the user gave.
+    /// For each stop string, its index in the user's list of hidden stops or of visible stops.
     indices: Box<[u32]>,
     patterns: PatternList,
-    /// The limits of a loop, if loops are a stop.
+    /// How often and how long text must repeat to end a stream. `None` if repetition ends no stream.
     repeat: Option<Repeat>,
-    /// The stops that are strings, if they are live in no region. Otherwise empty.
+    /// The stop strings, if stops fire in no region. Otherwise empty, because the automata of nodes have them.
     dormant: Words,
     /// Whether the set has protected pairs. Then each node after the first is the region between the markers of a pair.
     protects: bool,
@@ -49,7 +49,7 @@ struct Node {
     /// Recognises text in which no stop or marker begins. Valid only while none has begun before the text.
     plain: Plain,
     automaton: Automaton,
-    /// Finds the patterns, if they are live in the node.
+    /// Finds the patterns (regular expressions), if the set has any and stops are live in the node.
     machine: Option<Machine>,
     /// For each marker of the node, the node to which it leads.
     leads: Box<[Lead]>,
@@ -69,7 +69,6 @@ impl Graph {
         &self.nodes[node as usize]
     }
 
-    /// The number of nodes.
     pub(crate) fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -92,7 +91,6 @@ impl Graph {
         (automaton, machine.as_ref())
     }
 
-    /// The name of a node.
     pub(crate) fn name(&self, node: u32) -> &str {
         &self.node(node).name
     }
@@ -121,14 +119,14 @@ impl Graph {
         self.protects.then_some(1)
     }
 
-    /// Returns the recogniser of plain text at a node. It is valid while no stop or marker has begun.
+    /// Returns the recogniser of text in which no stop or marker of the node begins. Use it only while none has begun.
     #[inline(always)]
     pub(crate) fn plain(&self, node: u32) -> &Plain {
         &self.node(node).plain
     }
 
     /// Returns the length of `text` if it is short and no stop or marker begins in it. Call it only if none has begun.
-    /// Reading such text changes only how much was read, and the history of patterns and loops. Runs no automaton.
+    /// Such text does not move the automaton: the caller only counts it, and notes it in the stream's `History`.
     #[inline(always)]
     pub(crate) fn plain_length(&self, node: u32, text: &str) -> Option<Place> {
         Some(Place { code_points: self.plain(node).code_points(text)?, bytes: text.len() })
@@ -141,7 +139,6 @@ impl Graph {
         self.node(cursor.node).automaton.held(cursor.state, hides_stops)
     }
 
-    /// The markers of a node.
     pub(crate) fn markers(&self, node: u32) -> impl Iterator<Item = &str> {
         self.words(node).of_kind(WordKind::Marker)
     }
@@ -169,7 +166,7 @@ impl Graph {
         self.words(word.node).text(word.index as usize)
     }
 
-    /// Returns the index of a stop in the list that the user gave.
+    /// Returns the index of a stop in the user's list of hidden stops or of visible stops.
     pub(crate) fn index(&self, stop: Word) -> usize {
         self.indices[stop.index as usize] as usize
     }
@@ -184,7 +181,7 @@ impl Graph {
         Some(Word { node, index: index as u32 })
     }
 
-    /// Returns all stops that are strings. The markers of one node may come after them.
+    /// Returns all stop strings. In the returned `Words`, the markers of some node may come after them.
     pub(crate) fn stops(&self) -> &Words {
         self.nodes.iter().find(|node| node.live).map_or(&self.dormant, |node| node.automaton.words())
     }
@@ -241,7 +238,7 @@ impl PartialEq for Graph {
 }
 
 impl Graph {
-    /// The states of regions with their markers, and the state to which each marker leads.
+    /// The states of all regions (most regions have one), with their markers and the state to which each marker leads.
     pub(crate) fn states(&self) -> impl Iterator<Item = (&str, impl Iterator<Item = (&str, Target)>)> {
         self.nodes.iter().zip(0..).map(|(node, number)| {
             let target = |lead: &Lead| {
@@ -257,8 +254,8 @@ impl Graph {
         Fingerprint::of(&self.identity())
     }
 
-    /// Returns bytes that are equal for two sets if they have the same stops and nodes. An empty text ends each list:
-    /// no text of a set is empty.
+    /// Returns bytes that are equal for two sets if they have the same stops and nodes. An empty string ends each list.
+    /// That is unambiguous, because no stop or marker is empty.
     fn identity(&self) -> Vec<u8> {
         fn write<'a>(writer: &mut Writer, texts: impl Iterator<Item = &'a str>) {
             texts.chain([""]).for_each(|text| writer.bytes(text.as_bytes()));
@@ -316,15 +313,15 @@ pub(crate) struct Completion {
 }
 
 impl Cursor {
-    /// Returns the cursor at a node where no stop or marker has begun.
+    /// Returns the cursor of a stream that has just come to `node`: no stop or marker has begun.
     pub fn start(node: u32) -> Cursor {
         Cursor { node, state: ROOT }
     }
 }
 
 impl Graph {
-    /// Scans `text`, which begins at `place`, up to the end of the first stop, or of the first marker that is taken out
-    /// of the text. Ignores stops unless `armed`. A marker moves the cursor to the node to which it leads.
+    /// Scans `text` up to the end of the first stop, or of the first marker that is taken out. Ignores stops unless
+    /// `armed`. A marker moves the cursor to the node to which it leads. `text` begins at `place` in the stream.
     #[inline]
     pub(crate) fn scan(
         &self,
@@ -392,8 +389,8 @@ impl Graph {
         }
     }
 
-    /// Scans `text`, which begins at `place` and came as one token. It is exactly the text of `marker`, a live marker.
-    /// Ignores stops and other markers that complete before its last character. At that character, the longest wins.
+    /// Scans `text`, which came as one token at `place` and is exactly the text of `marker`, a marker of the cursor's
+    /// node. Ignores stops and other markers that complete before its last character. At that one, the longest wins.
     pub(crate) fn scan_marker(
         &self,
         cursor: &mut Cursor,
@@ -436,7 +433,7 @@ impl Graph {
         self.node(cursor.node).automaton.scan(&mut cursor.state, text, false).is_some()
     }
 
-    /// Finds the next stop or marker that completes. The cursor stays at its node even after a marker.
+    /// Finds the next stop or marker that completes. Does not move the cursor to the node to which a marker leads.
     fn find_completed(
         &self,
         cursor: &mut Cursor,
@@ -465,7 +462,7 @@ impl Graph {
         (!self.stay).then_some(Completed::Marker(word))
     }
 
-    /// Returns the node after `prefix`, the assistant's own part of a prompt, such as `<think>`. Stops do not count.
+    /// Returns the node at which a stream begins after `prefix`, the assistant's own part of a prompt. Ignores stops.
     pub(crate) fn node_after(&self, prefix: &str) -> u32 {
         let mut cursor = Cursor::default();
         let mut rest = prefix;
@@ -481,7 +478,7 @@ impl Graph {
 pub(crate) struct History {
     /// The places where matches of patterns have begun.
     pub(crate) threads: Option<Threads>,
-    /// The repetitions of the text, if loops are a stop.
+    /// Finds text that repeats again and again (a loop), if the set has a stop for loops.
     pub(crate) loops: Option<Loops>,
 }
 
@@ -493,7 +490,7 @@ impl History {
         (threads.is_some() || loops.is_some()).then_some(History { threads, loops })
     }
 
-    /// Begins a step.
+    /// Call this first in each call on the stream, such as `feed`.
     #[inline]
     pub(crate) fn begin(&mut self) {
         if let Some(threads) = &mut self.threads {
@@ -526,7 +523,7 @@ impl History {
         self.threads.as_ref().map_or("", Threads::text)
     }
 
-    /// Forgets all matches that have begun. `text` was just read: patterns still look at its last character.
+    /// Forgets all matches that have begun. `text` was just read: `\b` in a pattern still looks at its last character.
     pub(crate) fn forget(&mut self, text: &str) {
         if let Some(threads) = &mut self.threads {
             threads.forget(text);
@@ -540,7 +537,7 @@ impl History {
         }
     }
 
-    /// Returns the pattern whose match is confirmed only by the end of the text, as that of `END$` is.
+    /// Returns the pattern that matches only if the text ends here, as `END$` does after `END`.
     pub(crate) fn confirmed_at_end(&self, graph: &Graph, cursor: Cursor) -> Option<Completed> {
         self.threads.as_ref()?.confirmed_at_end(graph.machines(cursor.node).1?).map(Completed::Pattern)
     }

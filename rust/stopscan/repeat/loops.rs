@@ -2,7 +2,7 @@ use super::search::{ROW, Run, continues, continuing, first_copy, run_length, squ
 use super::{Loop, Repeat};
 use crate::snapshot::{Reader, Writer};
 
-/// Finds the loops of one stream of text. It knows only [`Repeat`], and neither stops nor tokens.
+/// Finds the loops of one stream of text. It needs no set of stops, only a [`Repeat`].
 ///
 /// ```
 /// use stopscan::{Loops, Repeat};
@@ -16,20 +16,20 @@ use crate::snapshot::{Reader, Writer};
 pub struct Loops {
     repeat: Repeat,
     block: usize,
-    /// The last part of the text that was read, as far back as checks look.
+    /// The last part of the text that was read, as far back as later searches for loops look.
     text: Vec<u8>,
     /// The number of bytes that were read before `text`.
     base: usize,
-    /// While `text` has fewer bytes than this, no check is due and no loop can complete.
+    /// While `text` has fewer bytes than this, no search for loops (check) is due and no loop can complete.
     limit: usize,
     /// The place in `text` up to which all `runs` are known to go on.
     followed: usize,
-    /// The number of bytes of `text`, up to the last check, that continue a character.
+    /// How many bytes of `text`, up to the last check, are not the first byte of a character.
     continuing: usize,
     runs: Vec<Run>,
 }
 
-/// How often, at most, the longest period of a check is doubled. This is enough for the greatest `max_period`.
+/// The greatest `divisible` for `Repeat::reach`, which doubles its result that often. Enough for every `max_period`.
 const MAX_DOUBLED: u32 = 16;
 
 impl Loops {
@@ -63,7 +63,7 @@ impl Loops {
         self.text.clear();
         self.runs.clear();
         (self.base, self.limit, self.followed, self.continuing) = (0, 0, 0, 0);
-        self.text.shrink_to(2 * self.keep()); // text that is not ASCII needed more
+        self.text.shrink_to(2 * self.keep()); // text that is not ASCII may have needed more
     }
 
     /// Returns the state for [`from_bytes`](Loops::from_bytes): the kept text, and the numbers that cannot be computed
@@ -112,7 +112,7 @@ impl Loops {
         let cut = text.iter().take(3).take_while(|byte| base > 0 && continues(**byte)).count();
         self.continuing = continuing(&text[..(end / self.block * self.block).saturating_sub(base)]);
         let least = if base == 0 { 0 } else { 3 * self.repeat.max_period.max(self.block) };
-        let most = 3 * (4 * self.repeat.max_period).max(self.block) + ROW; // for text without ASCII characters
+        let most = 3 * (4 * self.repeat.max_period).max(self.block) + ROW; // a character has at most 4 bytes
         let length = least..most + most / 4 + self.block;
         length.contains(&self.text.len()) && str::from_utf8(&self.text[cut..]).is_ok()
     }
@@ -175,13 +175,13 @@ impl Loops {
         self.base + self.text.len()
     }
 
-    /// The place in `text` of the next check.
+    /// The number of bytes that `text` has at the next check.
     fn next_check(&self) -> usize {
         (self.end() / self.block + 1) * self.block - self.base
     }
 
-    /// Compares the new text with the text one period before, for each run. Drops the runs that end in it. Returns the
-    /// run that is the first to complete a loop, and where it does.
+    /// For each run, compares the new text with the text one period before. Drops the runs that the new text breaks.
+    /// Returns the run that is the first to complete a loop, and where it completes.
     fn follow(&mut self, armed_from: usize) -> Option<(usize, Run)> {
         let Loops { ref text, base, followed, ref mut runs, .. } = *self;
         let mut first: Option<(usize, Run)> = None;
@@ -198,14 +198,14 @@ impl Loops {
         first
     }
 
-    /// Finds the squares at the end of the text, which is the end of a block. Adds and returns their runs.
+    /// Searches for *squares*: the same bytes twice at the end of the text. Adds and returns the runs of new ones.
     fn check(&mut self) -> &[Run] {
         self.continuing += continuing(&self.text[self.text.len() - self.block..]);
         let (followed, longest) = (self.runs.len(), self.longest());
         let Loops { repeat, block, ref text, base, ref mut runs, .. } = *self;
         let doubled = ((base + text.len()) / block).trailing_zeros().min(MAX_DOUBLED);
         let last = repeat.reach(doubled, longest).min(text.len() / 2).min(text.len() - block);
-        // If the last `k` bytes have period `p`, squares with periods up to `k - p` only repeat its copies: skip these.
+        // If the last `k` bytes have period `p`, squares with periods up to `k - p` are the same repetition: skip them.
         let known = runs.iter().filter(|run| run.period <= block);
         let known = known.map(|run| base + text.len() - run.start - run.period).max().unwrap_or(0);
         squares(text, known + 1..=last, block, |period, length| {
@@ -219,13 +219,13 @@ impl Loops {
         &self.runs[followed..]
     }
 
-    /// The most bytes of a period.
+    /// The most bytes that a period of `max_period` characters can have in the kept text.
     fn longest(&self) -> usize {
         self.repeat.max_period + self.continuing.min(3 * self.repeat.max_period)
     }
 
-    /// How many of the last bytes later checks may still read. These are two periods of a square, the bytes that come
-    /// before the next check, and up to `ROW` bytes more, because a search reads rows of that many bytes.
+    /// How many of the last bytes later checks may still read. These are two periods, the bytes that come before the
+    /// next check, and up to `ROW` bytes more, because a search reads rows of that many bytes.
     fn keep(&self) -> usize {
         3 * self.longest().max(self.block) + ROW
     }
@@ -251,7 +251,7 @@ impl Loops {
         }
     }
 
-    /// Returns the loop to report for `run`, at the end of the kept text.
+    /// Makes the `Loop` to report for `run`, which completes at the end of the kept text. `end` is its `Loop::end`.
     fn found(&self, run: &Run, end: usize) -> Loop {
         let Run { characters: period, .. } = *run;
         let length = self.repeat.length(period);

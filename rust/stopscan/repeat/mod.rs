@@ -4,20 +4,20 @@
 //! loops with the period `p` if each of them, after the first `p`, equals the character `p` places before it. Comparing
 //! every period at every character costs a thousand comparisons a character, so [`Loops`] does three things instead:
 //!
-//! 1. **Checks.** A loop has a long *run*: bytes that equal those one period before. With the defaults, a run has 192
-//!    bytes when it fires. So half of it, a *block*, is already there at the last multiple of 96 bytes in the stream,
-//!    where a check finds it. A longer period needs a longer run, so periods above `block` are looked for at every
-//!    second block, those above `2 * block` at every fourth, and so on (`Repeat::reach`). A loop that fires before the
-//!    next check is already a *square* at this one: its run is at least as long as its period.
+//! 1. **Checks.** A loop has a long *run*: bytes that equal those one period before. With the defaults, the run of a
+//!    complete loop has at least 192 bytes. A check searches for runs every 96 bytes (`Repeat::block`). So the check
+//!    before the loop is complete finds at least 96 bytes of the run. A longer period needs a longer run: periods above
+//!    96 are searched at every second check, those above 192 at every fourth, and so on (`Repeat::reach`). The check
+//!    finds a *square*, the same bytes twice: the run is already at least as long as its period.
 //! 2. **Search** (`search.rs`). A check compares four of the last bytes with those one period before, for 64 periods
-//!    at once. If all four are equal, the length of the run is measured. If a text is made to have many such periods,
-//!    all runs are measured in one pass, in linear time (a Z function).
+//!    at once. If all four are equal, the length of the run is measured. If very many periods pass this test, as in a
+//!    text made for it, all runs are measured in one pass, in linear time (a Z function).
 //! 3. **Runs.** The few squares that a check finds are followed: new text is compared with the text a period before it,
 //!    and a run that breaks is dropped. Nothing is compared before the first place at which a run can fire.
 //!
-//! All of it works on bytes of UTF-8. A run that is a loop begins with a character, and so do all of its copies. So its
-//! bytes are periodic if and only if its characters are. Characters matter for three things: where a run begins, how
-//! many characters a period has, and so how many bytes a loop has.
+//! All of it works on bytes of UTF-8. A loop begins with the first byte of a character, and so do all of its copies. So
+//! its bytes repeat if and only if its characters do. Characters matter for three things: where a run begins, how many
+//! characters a period has, and so how many bytes a loop has.
 //!
 //! The kept text is about three times as long as the longest period: one period for the distance, one for the square,
 //! and one until the next check. The less of the kept text is ASCII, the more bytes a period of `max_period` characters
@@ -75,12 +75,12 @@ impl Repeat {
         self.count
     }
 
-    /// The most characters of a block.
+    /// The most characters that the repeated block may have.
     pub fn max_period(&self) -> usize {
         self.max_period
     }
 
-    /// The fewest characters of all copies of a block together.
+    /// The fewest characters that all copies of the block must have together.
     pub fn min_length(&self) -> usize {
         self.min_length
     }
@@ -90,13 +90,13 @@ impl Repeat {
         self.count.saturating_mul(period).max(self.min_length)
     }
 
-    /// The number of bytes between two checks: at most half of the shortest run that fires, rounded up.
+    /// The number of bytes between two searches for loops (checks): half of the shortest run, but at most `MAX_BLOCK`.
     fn block(&self) -> usize {
         let least = self.min_length - self.min_length / self.count;
         least.div_ceil(2).min(MAX_BLOCK)
     }
 
-    /// Returns the longest period that a check looks for. The check's number is divisible by two `divisible` times.
+    /// Returns the longest period that check number n looks for. `divisible` is how often n can be divided by two.
     ///
     /// Successive checks for a period are at most `count - 2` periods apart, so that one comes between the second and
     /// the last copy of a loop. They are also at most `longest` apart, so that the kept text has the first two copies.
@@ -131,5 +131,5 @@ pub struct Loop {
 
 const MAX_PERIOD: usize = 65_536;
 
-/// The most bytes of a block. Longer blocks would need more memory and save nothing.
+/// The most bytes between two checks (`Repeat::block`). A greater distance would need more memory and save nothing.
 const MAX_BLOCK: usize = 128;

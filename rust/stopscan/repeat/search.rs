@@ -3,12 +3,12 @@ use std::ops::RangeInclusive;
 
 use super::Repeat;
 
-/// The number of periods that are compared together.
+/// How many periods `equal` tests at once. A period is the distance in bytes after which text repeats.
 pub(super) const ROW: usize = 64;
 
-/// Finds the squares at the end of `text` that have one of these `periods`. Calls `found` with the period of each, the
-/// shortest first, and with the length of its run: the number of bytes at the end that equal those one period before.
-/// The run of a square is at least as long as its period, and has at least `least` bytes.
+/// Finds the `periods` with which `text` ends in a *square*: the same bytes twice. Calls `found` with each such period,
+/// the shortest first, and with the length of its *run*: how many bytes at the end equal those one period before. Skips
+/// runs that are shorter than `least` bytes.
 pub(super) fn squares(text: &[u8], periods: RangeInclusive<usize>, least: usize, mut found: impl FnMut(usize, usize)) {
     let (mut period, last) = periods.into_inner();
     let places = [0, 3, 7, 1].map(|part| (least - 1) * part / 7);
@@ -49,7 +49,7 @@ fn equal(text: &[u8], period: usize, places: [usize; 4]) -> u64 {
     if words().fold(0, |any, word| any | word) == 0 {
         return 0;
     }
-    // The highest byte of the product has the lowest bits of all bytes, the bit of the last byte lowest.
+    // Each lane is 0 or 1. The product collects eight lanes as the bits of its highest byte, the last lane lowest.
     words().fold(0, |bits, word| bits << 8 | word.wrapping_mul(0x8040_2010_0804_0201) >> 56)
 }
 
@@ -69,17 +69,17 @@ pub(super) fn run_length(text: &[u8], period: usize, mut known: usize) -> usize 
     known + (known..old.len()).take_while(equal).count()
 }
 
-/// Returns the eight bytes before the last `skipped` bytes. The newest is the most significant.
+/// Returns the eight bytes before the last `skipped` bytes as a number. The last of the eight is its highest byte.
 #[inline]
 fn word(bytes: &[u8], skipped: usize) -> Option<u64> {
     bytes[..bytes.len() - skipped].last_chunk().map(|chunk| u64::from_le_bytes(*chunk))
 }
 
-/// As `squares`, but in linear time for every text, by the Z function of the text read backwards.
+/// Does the same as `squares`, but in linear time for every text: by the Z function of the text read backwards.
 #[cold]
 fn all_squares(text: &[u8], periods: RangeInclusive<usize>, least: usize, mut found: impl FnMut(usize, usize)) {
     let mut runs = vec![0; periods.end() + 1];
-    // The bounds of the run that reaches back farthest. Inside it, run lengths follow from those of shorter periods.
+    // The window of the Z algorithm: the run that reaches back farthest. Inside it, lengths of earlier runs are reused.
     let (mut from, mut to) = (0, 0);
     for period in 1..=*periods.end() {
         let mut known = 0;
@@ -97,12 +97,12 @@ fn all_squares(text: &[u8], periods: RangeInclusive<usize>, least: usize, mut fo
     }
 }
 
-/// Text that may become a loop. Places are counted in bytes from the beginning of the text that `Loops` has read.
+/// Text that repeats with one period and may become a loop. Places count bytes from the first that `Loops` has read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     /// The period in bytes.
     pub(super) period: usize,
-    /// The place where the first copy begins.
+    /// The place where the first copy of the repeated text begins.
     pub(super) start: usize,
     /// The place where the text becomes a loop if the run goes on.
     pub(super) fires: usize,
@@ -111,8 +111,8 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Returns the run with this period that began at `start` and goes on at the end of `text`, which begins at `base`.
-    /// `None` if the period has too many characters.
+    /// Returns the run with this period whose first copy begins at `start`. It lasts to the end of `text`, which begins
+    /// at the place `base`. Returns `None` if the period has more characters than `repeat` allows.
     pub(super) fn new(repeat: &Repeat, text: &[u8], base: usize, period: usize, start: usize) -> Option<Run> {
         let newest = (base + text.len() - start) / period - 1;
         let copy = &text[start + newest * period - base..][..period];
@@ -126,7 +126,7 @@ impl Run {
         Some(Run { period, start, fires: start.saturating_add(bytes), characters })
     }
 
-    /// Returns how many bytes of `text` from `from` on equal those one period before.
+    /// Compares each byte of `text`, from `from` on, with that one period before. Returns how many are equal in a row.
     pub(super) fn lasts(&self, text: &[u8], from: usize) -> usize {
         let (new, before) = (&text[from..], &text[from - self.period..text.len() - self.period]);
         match new == before {
@@ -136,8 +136,8 @@ impl Run {
     }
 }
 
-/// Returns where the first copy begins, if the last `length` bytes equal those `period` bytes before them. If that is
-/// inside a character, returns where the next character begins.
+/// Returns where the first copy of the repeated text begins, if the last `length` bytes equal those `period` bytes
+/// before them. If that is inside a character, returns where the next character begins.
 pub(super) fn first_copy(text: &[u8], period: usize, length: usize) -> usize {
     let cut = text[text.len() - length..].iter().take_while(|byte| continues(**byte)).count();
     text.len() - length + cut - period

@@ -100,8 +100,8 @@ impl<E: Emit> SetBuilder<E> {
         self
     }
 
-    /// Sets the most code points that may be held for a pattern. Without this call the limit is 65,536, and a pattern
-    /// that could hold ordinary text for ever is refused.
+    /// Sets how many code points a stream may hold back for an unfinished match of a pattern. A match that needs more
+    /// is given up. Without this call the limit is 65,536, and a pattern that could hold back text for ever is refused.
     ///
     /// ```
     /// use stopscan::StopSet;
@@ -114,7 +114,7 @@ impl<E: Emit> SetBuilder<E> {
         self
     }
 
-    /// Adds a stop that fires when the text loops. This stop is visible, and fires in every region.
+    /// Adds a stop that fires, in every region, when the text loops. Streams emit the loop; `truncate` keeps one copy.
     ///
     /// ```
     /// use stopscan::{Repeat, StopSet};
@@ -130,11 +130,11 @@ impl<E: Emit> SetBuilder<E> {
         self
     }
 
-    /// Adds a region or a state of a region: its name, and its markers, each with the state to which it leads. A stream
-    /// begins in the region that was added first.
+    /// Adds a region: its name, and the markers that count in it, each with the name of the region to which it leads. A
+    /// stream begins in the region that was added first. In a [`StopSet`](crate::StopSet), markers stay in the text.
     ///
-    /// `"call/in reasoning"` is a state of the region `"call"`: markers lead to states, and segments name regions. In a
-    /// [`StopSet`](crate::StopSet) the markers stay in the text.
+    /// A region can have several states, each with its own markers. Add each state with its own name, and let markers
+    /// lead to that name. The region is the part before the first slash: `"call/in reasoning"` is a state of `"call"`.
     ///
     /// ```
     /// use stopscan::{SegmentSet, StopSet};

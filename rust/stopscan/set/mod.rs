@@ -1,4 +1,4 @@
-//! Compiled sets, which all streams share.
+//! Compiled sets of stops and regions. Any number of streams can share a set.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -16,7 +16,7 @@ mod builder;
 
 pub use builder::{SegmentSetBuilder, SetBuilder, StopSetBuilder};
 
-/// A compiled set of stops. The text of protected regions, and their markers, stay in the output.
+/// A compiled set of stops. In protected regions no stop fires; their text and their markers stay in the output.
 ///
 /// The stop that completes first wins. If several stops complete at the same character, the longest stop wins.
 ///
@@ -46,7 +46,7 @@ pub type StopSet = Set<Text>;
 /// ```
 pub type SegmentSet = Set<Segmented>;
 
-/// A compiled set: immutable, cheap to clone, shared by any number of threads and streams. Its streams emit `E`.
+/// A compiled set: immutable, cheap to clone, shared by threads and streams. Streams emit `E`, text or segments.
 ///
 /// ```
 /// use stopscan::{StopScanner, StopSet};
@@ -123,7 +123,7 @@ impl<E: Emit> Set<E> {
         self.0.patterns().patterns.iter().map(String::as_str)
     }
 
-    /// The most code points that are held for a pattern, if the set was given a limit.
+    /// The most code points that a stream holds back for a match of a pattern, if the set was given this limit.
     pub fn max_held(&self) -> Option<usize> {
         self.0.patterns().max_held
     }
@@ -133,7 +133,7 @@ impl<E: Emit> Set<E> {
         self.0.repeat().copied()
     }
 
-    /// The states of all regions, with their markers, and the state to which each marker leads.
+    /// The states of all regions (most regions have one), with their markers and the state to which each marker leads.
     ///
     /// ```
     /// use stopscan::{SegmentSet, Target};
@@ -159,7 +159,7 @@ impl<E: Emit> Set<E> {
         self.0.stops().stops() + self.0.patterns().patterns.len() + usize::from(self.0.repeat().is_some())
     }
 
-    /// Whether the set has no stops. Its streams then hold and cut nothing for a stop.
+    /// Whether the set has no stops. It may still have regions and markers.
     ///
     /// ```
     /// use stopscan::StopSet;
@@ -197,8 +197,8 @@ impl<E: Emit> Set<E> {
         self.0.stop_in()
     }
 
-    /// The name of the region, or of the state of a region, that is open after `prefix`. `prefix` is the assistant's
-    /// own part of a prompt: some chat templates end this part with `<think>`. Leave the user's words out of it.
+    /// The name of the region, or state of a region, in which the model's text begins after `prefix`. `prefix` is the
+    /// assistant's own part of a prompt, which some chat templates end with `<think>`. Leave the user's words out.
     ///
     /// ```
     /// use stopscan::SegmentSet;
@@ -339,7 +339,7 @@ impl Set<Text> {
             Completed::Loop(found) => {
                 Some(StopMatch::of_loop(&text[end - found.sequence.len()..end], found.period, place))
             }
-            Completed::Marker(_) => None, // the markers of a `StopSet` stay in the text
+            Completed::Marker(_) => None, // does not occur: a scan stops only at markers that are taken out
         }
     }
 
@@ -361,7 +361,7 @@ impl Set<Text> {
     }
 }
 
-/// Sets are equal if they were given the same stops, regions and options.
+/// Sets are equal if they have the same stops with the same limits, and the same states of regions.
 impl<E: Emit> PartialEq for Set<E> {
     fn eq(&self, other: &Set<E>) -> bool {
         Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
