@@ -18,12 +18,12 @@ if sys.platform == "win32":
     import msvcrt
 
 FIRED, NONE_FIRED, BAD_INPUT = 0, 1, 2
-STDIN, STDOUT = 0, 1  # file descriptors: sys.stdin and sys.stdout are buffered, and None if closed
+STDIN, STDOUT = 0, 1  # file descriptors, because sys.stdin and sys.stdout are buffered, and None if closed
 READ_BYTES = 65536
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the filter. Its exit status is like grep's: 0 if a stop fired, 1 if none, 2 for a usage or input error."""
+    """Runs the filter. Its exit status is like grep's: 0 if a stop fired, 1 if none did, 2 for a usage or input error."""
     parser = argument_parser()
     options = parser.parse_args(arguments)
     try:

@@ -7,8 +7,8 @@ from stopscan._stopscan import StopScanner, StopSet
 
 
 class AsyncStopStream(AsyncDeltaStream[str]):
-    """An async iterator of non-empty safe text over an async iterable of deltas, and an async context manager.
-    ``ascan`` makes it.
+    """An async iterator of the text in ``deltas`` that cannot be part of a stop, and an async context manager.
+    ``ascan`` makes it. It never yields an empty string.
 
     At the end of the source the stream flushes. As soon as a stop fires, the stream closes the source. If the source
     raises, the error reaches the caller, and ``held`` still has the withheld text. If a task is cancelled while the

@@ -15,7 +15,7 @@ Path: TypeAlias = tuple[str, ...]
 # A path and the value that must be at its end. None stands for any value that is not empty.
 Condition: TypeAlias = tuple[Path, "str | None"]
 
-# Payloads of these types are a `TypeError`. A client's object may have any other type.
+# Payloads of these types raise `TypeError`. A client's object may have any other type.
 NOT_PAYLOADS = (Sequence, int, float, complex, set, frozenset, type(None))
 # Reasons that are replaced if the content has calls or a refusal.
 UNDECIDED = ("eos", "stop_token", "unknown")
@@ -66,7 +66,7 @@ class Row:
     bodies: tuple[Path, ...] = ((), *paths(WRAPPERS))
     choice_lists: tuple[str, ...] = ()  # names of the list of choices in a body
     silent: tuple[str, ...] = ()  # suffixes of the `type` of most events of a stream, which never say why it ended
-    events: tuple[str, ...] = ()  # types of events. After the last dot is the word, unless a body in the event has it
+    events: tuple[str, ...] = ()  # types of final events. The word is in a body, or else is the type after its last dot
     done_field: str = ""  # in a body. False: the stream goes on, whatever the word is. True: it has ended
     reason_if_done: Reason = "unknown"  # if `done_field` is True and there is no word
     whole_fields: tuple[Path, ...] = ()  # in a choice without `delta`: fields that only a whole answer has
@@ -78,9 +78,9 @@ class Row:
     native_words: tuple[Path, ...] = ()  # in a choice or its body: the model's own word, if a router sends it too
     blocked: tuple[Path, ...] = ()  # in a body: why the prompt got no answer
     failed: tuple[Condition, ...] = ()  # in a body without a word: signs of an error. The field `error` always is one
-    calls: tuple[Path, ...] = ()  # in a choice
+    calls: tuple[Path, ...] = ()  # in a choice: its tool calls
     is_call: Callable[[Any], bool] = is_call  # whether a call waits for the caller
-    refusals: tuple[Condition, ...] = ()  # in a choice
+    refusals: tuple[Condition, ...] = ()  # in a choice: signs of a refusal
     raw_is_type: bool = False  # `Finish.raw` of a call or a refusal is its type, and not the word
 
     def read(self, payload: object) -> Finish | None:
@@ -176,7 +176,7 @@ class Row:
             return False
         if found.word is None:
             return found.number is not None  # the choices of OCI's streams are not in a list
-        return bool(found.word == "" or found.body is payload)  # DashScope's streams have "null" in an `output`
+        return bool(found.word == "" or found.body is payload)  # DashScope's chunks have the word "null" in `output`
 
     def _has_failed(self, payload: object, found: Found, finish: Finish | None) -> bool:
         if field(payload, "error") or field(found.choice, "error"):

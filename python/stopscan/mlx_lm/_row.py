@@ -57,8 +57,8 @@ class BatchRow(Row[Any]):
         self._pieces.clear()
 
     def matcher(self) -> Self:
-        """Returns the row itself. mlx-lm calls ``matcher`` when a row starts. Raises ``ValueError`` for a second
-        row."""
+        """Returns the row itself. mlx-lm calls ``matcher`` when it starts a row. Raises ``ValueError`` if this object
+        already serves one."""
         if self._in_use:
             raise ValueError(f"a {type(self).__name__} serves one row: make a new one for each")
         self._in_use = True
@@ -81,8 +81,8 @@ class BatchRow(Row[Any]):
 
 
 class RowScanner(BatchRow):
-    """Scans one row of a ``BatchGenerator``. Pass the object in ``stop_sequences``. ``text`` returns the safe text of a
-    response.
+    """Scans one row of a ``BatchGenerator``. Pass the object to ``insert`` in ``stop_sequences``. ``text`` returns the
+    text of a response that is safe to send.
 
     The row ends in the step that completes a stop, and ``finish`` then says why. In any other loop, and with mlx-lm
     before 0.32, ``feed`` each token, end the row when there is a ``finish``, and call ``flush("length")`` at the loop's

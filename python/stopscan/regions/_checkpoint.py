@@ -1,4 +1,4 @@
-"""Finds the regions of a model's answers and their markers: in mlx-lm, a response template or the chat template."""
+"""Finds a model's regions and their markers in mlx-lm's tokenizer, a response template or the chat template."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 from stopscan.regions._names import NAMES, Graph, region_name, regions_in
 from stopscan.segments import FORMATS, from_response_template
 
-# By form: text that only the form's chat templates have. Needed if the form shares its markers with another form.
+# For a form in `FORMATS` that shares its markers with another form: text that only its own chat templates have.
 SIGNS = {"glm45": "<arg_key>"}
 
-# From the names of mlx-lm's parts to the names of their regions here, if these differ.
+# mlx-lm calls regions "parts". For each part whose name is not the name of its region here: the name here.
 PARTS = {"normal": "answer", "tool": "tool_call"}
 
 

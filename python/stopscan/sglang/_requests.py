@@ -120,7 +120,7 @@ class Requests:
         try:
             scanner = checkpoint.scanner(stops, prompt, start_protected=start, inside=inside, **options)
         except ValueError as error:
-            # A marker is partly a special token, which is skipped. Only a request that named the regions is refused.
+            # Special tokens are skipped, and a marker contains one. Only a request that named the regions is refused.
             if asked.protect is not None:
                 raise Refused(f"{PREFIX}{error}") from None
             scanner = checkpoint.scanner(asked.stops, prompt, **options)

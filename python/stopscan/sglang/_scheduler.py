@@ -147,7 +147,7 @@ class Stops:
 class Stopping:
     """A mixin for sglang's class of a request: finds its stops with stopscan. Failures of stopscan stay inside."""
 
-    _update: Any  # sglang's `update_finish_state`: `super()` would take a seventh of the time of a step
+    _update: Any  # sglang's `update_finish_state`. It is called without `super()`, which costs a seventh of a step
 
     def update_finish_state(self: Any, new_accepted_len: int = 1) -> None:
         if self.finished_reason is not None:
