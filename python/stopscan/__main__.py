@@ -23,7 +23,7 @@ READ_BYTES = 65536
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the filter. Its exit status is like grep's: 0 if a stop fired, 1 if none did, 2 for a usage or input error."""
+    """Runs the filter. Its exit status is like grep's: 0 if a stop fired, 1 if none, 2 for a usage or input error."""
     parser = argument_parser()
     options = parser.parse_args(arguments)
     try:

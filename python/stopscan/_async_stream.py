@@ -103,7 +103,7 @@ class AsyncDeltaStream(Generic[Item]):
 
     @property
     def region(self) -> str:
-        """The region that is open."""
+        """The region in which the text is now, such as ``reasoning``."""
         return self._reader.region
 
     @property

@@ -61,7 +61,7 @@ class Row(Generic[Piece]):
 
     @property
     def region(self) -> str:
-        """The name of the region that the text has reached, such as ``reasoning``."""
+        """The region in which the text is now, such as ``reasoning``."""
         region: str = self.scanner.region
         return region
 

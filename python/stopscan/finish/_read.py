@@ -92,7 +92,7 @@ class Row:
         return decide(finish, self.content(found.choice))
 
     def find(self, payload: object) -> Found:
-        """Returns the choice that counts and its word. If no choice is found, the payload itself is the choice."""
+        """Returns the choice that counts, with its finish word. If there is no choice, the payload itself is one."""
         kind = field(payload, "type") if self.silent or self.events else None
         if isinstance(kind, str) and self.silent and kind.endswith(self.silent):
             return Found(payload, None)
@@ -113,8 +113,8 @@ class Row:
         return Found(payload, payload, word=kind.rpartition(".")[2] if kind in self.events else None)
 
     def finish(self, payload: object, found: Found) -> Finish | None:
-        """Returns the finish that the words give, without a look at the content. An error is an "abort", unless a word
-        gives a definite reason (one that is not in `UNDECIDED`)."""
+        """Returns the finish that the finish words mean, without a look at the content. An error is an "abort", unless
+        a word means a definite reason (one that is not in `UNDECIDED`)."""
         if found.body is None and payload is not None:
             return None
         finish = self._finish_of_word(payload, found)
@@ -134,7 +134,7 @@ class Row:
         return Finish("refusal", raw="refusal" if self.raw_is_type else None) if refuses else None
 
     def _word(self, choice: object) -> tuple[Path, Any]:
-        """Returns the path and the value of the first word that is not None, or else the first flag that is true."""
+        """Returns the path and the value of the first of `words` that is not None, else the first flag that is true."""
         for path in self.words:
             word = value_at(choice, path)
             if word is not None:
@@ -171,7 +171,7 @@ class Row:
         return None
 
     def _is_whole(self, payload: object, found: Found) -> bool:
-        """Returns whether a choice without a word belongs to a whole answer, which has always ended."""
+        """Returns whether a choice without a finish word is a whole answer, which has always ended, and not a chunk."""
         if field(found.choice, "delta") is not None or first_value(found.choice, self.whole_fields) is None:
             return False
         if found.word is None:
@@ -278,7 +278,7 @@ def as_list(value: object) -> Sequence[Any]:
 
 
 def word_and_stop(value: object) -> tuple[str | None, object]:
-    """Returns the word as a string, or None if the stream goes on; and the stop, if one object has both."""
+    """Returns a finish word as a string, or None while the stream goes on, and the stop that is in the same object."""
     stop: object = None
     if value is not None and not isinstance(value, str | int | Enum):
         word = next((inner for name in WORD_OBJECTS if (inner := field(value, name)) is not None), None)

@@ -111,13 +111,13 @@ class RowScanner(BatchRow):
         super().__init__(checkpoint_of(tokenizer).scanner(StopSet(stop), prompt, **of_model(tokenizer, options)))
 
     def text(self, response: Any, /) -> str:
-        """Returns the safe text that comes with the row's ``response``. Call it once for each response, in order."""
+        """Returns the text that is safe to send with ``response``. Call it once for each response, in order."""
         return "".join(self._since(response))
 
 
 class RowSegmenter(BatchRow):
-    """Segments one row of a ``BatchGenerator``, as ``RowScanner`` scans a row. ``segments`` returns the safe segments
-    of a response.
+    """Segments one row of a ``BatchGenerator``, as ``RowScanner`` scans a row. ``segments`` returns the segments of a
+    response that are safe to send.
 
     The ``SegmentSet`` has the stops and says where they fire, so there is no ``protect``. ``region`` is the region in
     which the answer begins. By default the end of ``prompt`` decides. The other options are those of ``RowScanner``.
@@ -137,7 +137,7 @@ class RowSegmenter(BatchRow):
         super().__init__(checkpoint_of(tokenizer).segmenter(segments, prompt, region=region, **given))
 
     def segments(self, response: Any, /) -> list[Segment]:
-        """Returns the safe segments that come with the row's ``response``. Call it once for each response, in order."""
+        """Returns the segments that are safe to send with ``response``. Call it once for each response, in order."""
         return joined(segment for piece in self._since(response) for segment in piece)
 
 

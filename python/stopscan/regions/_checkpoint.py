@@ -38,7 +38,7 @@ def graph_of(tokenizer: Any, /) -> Graph | None:
 
 
 def with_reasoning(graph: Graph | None, own: Graph | None, /) -> Graph | None:
-    """Returns ``graph`` with the reasoning of ``own``, the graph of an engine's parser. ``None`` if both are unknown.
+    """Returns ``graph`` with the reasoning region of ``own``, an engine parser's graph. ``None`` if both are unknown.
 
     If ``graph`` already has the markers of ``own``, ``graph`` is returned unchanged. Otherwise the result is ``own``,
     with the tool calls of ``graph`` if ``own`` has none.

@@ -42,7 +42,7 @@ def register() -> None:
 
 
 def hooks(defaults: Defaults, failures: Failures | None = None) -> dict[str, Callable[..., Any]]:
-    """Returns the hooks by the path of the function of sglang that they wrap."""
+    """Returns a dict: the path of each function of sglang that is wrapped, and its hook."""
     from stopscan.sglang._detokenizer import decode
     from stopscan.sglang._guard import Guard, Hook
     from stopscan.sglang._requests import Requests

@@ -35,7 +35,7 @@ class Scheduler:
         self._said = False
 
     def queued(self, scheduler: Any, req: Any, *args: Any, **options: Any) -> Generator[None, Any, None]:
-        """Wraps `_add_request_to_queue`. A retracted request comes here again, and is left as it is."""
+        """Wraps `_add_request_to_queue`. A request that sglang paused ("retracted") comes again, and stays as it is."""
         if req.tokenizer is not None and not isinstance(req, Stopping):
             if not self._said:
                 self._said = True
@@ -139,13 +139,13 @@ class Stops:
         elif self._beyond or beyond(params.stop_regex_strs, params.custom_params):
             outcome, status = "ends with an error", HTTPStatus.INTERNAL_SERVER_ERROR
             req.finished_reason = FINISH_ABORT("stopscan failed in this request", status, "InternalServerError")
-        else:  # so that sglang checks this step again, now with the stops
+        else:  # so that sglang checks this step again, now with its own search for the stops
             req.finished_reason = req.finished_len = None
         self._failures.note(error, outcome)
 
 
 class Stopping:
-    """A mixin for sglang's class of a request: finds its stops with stopscan. Failures of stopscan stay inside."""
+    """A mixin for sglang's class of a request: finds its stops with stopscan. No failure of stopscan reaches sglang."""
 
     _update: Any  # sglang's `update_finish_state`. It is called without `super()`, which costs a seventh of a step
 

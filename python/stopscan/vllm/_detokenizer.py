@@ -17,7 +17,7 @@ LOOP = ("repetition", "repetition_detected")
 def arm(theirs: Any, scanner: Any, **state: Any) -> None:
     """Makes vLLM's detokenizer ``theirs`` find its stops with ``scanner``.
 
-    - ``made_of``: the arguments that make vLLM's own detokenizer again, for a failure of stopscan.
+    - ``made_of``: the arguments that make vLLM's own detokenizer again, after a failure of stopscan.
     - ``failures`` counts these failures.
     - ``hidden``: the markers that vLLM's text leaves out.
     - ``beyond``: whether the request asks for something that vLLM cannot do.
@@ -40,8 +40,8 @@ def _scanning(theirs: Any) -> type:
 class ScanningDetokenizer:
     """A mixin for a detokenizer class of vLLM: token ids, text and offsets stay vLLM's, and stopscan finds the stops.
 
-    A ``TokenScanner`` makes the text itself, and ``output_text`` is the safe text. A ``StopScanner`` reads the text
-    that vLLM decodes, and ``stop_buffer_length`` is the length of the held text.
+    If the scanner is a ``TokenScanner``, it makes the text, and ``output_text`` has no held text. A ``StopScanner``
+    reads the text that vLLM decodes, and ``stop_buffer_length`` is the length of the held text.
     """
 
     match: Any = None
@@ -51,7 +51,7 @@ class ScanningDetokenizer:
     unseen = 0
     # Whether the end of the text confirms a pattern. An abort or an error does not.
     end_confirms = True
-    # The length of the text that was given out before stopscan failed.
+    # The length of the text that was returned before stopscan failed.
     least = 0
 
     def update(self: Any, new_token_ids: list[int], stop_terminated: bool) -> str | None:
@@ -143,7 +143,7 @@ class ScanningDetokenizer:
         token_ids, given = list(self.output_token_ids), self._last_output_text_offset
         self.least = len(self.output_text) - self.stop_buffer_length
         super().__init__(*self.made_of)
-        # So that vLLM finds no stop in the tokens that were read already.
+        # With the largest `min_tokens`, vLLM finds no stop in the tokens that were read already.
         least, self.min_tokens = self.min_tokens, sys.maxsize
         super().update(token_ids, stop_terminated)  # type: ignore[misc]
         self.min_tokens, self._last_output_text_offset = least, given

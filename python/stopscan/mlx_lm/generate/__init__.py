@@ -31,8 +31,8 @@ OF_ROWS = ("stop_token_ids", "min_tokens", "include_stop", "protect", "start_pro
 
 @dataclass
 class GenerationResponse(MlxResponse):
-    """mlx-lm's response with safe text in ``text``. The last response has a ``finish`` and, if a stop string fired, a
-    ``match``.
+    """mlx-lm's response; its ``text`` is safe to send. The last response has a ``finish`` and, if a stop string fired,
+    a ``match``.
 
     ``finish_reason`` is mlx-lm's word: "length", or "stop" for any other end.
     """
