@@ -108,7 +108,7 @@ APIS: dict[Api, Row] = {
         name="llama.cpp stop_type",
         words=paths("stop_type"),
         done_field="stop",
-        flags=("stopped_word", "stopped_eos", "stopped_limit"),  # of servers before `stop_type`
+        flags=("stopped_word", "stopped_eos", "stopped_limit"),  # sent by servers that are older than `stop_type`
         stops=paths("stopping_word"),
     ),
     "gemini": Row(
@@ -169,7 +169,7 @@ def from_openai(payload: object, /) -> Finish | None:
     - "stop" beside calls is "tool_calls", and "stop" beside a refusal is a "refusal".
     - An EOS from sglang is a "stop_token", because sglang sends the id of the EOS.
     - A chat completion that is not a chunk has always ended. If it has no `finish_reason`, the reason is "unknown".
-    - A chunk without choices, such as Azure's first chunk and a chunk for usage, is None.
+    - For a chunk without choices, such as Azure's first chunk and a chunk for usage, the result is None.
     - If a router also sends the model's own word (OpenRouter, dynamo), and that word says more than "stop", the model's
       own word counts, and is in `raw`.
     - The older APIs of Cohere, AI21, watsonx, DashScope and Baidu are also read.

@@ -175,8 +175,8 @@ class Row:
         if field(found.choice, "delta") is not None or first_value(found.choice, self.whole_fields) is None:
             return False
         if found.word is None:
-            return found.number is not None  # the choices of OCI's streams are not in a list
-        return bool(found.word == "" or found.body is payload)  # DashScope's chunks have the word "null" in `output`
+            return found.number is not None  # OCI's chunks have a choice, but not in a list
+        return bool(found.word == "" or found.body is payload)  # DashScope's chunks have "null" in a body: `output`
 
     def _has_failed(self, payload: object, found: Found, finish: Finish | None) -> bool:
         if field(payload, "error") or field(found.choice, "error"):

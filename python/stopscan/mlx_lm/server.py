@@ -167,7 +167,7 @@ class _Handler(server.APIHandler):
             self.close_connection = True  # the client has left
         finally:
             # Nobody reads the answer any more: `left` ends its row at the next token. mlx-lm itself checks only twice a
-            # second. Machines that run one model together must end a row at the same token: only mlx-lm ends it there.
+            # second. `left` is not set if several machines run one model: all must end a row at the same token.
             if stops.row is not None and not self.response_generator._is_distributed:
                 stops.row.left = True
 

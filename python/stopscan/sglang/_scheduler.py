@@ -94,7 +94,7 @@ class Stops:
             self._end(req, scanner, texts)
 
     def _end(self, req: Any, scanner: Any, texts: list[str]) -> None:
-        """Ends a request at its stop, also at a pattern that only the end of the text confirms."""
+        """Ends a request at its stop. The end of the text can complete the match of a pattern such as `END$`."""
         aborted = isinstance(req.finished_reason, FINISH_ABORT)
         if scanner.finish is None and texts:
             texts[-1] += scanner.flush("abort" if aborted else "length")

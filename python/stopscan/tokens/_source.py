@@ -17,7 +17,7 @@ class Tables:
     # The token of each id; or else the bytes of a `tokenizer.json`, with which the other fields are not used.
     tokens: list[Token] | bytes
     special: set[int] = field(default_factory=set)
-    # The text of tokens at the start of a stream, if `strip_first_space` alone does not give it.
+    # The text that a token has at the start of a stream, for tokens where `strip_first_space` does not give it.
     firsts: dict[int, str] = field(default_factory=dict)
     # How bytes that are not valid UTF-8 are decoded: see `Strays` in the crate.
     strays: Literal["parts", "runs", "bytes"] = "parts"

@@ -18,7 +18,7 @@ STEPS = (
 
 
 def trimmed(output: Any, prompt_length: int, lengths: Sequence[int], pad_token_id: int) -> Any:
-    """Returns ``output`` of ``generate``, cut after the prompt and as many tokens of each row as ``lengths`` says."""
+    """Returns ``output`` of ``generate``. Each row keeps the prompt and as many tokens after it as ``lengths`` says."""
     if isinstance(output, torch.Tensor):
         return _cut(output, prompt_length, lengths, pad_token_id)
     fields = dict(output)

@@ -32,7 +32,7 @@ def arm(theirs: Any, scanner: Any, **state: Any) -> None:
 @cache
 def _scanning(theirs: Any) -> type:
     """Returns a subclass of vLLM's detokenizer ``theirs`` that finds its stops with stopscan."""
-    # vLLM's own function gets a name here, because it is called for each token and `super()` takes longer.
+    # `theirs` is vLLM's own method, which is called for each token. A call through `super()` takes longer.
     names = {"theirs": theirs.get_next_output_text}
     return type(f"Scanning{theirs.__name__}", (ScanningDetokenizer, theirs), names)
 
@@ -49,7 +49,7 @@ class ScanningDetokenizer:
     terminated = False
     # The number of characters of markers that the scanner has read and the text leaves out.
     unseen = 0
-    # Whether the end of the text confirms a pattern. An abort or an error does not.
+    # Whether the end of the text may complete a match, as of `END$`. After an abort or an error it may not.
     end_confirms = True
     # The length of the text that was returned before stopscan failed.
     least = 0
@@ -124,7 +124,7 @@ class ScanningDetokenizer:
         return text if delta or len(text) >= self.least else self.output_text[: self.least]
 
     def _end(self: Any) -> None:
-        """Tells the scanner that the text has ended, which may confirm a pattern."""
+        """Tells the scanner that the text has ended, which may complete the match of a pattern such as ``END$``."""
         if self.native:  # vLLM drops an incomplete character at the end
             self.output_text += self.scanner.flush("length" if self.end_confirms else "abort").rstrip("\ufffd")
         elif self.end_confirms:

@@ -57,7 +57,7 @@ def install(*, protect: Any = None, repeat: Repeat | None = None) -> None:
 
 
 def uninstall() -> None:
-    """Makes vLLM find the stops of new requests itself again. Running requests end with stopscan. Returns nothing."""
+    """Makes vLLM find the stops of new requests itself again. Running requests keep stopscan. Returns nothing."""
     global _current
     _current = None
     for entry in reversed(_placed[:]):
