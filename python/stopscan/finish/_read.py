@@ -61,7 +61,7 @@ class Row:
     The word is in a choice. A body (the payload or a part of it) has a list of choices or is a choice.
     """
 
-    name: str  # of the word's field, for errors
+    name: str  # of the API and the word's field, for error messages
     words: tuple[Path, ...]  # in a choice: the first that is not None counts
     bodies: tuple[Path, ...] = ((), *paths(WRAPPERS))
     choice_lists: tuple[str, ...] = ()  # names of the list of choices in a body

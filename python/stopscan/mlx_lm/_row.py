@@ -33,7 +33,7 @@ class BatchRow(Row[Any]):
         return other
 
     def reset(self) -> None:
-        """Goes back to the start. The object may then serve another row of mlx-lm."""
+        """Puts the row back into its state before the first token. It may then serve another row of mlx-lm."""
         super().reset()
         self._pieces.clear()
         self._in_use = False

@@ -12,7 +12,7 @@ from stopscan.segments import FORMATS, from_response_template
 # For a form in `FORMATS` that shares its markers with another form: text that only its own chat templates have.
 SIGNS = {"glm45": "<arg_key>"}
 
-# mlx-lm calls regions "parts". For each part whose name is not the name of its region here: the name here.
+# For regions ("parts") that mlx-lm names differently: the name in mlx-lm, and the name here.
 PARTS = {"normal": "answer", "tool": "tool_call"}
 
 

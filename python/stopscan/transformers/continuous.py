@@ -84,7 +84,7 @@ class _Request(Row[Any]):
         self._lock = Lock()
 
     def reset(self) -> None:
-        """Goes back to the start of the stream, for another request."""
+        """Puts the row back into its state before the first token, for another request."""
         with self._lock:
             super().reset()
             self._pieces.clear()

@@ -34,7 +34,7 @@ class GenerationResponse(MlxResponse):
     """mlx-lm's response; its ``text`` is safe to send. The last response has a ``finish`` and, if a stop string fired,
     a ``match``.
 
-    ``finish_reason`` is mlx-lm's word: "length", or "stop" for any other end.
+    ``finish_reason`` has mlx-lm's values: "length", or "stop" for any other end.
     """
 
     finish: Finish | None = None
