@@ -26,8 +26,8 @@ from stopscan.finish import Finish
 from stopscan.tokens import TokenScanner, Vocabulary
 
 STOPS = ["\n\nHuman:", "</answer>", "<|im_end|>", "###"]
-TOKENS = 500  # of a row
-BATCH = 1_000  # rows
+TOKENS = 500  # in each row
+BATCH = 1_000  # rows in a batch
 
 Cut = Callable[[pa.Table], pa.Table]
 
@@ -107,7 +107,7 @@ ENGINES = {"without an engine": without_engine, "datasets": with_datasets, "Ray 
 
 
 def generated(tokenizer: Tokenizer, rows: int) -> pa.Table:
-    """Returns rows with different texts, stops and places of the stop. One row in five has no stop."""
+    """Returns rows of random excerpts, each with a random stop at a random place. About one row in five has no stop."""
     draw = random.Random(1)
     manual = tokenizer.encode("\n\n".join(topics.values())).ids
     stops = [tokenizer.encode(stop).ids for stop in STOPS] + [[]]
@@ -120,7 +120,7 @@ def generated(tokenizer: Tokenizer, rows: int) -> pa.Table:
 
 
 def timed(run: Callable[[], pa.Table]) -> tuple[float, pa.Table]:
-    """Runs twice. Returns the seconds of the later run and its result. The earlier run also starts processes."""
+    """Calls `run` twice. Returns the seconds and the result of the second call: the first also starts the workers."""
     run()
     start = perf_counter()
     result = run()

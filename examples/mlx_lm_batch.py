@@ -20,7 +20,7 @@ from stopscan_conformance.reciter import Reciter
 
 
 def answers(model: Any, tokenizer: Any, asked: list[tuple[str, list[str]]], max_tokens: int = 100) -> list[Any]:
-    """Generates answers to prompts with their stops in one batch. Returns them as Anthropic's messages."""
+    """Answers the prompts in one batch. Each prompt has its own stops. Returns the answers as Anthropic's messages."""
     with closing(BatchGenerator(model)) as generator:
         prompts = [tokenizer.encode(prompt) for prompt, _ in asked]
         uids = generator.insert(prompts, [max_tokens] * len(prompts))

@@ -1,4 +1,4 @@
-"""A scheduler with a detokenizer of its own, for mlx-lm 0.31 or later. A ``StopScanner`` reads the decoded text.
+"""A scheduler for mlx-lm 0.31 or later: it decodes each row's tokens itself, and finds stops with ``StopScanner``.
 
 With ``RowScanner`` (see ``mlx_lm_batch.py``) a scheduler needs no detokenizer.
 """

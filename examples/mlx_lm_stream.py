@@ -20,7 +20,7 @@ def main() -> None:
         if len(sys.argv) > 1:
             path, prompt, *stops = sys.argv[1:]
         else:
-            # It writes "1, 2, 3 hello world 4 ...", with the stop in three tokens: "3 hel", "lo wor", "ld 4".
+            # The model writes "1, 2, 3 hello world 4 ...". "hello world" spans three tokens: "3 hel", "lo wor", "ld 4".
             path, prompt, stops = str(Reciter().write(directory)), "[count]", ["hello world", "6"]
         model, tokenizer = mlx_lm.load(path)
     protect = "reasoning" if tokenizer.has_thinking else ()

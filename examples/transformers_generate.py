@@ -21,7 +21,7 @@ def main() -> None:
         if len(sys.argv) > 1:
             path, prompt, *stop = sys.argv[1:]
         else:
-            # It writes "1, 2, 3 hello world 4 ...", with the stop in three tokens: "3 hel", "lo wor", "ld 4".
+            # The model writes "1, 2, 3 hello world 4 ...". "hello world" spans three tokens: "3 hel", "lo wor", "ld 4".
             path, prompt, stop = str(Reciter().write(directory)), "[count]", ["hello world", "6"]
         model, tokenizer = AutoModelForCausalLM.from_pretrained(path), AutoTokenizer.from_pretrained(path)
     streamer = TextIteratorStreamer(tokenizer)

@@ -61,7 +61,7 @@ def answers(client: OpenAI) -> bool:
 
 
 def stream(client: OpenAI, model: str) -> list[str]:
-    """Returns the text that came with each token, up to the stop."""
+    """Returns, for each token up to the stop, the text that the client received with it. The text may be empty."""
     chunks = client.completions.create(
         model=model,
         prompt=RECITER.prompt("late"),
@@ -74,7 +74,7 @@ def stream(client: OpenAI, model: str) -> list[str]:
     texts = []
     for chunk in chunks:
         for choice in chunk.choices:
-            # A slow reader gets several tokens in one chunk.
+            # If a chunk has several tokens, because the client reads slowly, its text counts for the last of them.
             texts += [""] * (len(choice.model_extra["token_ids"] or []) - 1) + [choice.text]
     return texts
 

@@ -7,8 +7,8 @@ from stopscan._stopscan import StopScanner, StopSet
 
 
 class AsyncStopStream(AsyncDeltaStream[str]):
-    """An async iterator of non-empty safe text over an async iterable of deltas, and an async context manager.
-    ``ascan`` makes it.
+    """An async iterator of the text in ``deltas`` that is safe to emit, and an async context manager. ``ascan`` makes
+    it. It never yields an empty string.
 
     At the end of the source the stream flushes. As soon as a stop fires, the stream closes the source. If the source
     raises, the error reaches the caller, and ``held`` still has the withheld text. If a task is cancelled while the
@@ -41,8 +41,8 @@ def ascan(
     start_protected: bool = False,
     region: str | None = None,
 ) -> AsyncStopStream:
-    """Returns an async iterator of the safe text of ``deltas``, with ``match``, ``held``, ``unused``, ``region``
-    and ``closes``.
+    """Returns an async iterator of the text in ``deltas`` that is safe to emit. The iterator has the properties
+    ``match``, ``held``, ``unused``, ``region`` and ``closes``.
 
     As soon as a stop fires, the iterator closes ``deltas``. ``stop`` and the options are those of ``StopScanner``.
 

@@ -13,8 +13,8 @@ Stream = TypeVar("Stream", bound="AsyncDeltaStream[Any]")
 class AsyncDeltaStream(Generic[Item]):
     """The base of ``AsyncStopStream`` and ``AsyncSegmentStream``: an async iterator over deltas.
 
-    Safe items stay in ``_ready`` until a step returns them. A task that is cancelled while it closes the source loses
-    no items: the next step finishes the close and returns them.
+    Items (texts or segments) stay in ``_ready`` until a step, a call of ``__anext__``, returns them. A task that is
+    cancelled while it closes the source loses no items: the next step finishes the close and returns them.
     """
 
     __slots__ = (
@@ -103,7 +103,7 @@ class AsyncDeltaStream(Generic[Item]):
 
     @property
     def region(self) -> str:
-        """The region that is open."""
+        """The region in which the text is now, such as ``reasoning``."""
         return self._reader.region
 
     @property

@@ -1,4 +1,4 @@
-"""The command-line options for stops, shared by `stopscan`, `stopscan.mlx_lm.generate` and the proxy."""
+"""The command-line options for stops, shared by `stopscan`, `stopscan.mlx_lm.generate` and `stopscan_clients.proxy`."""
 
 from __future__ import annotations
 

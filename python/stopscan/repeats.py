@@ -20,7 +20,7 @@ VALUES = "true, false or [count, max_period, min_length]"
 def requested(value: object, default: Repeat | None = None, /, *, name: str = "repeat") -> Repeat | None:
     """Returns the ``Repeat`` of a request's option, or ``default`` if the request does not have the option (``None``).
 
-    ``True`` is ``Repeat()``, and ``False`` is ``None``: no loop is a stop.
+    For ``True`` it is ``Repeat()``. For ``False`` it is ``None``: text that loops is not stopped.
 
     Raises ``ValueError`` whose message begins with ``name``, the name of the option.
 
@@ -51,7 +51,7 @@ def written(text: str, /) -> Repeat:
 def in_environment(text: str | None, /) -> Repeat | None:
     """Returns the ``Repeat`` of an environment variable with the value ``text``.
 
-    An unset variable, an empty one and ``0`` are ``None``. ``1`` is ``Repeat()``. ``written`` reads any other value.
+    It is ``None`` for an unset variable, for "" and for ``0``, and ``Repeat()`` for ``1``. ``written`` reads the rest.
     """
     if text in (None, "", "0"):
         return None

@@ -11,16 +11,16 @@ from stopscan.regions import NAMES, Graph, begins, graph_of, known, protected, r
 from stopscan.segments import SegmentSet
 from stopscan.tokens import TokenScanner, TokenSegmenter, Vocabulary
 
-# The default of `protect` for routes that separate reasoning and tool calls from the answer.
+# The regions in which no stop fires by default, on routes that separate reasoning and tool calls from the answer.
 CHAT = NAMES
-# The last tokens of a prompt that are decoded to find its region. Chat templates end with a marker and line breaks.
+# How many tokens at the end of a prompt are decoded to find its last marker. Only line breaks come after the marker.
 PROMPT_TOKENS = 32
 
 Frozen = tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
 
 
 class Checkpoint:
-    """A model's tokenizer and the regions of its answers, shared by threads and requests.
+    """A model's tokenizer and the regions of its answers (reasoning, tool calls), shared by threads and requests.
 
     A second checkpoint for the same tokenizer is cheap, because vocabularies and compiled sets are cached. ``graph`` is
     for engines that know the regions better than the tokenizer and its chat template do.
@@ -56,11 +56,11 @@ class Checkpoint:
     def begins(
         self, stops: StopSet, prompt: Any = (), start_protected: bool | None = None, *, inside: bool = False
     ) -> str | None:
-        """Returns a scanner's ``region=``: the state of a region in which the answer begins, or ``None`` for the
+        """Returns the region in which the answer begins, as a scanner's argument ``region``. ``None`` is the scanner's
         default.
 
-        ``prompt`` is text or token ids. Its end decides, unless ``start_protected`` is given. If no marker at the end
-        opens a region and ``inside`` is true, the answer begins in the reasoning.
+        ``prompt`` is text or token ids. The markers at its end decide, unless ``start_protected`` is given. If none of
+        them opens a region and ``inside`` is true, the answer begins in the reasoning.
 
         Raises ``ValueError`` whose message begins with ``start_protected``, if it is true and no region is protected.
         """
@@ -123,7 +123,7 @@ def _in_regions(stops: StopSet, frozen: Frozen, protect: Any, default: Any) -> S
         return protected(stops, graph, entries)
     if stops.stop or stops.patterns or stops.visible or not graph:
         return stops
-    # Without stops no region is protected. The regions are there to count their tokens, and `repeat` fires in each.
+    # Without stops no region is protected: `repeat` fires in all of them. The set has them to count their tokens.
     return StopSet(regions=graph, repeat=stops.repeat)
 
 

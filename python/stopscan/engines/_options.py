@@ -206,7 +206,7 @@ def _is_valid(stop: tuple[str, ...]) -> bool:
 
 
 def _shown(value: object) -> str:
-    """Returns a short ``repr`` of ``value`` for a message. A client may have nested it deeply."""
+    """Returns a short ``repr`` of ``value`` for a message, or its type if a client has nested it too deeply."""
     try:
         return _shortened.repr(value)
     except (RecursionError, ValueError):  # an int may have too many digits

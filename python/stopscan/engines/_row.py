@@ -61,7 +61,7 @@ class Row(Generic[Piece]):
 
     @property
     def region(self) -> str:
-        """The region that is open."""
+        """The region in which the text is now, such as ``reasoning``."""
         region: str = self.scanner.region
         return region
 
@@ -99,7 +99,7 @@ class Row(Generic[Piece]):
         return piece
 
     def reset(self) -> None:
-        """Goes back to the start of the row."""
+        """Puts the row back into its state before the first token."""
         self.scanner.reset()
 
     def copy(self) -> Self:

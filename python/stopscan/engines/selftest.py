@@ -8,7 +8,7 @@ from itertools import count
 
 
 class Tokenizer:
-    """A byte-level ``tokenizers.Tokenizer`` in ``backend``. Its tokens are every byte, ``words`` and ``special``.
+    """Holds a byte-level ``tokenizers.Tokenizer`` as ``backend``. Its tokens are every byte, ``words`` and ``special``.
 
     >>> tokenizer = Tokenizer(["Hel", "lo"], ["<|eos|>"])
     >>> tokenizer.backend.decode(tokenizer.ids(["Hel", "lo", b"!", "???"]))

@@ -4,6 +4,6 @@ from typing import Any
 
 
 class Untyped:
-    """Stands for a class of an engine without types: it may have any attribute."""
+    """Stands for a class of an engine that has no type annotations. Any attribute of it passes the type checker."""
 
     def __getattr__(self, name: str) -> Any: ...

@@ -63,7 +63,7 @@ APIS: dict[Api, Row] = {
         bodies=_bodies("chunk output chatResponse delta"),
         # The first is OpenAI's. The others are of AI21, Cohere before its chat API, watsonx, and Mistral on Bedrock.
         choice_lists=("choices", "completions", "generations", "results", "outputs"),
-        done_field="is_end",  # Baidu sends "normal" in every chunk
+        done_field="is_end",  # of Baidu, whose `finish_reason` is "normal" in every chunk
         whole_fields=paths("message.role message.content message.tool_calls"),
         # Who sends them, in order: sglang, smg; vLLM, TensorRT-LLM; llama.cpp; dynamo; llama.cpp --verbose; Anthropic.
         stops=paths("matched_stop stop_reason stopping_word nvext.stop_reason __verbose.stopping_word stop_sequence"),
@@ -108,7 +108,7 @@ APIS: dict[Api, Row] = {
         name="llama.cpp stop_type",
         words=paths("stop_type"),
         done_field="stop",
-        flags=("stopped_word", "stopped_eos", "stopped_limit"),  # of servers before `stop_type`
+        flags=("stopped_word", "stopped_eos", "stopped_limit"),  # sent by servers that are older than `stop_type`
         stops=paths("stopping_word"),
     ),
     "gemini": Row(
@@ -150,8 +150,8 @@ def from_anthropic(payload: object, /) -> Finish | None:
     - Old text completions, which have the string in `stop`, are also read.
 
     For every `from_*`: `payload` is a dict, or an object with the same fields, such as the official client's. Any other
-    payload is a `TypeError`, and there is no other error. An error event is an "abort". A line of a batch is read like
-    the answer in it.
+    payload raises `TypeError`; no other error is raised. An error event is an "abort". For a line of a batch's results,
+    the answer in it is read.
 
     >>> from_anthropic({"type": "message_delta", "delta": {"stop_reason": "pause_turn", "stop_sequence": None}})
     Finish(reason='pause', matched_stop=None, offset=None, raw='pause_turn')
@@ -168,8 +168,8 @@ def from_openai(payload: object, /) -> Finish | None:
       name it.
     - "stop" beside calls is "tool_calls", and "stop" beside a refusal is a "refusal".
     - An EOS from sglang is a "stop_token", because sglang sends the id of the EOS.
-    - A whole chat answer has always ended. Without a word its reason is "unknown".
-    - A chunk without choices, such as Azure's first chunk and a chunk for usage, is None.
+    - A chat completion that is not a chunk has always ended. If it has no `finish_reason`, the reason is "unknown".
+    - For a chunk without choices, such as Azure's first chunk and a chunk for usage, the result is None.
     - If a router also sends the model's own word (OpenRouter, dynamo), and that word says more than "stop", the model's
       own word counts, and is in `raw`.
     - The older APIs of Cohere, AI21, watsonx, DashScope and Baidu are also read.

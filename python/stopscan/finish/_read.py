@@ -15,7 +15,7 @@ Path: TypeAlias = tuple[str, ...]
 # A path and the value that must be at its end. None stands for any value that is not empty.
 Condition: TypeAlias = tuple[Path, "str | None"]
 
-# Payloads of these types are a `TypeError`. A client's object may have any other type.
+# Payloads of these types raise `TypeError`. A client's object may have any other type.
 NOT_PAYLOADS = (Sequence, int, float, complex, set, frozenset, type(None))
 # Reasons that are replaced if the content has calls or a refusal.
 UNDECIDED = ("eos", "stop_token", "unknown")
@@ -61,12 +61,12 @@ class Row:
     The word is in a choice. A body (the payload or a part of it) has a list of choices or is a choice.
     """
 
-    name: str  # of the word's field, for errors
+    name: str  # of the API and the word's field, for error messages
     words: tuple[Path, ...]  # in a choice: the first that is not None counts
     bodies: tuple[Path, ...] = ((), *paths(WRAPPERS))
     choice_lists: tuple[str, ...] = ()  # names of the list of choices in a body
     silent: tuple[str, ...] = ()  # suffixes of the `type` of most events of a stream, which never say why it ended
-    events: tuple[str, ...] = ()  # types of events. After the last dot is the word, unless a body in the event has it
+    events: tuple[str, ...] = ()  # types of final events. The word is in a body, or else is the type after its last dot
     done_field: str = ""  # in a body. False: the stream goes on, whatever the word is. True: it has ended
     reason_if_done: Reason = "unknown"  # if `done_field` is True and there is no word
     whole_fields: tuple[Path, ...] = ()  # in a choice without `delta`: fields that only a whole answer has
@@ -78,9 +78,9 @@ class Row:
     native_words: tuple[Path, ...] = ()  # in a choice or its body: the model's own word, if a router sends it too
     blocked: tuple[Path, ...] = ()  # in a body: why the prompt got no answer
     failed: tuple[Condition, ...] = ()  # in a body without a word: signs of an error. The field `error` always is one
-    calls: tuple[Path, ...] = ()  # in a choice
+    calls: tuple[Path, ...] = ()  # in a choice: its tool calls
     is_call: Callable[[Any], bool] = is_call  # whether a call waits for the caller
-    refusals: tuple[Condition, ...] = ()  # in a choice
+    refusals: tuple[Condition, ...] = ()  # in a choice: signs of a refusal
     raw_is_type: bool = False  # `Finish.raw` of a call or a refusal is its type, and not the word
 
     def read(self, payload: object) -> Finish | None:
@@ -92,7 +92,7 @@ class Row:
         return decide(finish, self.content(found.choice))
 
     def find(self, payload: object) -> Found:
-        """Returns the choice that counts and its word. If no choice is found, the payload itself is the choice."""
+        """Returns the choice that counts, with its finish word. If there is no choice, the payload itself is one."""
         kind = field(payload, "type") if self.silent or self.events else None
         if isinstance(kind, str) and self.silent and kind.endswith(self.silent):
             return Found(payload, None)
@@ -113,8 +113,8 @@ class Row:
         return Found(payload, payload, word=kind.rpartition(".")[2] if kind in self.events else None)
 
     def finish(self, payload: object, found: Found) -> Finish | None:
-        """Returns the finish that the words give, without a look at the content. An error is an "abort", unless a word
-        gives a definite reason (one that is not in `UNDECIDED`)."""
+        """Returns the finish that the finish words mean, without a look at the content. An error is an "abort", unless
+        a word means a definite reason (one that is not in `UNDECIDED`)."""
         if found.body is None and payload is not None:
             return None
         finish = self._finish_of_word(payload, found)
@@ -134,7 +134,7 @@ class Row:
         return Finish("refusal", raw="refusal" if self.raw_is_type else None) if refuses else None
 
     def _word(self, choice: object) -> tuple[Path, Any]:
-        """Returns the path and the value of the first word that is not None, or else the first flag that is true."""
+        """Returns the path and the value of the first of `words` that is not None, else the first flag that is true."""
         for path in self.words:
             word = value_at(choice, path)
             if word is not None:
@@ -171,12 +171,12 @@ class Row:
         return None
 
     def _is_whole(self, payload: object, found: Found) -> bool:
-        """Returns whether a choice without a word belongs to a whole answer, which has always ended."""
+        """Returns whether a choice without a finish word is a whole answer, which has always ended, and not a chunk."""
         if field(found.choice, "delta") is not None or first_value(found.choice, self.whole_fields) is None:
             return False
         if found.word is None:
-            return found.number is not None  # the choices of OCI's streams are not in a list
-        return bool(found.word == "" or found.body is payload)  # DashScope's streams have "null" in an `output`
+            return found.number is not None  # OCI's chunks have a choice, but not in a list
+        return bool(found.word == "" or found.body is payload)  # DashScope's chunks have "null" in a body: `output`
 
     def _has_failed(self, payload: object, found: Found, finish: Finish | None) -> bool:
         if field(payload, "error") or field(found.choice, "error"):
@@ -278,7 +278,7 @@ def as_list(value: object) -> Sequence[Any]:
 
 
 def word_and_stop(value: object) -> tuple[str | None, object]:
-    """Returns the word as a string, or None if the stream goes on; and the stop, if one object has both."""
+    """Returns a finish word as a string, or None while the stream goes on, and the stop that is in the same object."""
     stop: object = None
     if value is not None and not isinstance(value, str | int | Enum):
         word = next((inner for name in WORD_OBJECTS if (inner := field(value, name)) is not None), None)

@@ -11,7 +11,7 @@ class Reading:
     """Reads one stream, event by event, and remembers calls and refusals that come before the reason.
 
     Some APIs send calls or a refusal in one event, and in a later event the reason, which is then only "stop". `api` is
-    the name of a `from_*` function without the prefix. Any other name is a `ValueError`.
+    the name of a `from_*` function without the prefix. Any other name raises `ValueError`.
 
     >>> reading = Reading("ollama")
     >>> reading.feed({"message": {"content": "", "tool_calls": [{"function": {"name": "f"}}]}, "done": False})

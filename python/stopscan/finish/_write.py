@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple, TypeAlias, TypedDict
 
 from stopscan.finish._finish import Finish, Reason
 
-# These are the words in the types of the APIs' official clients, so that a returned value fits into those types.
+# The aliases below have the words of the types of the APIs' official clients, so that a returned value has those types.
 
 # anthropic.types.StopReason
 AnthropicReason: TypeAlias = Literal["end_turn", "max_tokens", "stop_sequence", "tool_use", "pause_turn", "refusal"]

@@ -33,7 +33,7 @@ class BatchRow(Row[Any]):
         return other
 
     def reset(self) -> None:
-        """Goes back to the start. The object may then serve another row of mlx-lm."""
+        """Puts the row back into its state before the first token. It may then serve another row of mlx-lm."""
         super().reset()
         self._pieces.clear()
         self._in_use = False
@@ -57,8 +57,8 @@ class BatchRow(Row[Any]):
         self._pieces.clear()
 
     def matcher(self) -> Self:
-        """Returns the row itself. mlx-lm calls ``matcher`` when a row starts. Raises ``ValueError`` for a second
-        row."""
+        """Returns the row itself. mlx-lm calls ``matcher`` when it starts a row. Raises ``ValueError`` if this object
+        already serves one."""
         if self._in_use:
             raise ValueError(f"a {type(self).__name__} serves one row: make a new one for each")
         self._in_use = True
@@ -81,8 +81,8 @@ class BatchRow(Row[Any]):
 
 
 class RowScanner(BatchRow):
-    """Scans one row of a ``BatchGenerator``. Pass the object in ``stop_sequences``. ``text`` returns the safe text of a
-    response.
+    """Scans one row of a ``BatchGenerator``. Pass the object to ``insert`` in ``stop_sequences``. ``text`` returns the
+    text of a response that is safe to send.
 
     The row ends in the step that completes a stop, and ``finish`` then says why. In any other loop, and with mlx-lm
     before 0.32, ``feed`` each token, end the row when there is a ``finish``, and call ``flush("length")`` at the loop's
@@ -111,13 +111,13 @@ class RowScanner(BatchRow):
         super().__init__(checkpoint_of(tokenizer).scanner(StopSet(stop), prompt, **of_model(tokenizer, options)))
 
     def text(self, response: Any, /) -> str:
-        """Returns the safe text that comes with the row's ``response``. Call it once for each response, in order."""
+        """Returns the text that is safe to send with ``response``. Call it once for each response, in order."""
         return "".join(self._since(response))
 
 
 class RowSegmenter(BatchRow):
-    """Segments one row of a ``BatchGenerator``, as ``RowScanner`` scans a row. ``segments`` returns the safe segments
-    of a response.
+    """Segments one row of a ``BatchGenerator``, as ``RowScanner`` scans a row. ``segments`` returns the segments of a
+    response that are safe to send.
 
     The ``SegmentSet`` has the stops and says where they fire, so there is no ``protect``. ``region`` is the region in
     which the answer begins. By default the end of ``prompt`` decides. The other options are those of ``RowScanner``.
@@ -137,7 +137,7 @@ class RowSegmenter(BatchRow):
         super().__init__(checkpoint_of(tokenizer).segmenter(segments, prompt, region=region, **given))
 
     def segments(self, response: Any, /) -> list[Segment]:
-        """Returns the safe segments that come with the row's ``response``. Call it once for each response, in order."""
+        """Returns the segments that are safe to send with ``response``. Call it once for each response, in order."""
         return joined(segment for piece in self._since(response) for segment in piece)
 
 

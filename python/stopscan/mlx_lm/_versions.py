@@ -1,4 +1,4 @@
-"""Checks that this mlx-lm has the functions that stopscan needs: ``require``."""
+"""``require`` checks that the installed mlx-lm has the functions that stopscan needs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SERVER = BATCHES | {
 
 
 def require(user: str, parts: dict[str, list[str]]) -> None:
-    """Raises ``ImportError`` if this mlx-lm lacks one of ``parts``, which the module or function ``user`` needs."""
+    """Raises ``ImportError`` if mlx-lm lacks one of ``parts``. ``user`` is our module or function that needs them."""
     for owner, names in parts.items():
         if missing := [name for name in names if name not in _names(owner)]:
             raise ImportError(

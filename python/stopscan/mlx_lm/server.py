@@ -166,8 +166,8 @@ class _Handler(server.APIHandler):
         except ConnectionError:
             self.close_connection = True  # the client has left
         finally:
-            # Nobody reads the answer any more, so the row ends with its next token; mlx-lm itself checks for that only
-            # twice a second. Not if several machines run one model: all of them must end a row at the same token.
+            # Nobody reads the answer any more: `left` ends its row at the next token. mlx-lm itself checks only twice a
+            # second. `left` is not set if several machines run one model: all must end a row at the same token.
             if stops.row is not None and not self.response_generator._is_distributed:
                 stops.row.left = True
 

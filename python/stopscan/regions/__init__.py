@@ -1,4 +1,4 @@
-"""The regions of a checkpoint's answers (reasoning, answer, tool calls), and stops that do not fire in some of them.
+"""The regions of a model's answers (reasoning, answer, tool calls), and stops that do not fire in some of them.
 
 All adapters use these functions, so that stops, protected regions and segments agree. The regions have the names of
 ``stopscan.segments.FORMATS``: ``answer``, ``reasoning`` and ``tool_call``.

@@ -1,4 +1,4 @@
-"""Finds the regions of a model's answers and their markers: in mlx-lm, a response template or the chat template."""
+"""Finds a model's regions and their markers in mlx-lm's tokenizer, a response template or the chat template."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 from stopscan.regions._names import NAMES, Graph, region_name, regions_in
 from stopscan.segments import FORMATS, from_response_template
 
-# By form: text that only the form's chat templates have. Needed if the form shares its markers with another form.
+# For a form in `FORMATS` that shares its markers with another form: text that only its own chat templates have.
 SIGNS = {"glm45": "<arg_key>"}
 
-# From the names of mlx-lm's parts to the names of their regions here, if these differ.
+# For regions ("parts") that mlx-lm names differently: the name in mlx-lm, and the name here.
 PARTS = {"normal": "answer", "tool": "tool_call"}
 
 
@@ -38,7 +38,7 @@ def graph_of(tokenizer: Any, /) -> Graph | None:
 
 
 def with_reasoning(graph: Graph | None, own: Graph | None, /) -> Graph | None:
-    """Returns ``graph`` with the reasoning of ``own``, the graph of an engine's parser. ``None`` if both are unknown.
+    """Returns ``graph`` with the reasoning region of ``own``, an engine parser's graph. ``None`` if both are unknown.
 
     If ``graph`` already has the markers of ``own``, ``graph`` is returned unchanged. Otherwise the result is ``own``,
     with the tool calls of ``graph`` if ``own`` has none.

@@ -12,7 +12,7 @@ from stopscan.segments import Segmenter, SegmentSet
 # How much of the end of a prompt is read, in code points. No chat template appends more to the user's prompt.
 PROMPT_END = 256
 
-# The regions whose text is for readers. Any other region belongs to the form, such as a header: "assistant to=self".
+# The regions whose text is for readers. Any other region has only markup, such as the header "assistant to=self".
 TEXTS = ("answer", *NAMES)
 HEADER = re.compile(r"[\w .=-]*\s*")
 
@@ -51,9 +51,9 @@ def region_after(graph: Graph, prompt_end: str, /) -> str:
 def begins(
     stops: StopSet, prompt_end: str, /, start_protected: bool | None = None, *, inside: bool = False
 ) -> str | None:
-    """Returns a scanner's ``region=``: the state of a region in which the answer begins, or ``None`` for the default.
+    """Returns the region in which the answer begins, as a scanner's argument ``region`` (``None`` is its default).
 
-    ``start_protected=True`` means the first state in which no stop fires, and ``False`` the first state. With ``None``
+    ``start_protected=True`` means the first region in which no stop fires, ``False`` the first region. With ``None``
     the end of the prompt decides. If no marker there opens a region, ``inside=True`` means the reasoning.
 
     Raises ``ValueError`` for ``start_protected=True`` if no region of the set is protected.
@@ -83,5 +83,5 @@ def begins(
 
 @lru_cache(maxsize=16)
 def _segments(graph: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]) -> SegmentSet:
-    """Returns the compiled graph. ``str`` turns ``keep(region)`` into a plain name, so that no marker becomes text."""
+    """Returns the compiled graph. ``keep(region)`` would make markers text, so ``str`` turns it into the plain name."""
     return SegmentSet({state: {marker: str(to) for marker, to in markers} for state, markers in graph})

@@ -142,7 +142,7 @@ def _regions_and_stop_in(
     # A region is not protected if one of its markers is a stop.
     unprotected = {region_name(region) for region, markers in graph.items() if not taken.isdisjoint(markers)}
     unprotected |= {region_name(to) for markers in graph.values() for mark, to in markers.items() if mark in taken}
-    # A region that is not `readable` belongs to the form, such as Harmony's headers, and no stop fires in it. The graph
+    # A region that is not `readable` has only markup, such as Harmony's headers, and no stop fires in it. The graph
     # of a response template may have no "answer"; then the first region is the answer.
     ordered = list(dict.fromkeys(map(region_name, graph)))
     readable = {"answer" if "answer" in ordered else ordered[0], *NAMES}

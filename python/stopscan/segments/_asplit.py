@@ -5,7 +5,7 @@ from collections.abc import AsyncIterable, Mapping
 from stopscan._async_stream import AsyncDeltaStream
 from stopscan._stopscan import Segmenter, SegmentSet
 
-Segment = tuple[str, str, int]  # region, text and part
+Segment = tuple[str, str, int]  # region, text, and the number of the part: markers divide a stream into parts
 
 
 class AsyncSegmentStream(AsyncDeltaStream[Segment]):

@@ -7,8 +7,8 @@ class Format(Mapping[str, Mapping[str, str]]):
     """A form, which is how a model marks regions: for each region its markers, for each marker the region it leads to.
 
     Pass a form to ``SegmentSet``. A stream begins in the first region. The text of ``answer`` and ``reasoning`` is for
-    readers, and ``tool_call`` has the tool calls. The text of any other region belongs to the form itself: do not show
-    it. ``source`` names the models that write the form, and where the form is documented.
+    readers, and ``tool_call`` has the tool calls. The text of any other region is markup: do not show it. ``source``
+    names the models that write the form, and where the form is documented.
 
     >>> segments = SegmentSet(FORMATS["qwen3"], stop=["END"], stop_in=["answer"])
     >>> Segmenter(segments, region=segments.region_after("<think>\\n")).feed("Hm.</think>Yes. END")

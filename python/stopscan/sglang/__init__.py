@@ -10,8 +10,8 @@ def register() -> None:
     engine, scheduler, detokenizer and data-parallel processes.
 
     With ``1``, the process ends if stopscan does not work with this sglang. With ``optional``, it logs a warning and
-    goes on without stopscan. The exception is a ``SystemExit``, because sglang ignores other exceptions of plugins: it
-    would go on with hooks in only some of its processes.
+    goes on without stopscan. The process ends by ``SystemExit``, because sglang ignores other exceptions of plugins,
+    and would go on with hooks in only some of its processes.
     """
     from stopscan.sglang import _plugin
 

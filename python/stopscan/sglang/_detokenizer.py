@@ -20,8 +20,8 @@ def decode(manager: Any, recv: Any) -> Generator[tuple[Any, ...] | None, list[st
         yield None
         return None
     recv.customized_info = wrap_as_pickle(info) if info else None
-    # sglang decodes the rows without stops, and also rows without a new token: sglang may begin a request with such a
-    # row.
+    # sglang itself decodes the rows of requests without stops, and rows without a new token: the first row of a request
+    # may have none.
     theirs = [place for place, texts in enumerate(rows) if not texts or None in texts]
     made = dict(zip(theirs, (yield (manager, _part(recv, theirs))), strict=True))
     return [made[place] if place in made else "".join(texts) for place, texts in enumerate(rows)]

@@ -8,9 +8,9 @@ from typing import Any
 
 from stopscan.engines import Failures
 
-# A hook is a generator with one `yield`. It is called with the arguments of sglang's function, and runs up to the
-# `yield` before that function. It may yield other arguments for the function. `yield` gives it the result, and the hook
-# may return another result; `None` keeps it.
+# A hook is a generator with one `yield`, called with the arguments of a function of sglang. The code up to the `yield`
+# runs before the function, and may yield other arguments for it. The `yield` then returns the function's result to the
+# hook. The hook may return another result; `None` keeps it.
 Hook = Callable[..., Generator[tuple[Any, ...] | None, Any, Any]]
 
 
@@ -29,7 +29,7 @@ class Guard:
         self.failures = failures
 
     def around(self, hook: Hook) -> Callable[..., Any]:
-        """Returns ``hook`` in the form that sglang's registry takes for the type ``AROUND``."""
+        """Returns ``hook`` as a function that calls sglang's function itself: sglang calls such a hook ``AROUND``."""
 
         def guarded(original: Callable[..., Any], *args: Any, **options: Any) -> Any:
             try:
@@ -54,7 +54,7 @@ class Guard:
     async def stream(
         self, made: AsyncIterator[str], each: Callable[[str], str] = str, last: Callable[[int], str] = lambda _: ""
     ) -> AsyncIterator[str]:
-        """Yields the items of a stream, each changed by ``each``, and then ``last(count)`` unless it is empty."""
+        """Yields the items of a stream, each changed by ``each``, and then ``last(number of items)`` if not empty."""
         count = 0
         async for item in made:
             count += 1

@@ -31,7 +31,7 @@ def register() -> None:
             return
         fitting = _fitting(Defaults.from_environment("STOPSCAN_SGLANG"))
     except Exception as error:
-        if asked != "optional" or isinstance(error, ValueError):  # a wrong variable
+        if asked != "optional" or isinstance(error, ValueError):  # a wrong value of a variable
             raise SystemExit(f"stopscan: {error}; see docs/sglang.md") from error
         logger.warning("running without stopscan: %s", error)
         return
@@ -42,7 +42,7 @@ def register() -> None:
 
 
 def hooks(defaults: Defaults, failures: Failures | None = None) -> dict[str, Callable[..., Any]]:
-    """Returns the hooks by the path of the function of sglang that they wrap."""
+    """Returns a dict: the path of each function of sglang that is wrapped, and its hook."""
     from stopscan.sglang._detokenizer import decode
     from stopscan.sglang._guard import Guard, Hook
     from stopscan.sglang._requests import Requests

@@ -60,7 +60,7 @@ class Requests:
     def on(self, patterns: Any, given: Any) -> bool:
         """Returns whether stopscan handles a request. After too many failures, all requests are left to sglang.
 
-        Raises ``Refused`` if such a request asks for something that sglang cannot do.
+        Raises ``Refused`` if a request that is left to sglang asks for something that sglang cannot do.
         """
         if self.failures.off and beyond(patterns, given):
             raise Refused(OFF, HTTPStatus.SERVICE_UNAVAILABLE)
@@ -120,7 +120,7 @@ class Requests:
         try:
             scanner = checkpoint.scanner(stops, prompt, start_protected=start, inside=inside, **options)
         except ValueError as error:
-            # A marker is partly a special token, which is skipped. Only a request that named the regions is refused.
+            # A marker contains a skipped special token, so it is never found. Refuse only if the request named regions.
             if asked.protect is not None:
                 raise Refused(f"{PREFIX}{error}") from None
             scanner = checkpoint.scanner(asked.stops, prompt, **options)
@@ -148,7 +148,7 @@ class Requests:
 
 def beyond(patterns: Any, given: Any) -> bool:
     """Returns whether a request asks for something that sglang cannot do. ``stop_regex`` is included: sglang's own
-    search lets parts of the match through, and a slow pattern stops the whole server."""
+    search sends parts of the match to the client, and a slow pattern stops the whole server."""
     return bool(patterns or _ours(given) or (given or {}).get(TOLD))
 
 

@@ -142,7 +142,7 @@ def installed(hooks: dict[str, Any]) -> Iterator[None]:
 
 
 def problems(hooks: Callable[[Failures], dict[str, Any]]) -> list[str]:
-    """Returns the differences that were found with these ``hooks``, as texts: an empty list if stopscan works."""
+    """Runs ``CASES`` with these ``hooks``. Returns a text for each wrong result: an empty list if stopscan works."""
     failures, wrong = Failures(Logger("stopscan self-test", 99)), []
     try:
         host = Host()

@@ -1,4 +1,4 @@
-"""Token ids in, safe text out: scanners and segmenters of token ids, and the vocabularies of tokenizers."""
+"""Scanners and segmenters that read token ids and return text, and the vocabularies of tokenizers."""
 
 from stopscan._stopscan import TokenScanner, TokenSegmenter
 from stopscan.tokens._vocabulary import Vocabulary

@@ -20,7 +20,7 @@ _REPLACEMENTS = [
 
 
 def cleaned_up(text: str) -> str:
-    """Returns a whole text, cleaned up."""
+    """Returns ``text``, which is a whole text, with its spaces cleaned up."""
     for old, new in _REPLACEMENTS:
         text = text.replace(old, new)
     return text
@@ -34,7 +34,7 @@ class CleanUp:
         self.held = [""] * len(_REPLACEMENTS)
 
     def feed(self, text: str, /) -> str:
-        """Returns the text that no later text can change."""
+        """Reads ``text``. Returns the cleaned-up text that no later text can change."""
         for index, (old, new) in enumerate(_REPLACEMENTS):
             *parts, last = (self.held[index] + text).split(old)
             begun = next(count for count in range(len(old) - 1, -1, -1) if last.endswith(old[:count]))
@@ -43,7 +43,7 @@ class CleanUp:
         return text
 
     def tail(self) -> str:
-        """Returns the rest of the text if the text ends here. Changes nothing."""
+        """Returns the rest of the cleaned-up text if the stream ends here. Does not change the state."""
         text = ""
         for held, (old, new) in zip(self.held, _REPLACEMENTS, strict=True):
             text = (held + text).replace(old, new)

@@ -1,4 +1,4 @@
-"""Finds the family of a tokenizer. Only the package from which the tokenizer comes is imported."""
+"""Finds the ``Source`` class for a tokenizer. Only the package from which the tokenizer comes is imported."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class HuggingFace:
     def tables(self) -> Tables | None:
         if self._description is None or self.carrier_decode != CarrierDecode():
             return None
-        # Built here, because `to_str()` fails for a normalizer or a pre-tokenizer in Python. Decoding needs neither.
+        # Does not call `to_str()`, which fails for normalizers and pre-tokenizers in Python. Decoding needs neither.
         added = self._tokenizer.get_added_tokens_decoder()
         left_out = {*self.special.values()}
         tokens = [

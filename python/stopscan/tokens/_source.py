@@ -1,4 +1,4 @@
-"""The interface through which a vocabulary is read from a tokenizer of any family."""
+"""The interface through which a vocabulary is read from a tokenizer of any supported library."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Tables:
     # The token of each id; or else the bytes of a `tokenizer.json`, with which the other fields are not used.
     tokens: list[Token] | bytes
     special: set[int] = field(default_factory=set)
-    # The text of tokens at the start of a stream, if `strip_first_space` alone does not give it.
+    # The text that a token has at the start of a stream, for tokens where `strip_first_space` does not give it.
     firsts: dict[int, str] = field(default_factory=dict)
     # How bytes that are not valid UTF-8 are decoded: see `Strays` in the crate.
     strays: Literal["parts", "runs", "bytes"] = "parts"
@@ -63,9 +63,9 @@ class Source(Protocol):
         """Compares ``decode`` of the carrier with that of the tokenizer, on samples."""
 
     def tables(self) -> Tables | None:
-        """Returns the tokens, or ``None`` if the bytes of single ids are known not to give the text of a stream."""
+        """Returns the tokens, or ``None`` if the text of a stream is known not to be the joined bytes of its tokens."""
 
     def contains(self, token_id: int, /) -> bool: ...
 
     def decoder(self) -> Callable[..., str]:
-        """Returns the function that decodes token ids, with ``skip_special_tokens``. The caller cleans up spaces."""
+        """Returns a function from token ids and ``skip_special_tokens`` to text. The caller cleans up spaces."""

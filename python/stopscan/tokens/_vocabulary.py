@@ -17,14 +17,14 @@ class Vocabulary(_stopscan.Vocabulary):
     """The bytes of every token id of a tokenizer: compiled once, immutable, shared by threads and scanners.
 
     ``tokenizer`` is a ``tokenizers.Tokenizer``, an object that carries one (transformers' fast tokenizers, mlx-lm's
-    wrapper), a ``tiktoken.Encoding``, or a tokenizer of mistral-common. Any other object is a ``TypeError``.
+    wrapper), a ``tiktoken.Encoding``, or a tokenizer of mistral-common. Any other object raises ``TypeError``.
 
     The vocabulary is cached as long as the tokenizer lives. It is made again if tokens were added or the decoder was
     replaced, but not if an existing token was made special.
 
     The vocabulary is ``native`` if the text of a stream is made from the bytes of single ids: byte-level BPE, tekken,
-    tiktoken, SentencePiece. The decoder's own description decides, and samples are compared with ``decode``. For any
-    other tokenizer the scanner calls ``decode``, which is slower.
+    tiktoken, SentencePiece. The tokenizer's data show whether this is so, and the text of samples is compared with that
+    of ``decode``. For any other tokenizer the scanner calls ``decode``, which is slower.
 
     A pickle of a native vocabulary has the tokens, but not the tokenizer.
 
@@ -108,7 +108,7 @@ def _native(source: Source) -> Vocabulary | None:
         return None
     try:
         vocabulary = _make(uuid4().hex, vars(tables))
-    except ValueError:  # the decoder has rules that the native class does not know
+    except ValueError:  # the decoder has rules that `_stopscan.Vocabulary` does not know
         return None
     return vocabulary if agrees(vocabulary, source) else None
 

@@ -30,7 +30,7 @@ PROMPT_CONTEXT = 16
 # The replacement character: stands for bytes that are not valid UTF-8, such as half a character.
 REPLACEMENT = "\ufffd"
 
-# A piece of text, and the number of the last token that has a part in it.
+# A piece of text, and the number of the last token that has a part in it: the stream's tokens are numbered from 1.
 Piece = tuple[str, int]
 
 
@@ -107,7 +107,7 @@ class Window:
         return json.dumps([*tokens, *rest], separators=(",", ":")).encode()
 
     def resumed(self, state: bytes, /) -> Window:
-        """Returns a window over the same tokenizer in a state that ``state`` returned."""
+        """Returns a window over the same tokenizer, in the state that the method ``state`` has returned as bytes."""
         other = self.copy()
         context, text, pending, numbers, last, withheld, held = json.loads(state)
         other._context, other._context_text, other._pending, other._numbers = context, text, pending, numbers

@@ -17,7 +17,7 @@ def cut(pipeline: Any, /) -> Any:
     """Returns the text-generation ``pipeline`` with exact stops. The given pipeline stays as it is.
 
     Calls also take ``stop`` and the options of ``Stops``. ``generated_text`` ends at the stop, ``generated_token_ids``
-    ends with the last token of that text, and ``finish`` says why the text ended. A ``streamer`` gets the safe text.
+    ends with the last token of that text, and ``finish`` says why the text ended. A ``streamer`` gets the same text.
 
     >>> cut(pipeline)("Once upon a time", stop=["END"], max_new_tokens=50)
     [{'generated_text': 'Once upon a time there was a', 'finish': Finish('stop_sequence', 'END', 13)}]
@@ -61,7 +61,7 @@ class _Cut:
             stops.close()
             raise
         rows = [_Row(*row) for row in zip(stops.texts, stops.finishes, stops.lengths, strict=True)]
-        count = sequences.shape[1]  # answers of each prompt
+        count = sequences.shape[1]  # the number of answers to each prompt
         return {**outputs, "rows": [rows[start : start + count] for start in range(0, len(rows), count)]}
 
     def postprocess(self, model_outputs: Any, **given: Any) -> Any:
@@ -87,7 +87,7 @@ class _Cut:
 
 
 class _Decoded:
-    """A tokenizer whose first ``decode``, which is that of the row's tokens, returns the given text."""
+    """A tokenizer whose first ``decode`` returns the given text. The pipeline calls it first with the row's tokens."""
 
     def __init__(self, tokenizer: Any, text: str) -> None:
         self._tokenizer, self._texts = tokenizer, [text]

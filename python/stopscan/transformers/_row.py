@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 def row_of(options: Options, prompt: Sequence[int], streamer: Any = None, eos_token_ids: Iterable[int] = ()) -> TextRow:
-    """Returns the row of a generation that begins after ``prompt``."""
+    """Returns a row for an answer that begins after ``prompt``."""
     kind = SegmentRow if isinstance(options.stops, SegmentSet) else TextRow
     return kind(options.scanner(prompt, eos_token_ids), streamer)
 
 
 class TextRow(Row[Any]):
-    """A row, its safe text so far, and the streamer that gets the text piece by piece."""
+    """A row, its text so far without held text, and the streamer that gets the text piece by piece."""
 
     def __init__(self, scanner: Any, streamer: Any = None) -> None:
         super().__init__(scanner)
@@ -33,7 +33,7 @@ class TextRow(Row[Any]):
 
     @property
     def text(self) -> str:
-        """The safe text so far."""
+        """The text so far, without text that is held because it may be part of a stop or of a marker."""
         return "".join(self.pieces)
 
     def step(self, token_id: int) -> bool:
@@ -72,12 +72,12 @@ class SegmentRow(TextRow):
 
     @property
     def text(self) -> str:
-        """The safe text so far, without the markers."""
+        """The text so far, without held text and without the markers."""
         return "".join(text for _, text, _ in self.segments)
 
     @property
     def segments(self) -> list[Segment]:
-        """The safe segments so far."""
+        """The segments so far, without held text."""
         return joined(chain.from_iterable(self.pieces))
 
     def _stream(self, segments: Any) -> None:

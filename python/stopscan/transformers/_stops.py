@@ -34,7 +34,7 @@ class Stops(StoppingCriteria, BaseStreamer):
     """The stops of one ``generate`` call. Pass a ``Stops`` in ``stopping_criteria`` and as ``streamer=``. Each row ends
     in the step that completes a stop. After the generation, ``texts`` and ``finishes`` have the result of each row.
 
-    - ``streamer`` gets the safe text, and no text of the prompt. It is a text streamer of transformers, a list with a
+    - ``streamer`` gets the answer's text up to the stop. It is a text streamer of transformers, a list with a
       streamer for each row, or any object with ``on_finalized_text(text, stream_end)``.
     - As ``streamer=``, a ``Stops`` gets the prompts. Beam search refuses a streamer, and works without it.
     - Assisted decoding needs transformers 5.18.
@@ -131,7 +131,7 @@ class Stops(StoppingCriteria, BaseStreamer):
                 self._done = None
 
     def put(self, value: Any) -> None:
-        """Stores the prompts. Ignores the tokens that follow, which come with the calls of the criterion.
+        """Stores the prompts. Ignores the tokens that follow, because ``__call__`` gets them.
 
         Raises ``RuntimeError`` at the first of these tokens if the object is not in ``stopping_criteria``.
         """
@@ -165,7 +165,7 @@ class Stops(StoppingCriteria, BaseStreamer):
 
     @property
     def tokenizer(self) -> Any:
-        """The tokenizer that the object reads."""
+        """The tokenizer that was given, or the tokenizer of the processor that was given."""
         return self._options.tokenizer
 
     @property
@@ -195,7 +195,7 @@ class Stops(StoppingCriteria, BaseStreamer):
 
     @property
     def tokens_seen(self) -> list[int]:
-        """The number of tokens of each row, for the usage, with the EOS and the tokens after the text."""
+        """The number of tokens of each row, for a usage report, with the EOS and the tokens after the text."""
         return [row.tokens_seen for row in self._results()]
 
     @property

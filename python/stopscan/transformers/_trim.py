@@ -18,7 +18,7 @@ STEPS = (
 
 
 def trimmed(output: Any, prompt_length: int, lengths: Sequence[int], pad_token_id: int) -> Any:
-    """Returns ``output`` of ``generate``, with the number of tokens in ``lengths`` after the prompt of each row."""
+    """Returns ``output`` of ``generate``. Each row keeps the prompt and as many tokens after it as ``lengths`` says."""
     if isinstance(output, torch.Tensor):
         return _cut(output, prompt_length, lengths, pad_token_id)
     fields = dict(output)

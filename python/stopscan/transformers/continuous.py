@@ -84,7 +84,7 @@ class _Request(Row[Any]):
         self._lock = Lock()
 
     def reset(self) -> None:
-        """Goes back to the start of the stream, for another request."""
+        """Puts the row back into its state before the first token, for another request."""
         with self._lock:
             super().reset()
             self._pieces.clear()
@@ -111,7 +111,7 @@ class _Request(Row[Any]):
         return iter(self._eos_token_ids)
 
     def _since(self, output: Any) -> Any:
-        """Returns the pieces since the last call. The last ``output`` ends the row and brings all that is left."""
+        """Returns the pieces since the last call. The last ``output`` ends the row, and also brings its held text."""
         over = output.is_finished()
         return self._take(("length" if output.error is None else "abort") if over else None)
 
@@ -134,8 +134,8 @@ class _Request(Row[Any]):
 
 
 class RowScanner(_Request):
-    """Scans one request of continuous batching. Pass the object as ``eos_token_id``. ``text`` returns the safe text of
-    each output.
+    """Scans one request of continuous batching. Pass the object as ``eos_token_id``. ``text`` returns the text that is
+    safe to send with each output.
 
     - ``prompt_token_ids`` are the ids of the request's prompt.
     - ``eos_token_ids`` are the EOS ids of the request. The default is the tokenizer's EOS.
@@ -163,8 +163,8 @@ class RowScanner(_Request):
         super().__init__(Options(tokenizer, StopSet(stop), **options), prompt_token_ids)
 
     def text(self, output: Any, /) -> str:
-        """Returns the safe text since the last call. Call it with each ``output`` of the request. The last output
-        brings all that is left.
+        """Returns the text since the last call that is safe to send. Call it with each ``output`` of the request. With
+        the last output it also returns the held text.
 
         The text may be a token ahead of a streamed ``output``.
         """
@@ -176,8 +176,8 @@ class RowScanner(_Request):
 
 
 class RowSegmenter(_Request):
-    """Segments one request of continuous batching, as ``RowScanner`` scans a request. ``segments`` returns the safe
-    segments.
+    """Segments one request of continuous batching, as ``RowScanner`` scans a request. ``segments`` returns the segments
+    that are safe to send.
 
     The ``SegmentSet`` has the stops and says where they fire, so there is no ``protect``. The answer begins in
     ``region``. By default the end of the prompt decides. The other options are those of ``RowScanner``.
@@ -201,8 +201,8 @@ class RowSegmenter(_Request):
         super().__init__(Options(tokenizer, SegmentSet(segments), region=region, **options), prompt_token_ids)
 
     def segments(self, output: Any, /) -> list[Segment]:
-        """Returns the safe segments since the last call. Call it with each ``output`` of the request. The last output
-        brings all that is left.
+        """Returns the segments since the last call that are safe to send. Call it with each ``output`` of the request.
+        With the last output it also returns the held segments.
 
         The segments may be a token ahead of a streamed ``output``.
         """

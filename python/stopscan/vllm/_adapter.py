@@ -64,8 +64,8 @@ class Adapter:
             if (tokenizer := processor.tokenizer) is not None:
                 engine = Engine(tokenizer, name, self._tool_parser)
                 engine.vocabulary  # noqa: B018 - slow, so made before the first request
-                self._engines.pop(id(tokenizer), None)  # keeps the newest last
-                # The processor keeps the engine alive; `_engines` only refers to it.
+                self._engines.pop(id(tokenizer), None)  # so that the newest is last
+                # The processor keeps the engine alive: `_engines` has only a weak reference.
                 self._engines[id(tokenizer)] = processor.stopscan = engine
                 self._say(engine)
         except Exception as error:

@@ -17,7 +17,7 @@ LOOP = ("repetition", "repetition_detected")
 def arm(theirs: Any, scanner: Any, **state: Any) -> None:
     """Makes vLLM's detokenizer ``theirs`` find its stops with ``scanner``.
 
-    - ``made_of``: the arguments that make vLLM's own detokenizer again, for a failure of stopscan.
+    - ``made_of``: the arguments that make vLLM's own detokenizer again, after a failure of stopscan.
     - ``failures`` counts these failures.
     - ``hidden``: the markers that vLLM's text leaves out.
     - ``beyond``: whether the request asks for something that vLLM cannot do.
@@ -32,7 +32,7 @@ def arm(theirs: Any, scanner: Any, **state: Any) -> None:
 @cache
 def _scanning(theirs: Any) -> type:
     """Returns a subclass of vLLM's detokenizer ``theirs`` that finds its stops with stopscan."""
-    # vLLM's own function gets a name here, because it is called for each token and `super()` takes longer.
+    # `theirs` is vLLM's own method, which is called for each token. A call through `super()` takes longer.
     names = {"theirs": theirs.get_next_output_text}
     return type(f"Scanning{theirs.__name__}", (ScanningDetokenizer, theirs), names)
 
@@ -40,8 +40,8 @@ def _scanning(theirs: Any) -> type:
 class ScanningDetokenizer:
     """A mixin for a detokenizer class of vLLM: token ids, text and offsets stay vLLM's, and stopscan finds the stops.
 
-    A ``TokenScanner`` makes the text itself, and ``output_text`` is the safe text. A ``StopScanner`` reads the text
-    that vLLM decodes, and ``stop_buffer_length`` is the length of the held text.
+    If the scanner is a ``TokenScanner``, it makes the text, and ``output_text`` has no held text. A ``StopScanner``
+    reads the text that vLLM decodes, and ``stop_buffer_length`` is the length of the held text.
     """
 
     match: Any = None
@@ -49,9 +49,9 @@ class ScanningDetokenizer:
     terminated = False
     # The number of characters of markers that the scanner has read and the text leaves out.
     unseen = 0
-    # Whether the end of the text confirms a pattern. An abort or an error does not.
+    # Whether the end of the text may complete a match, as of `END$`. After an abort or an error it may not.
     end_confirms = True
-    # The length of the text that was given out before stopscan failed.
+    # The length of the text that was returned before stopscan failed.
     least = 0
 
     def update(self: Any, new_token_ids: list[int], stop_terminated: bool) -> str | None:
@@ -124,7 +124,7 @@ class ScanningDetokenizer:
         return text if delta or len(text) >= self.least else self.output_text[: self.least]
 
     def _end(self: Any) -> None:
-        """Tells the scanner that the text has ended, which may confirm a pattern."""
+        """Tells the scanner that the text has ended, which may complete the match of a pattern such as ``END$``."""
         if self.native:  # vLLM drops an incomplete character at the end
             self.output_text += self.scanner.flush("length" if self.end_confirms else "abort").rstrip("\ufffd")
         elif self.end_confirms:
@@ -143,7 +143,7 @@ class ScanningDetokenizer:
         token_ids, given = list(self.output_token_ids), self._last_output_text_offset
         self.least = len(self.output_text) - self.stop_buffer_length
         super().__init__(*self.made_of)
-        # So that vLLM finds no stop in the tokens that were read already.
+        # With the largest `min_tokens`, vLLM finds no stop in the tokens that were read already.
         least, self.min_tokens = self.min_tokens, sys.maxsize
         super().update(token_ids, stop_terminated)  # type: ignore[misc]
         self.min_tokens, self._last_output_text_offset = least, given

@@ -50,7 +50,7 @@ class Engine:
         template = graph_of(self.tokenizer)
         self._calls = template if tool_parser in OF_THE_CHECKPOINT else form_of_calls(tool_parser)
         self.graph: Graph = with_reasoning(self._calls or template, self._reasoning) or {}
-        if self._ends:  # not every reasoning parser lets a call end the reasoning, as the form does
+        if self._ends:  # some reasoning parsers do not let a call end the reasoning
             inside = {mark: to for mark, to in self.graph["reasoning"].items()
                       if mark in self._ends or region_name(to) != "tool_call"}  # fmt: skip
             self.graph = {**self.graph, "reasoning": inside}
@@ -127,7 +127,7 @@ class Engine:
         return StopScanner(stops, **options), self._hidden(stops) if skip else {}
 
     def _begins(self, stops: StopSet, prompt: Sequence[int], start: bool | None, request: Any) -> str | None:
-        """Returns the state in which the answer begins, or ``None`` for the first."""
+        """Returns the region (or the state of a region) in which the answer begins, or ``None`` for the first."""
         end = str(self.tokenizer.decode(prompt[-PROMPT_TOKENS:], skip_special_tokens=False)) if prompt else ""
         thinks = start is None and "reasoning" in map(region_name, stops.regions or ())
         inside = thinks and self._begins_inside(prompt, request.reasoning_parser_kwargs)
@@ -167,7 +167,7 @@ class Engine:
         start, end = parser.reasoning_start_str, parser.reasoning_end_str
         if not (start and end):
             return None
-        # In vLLM's newer parsers a call ends the reasoning, as in our forms, even without a tool parser.
+        # In vLLM's newer parsers a call ends the reasoning, as in `FORMATS`, even without a tool parser.
         form = form_of(self._name) if getattr(parser, "engine_based_streaming", False) else None
         inside = (form or {}).get("reasoning", {})
         self._ends = {end} | {mark for mark, to in inside.items() if region_name(to) == "tool_call" and end in inside}

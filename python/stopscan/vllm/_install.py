@@ -18,7 +18,7 @@ from stopscan.vllm._adapter import PREFIX, Adapter, UnfitError, logger
 
 WAY_OUT = "use a vLLM with which stopscan was tested, or run vLLM without stopscan (STOPSCAN_VLLM=optional)"
 
-# By the path of a class below `vllm`: its function that is wrapped, and the method of `Adapter` that runs after it.
+# For each class, by its path in `vllm`: the function to wrap, and the method of `Adapter` that then runs after it.
 HOOKS: dict[str, tuple[str, Callable[..., None]]] = {
     "v1.engine.output_processor:RequestState": ("from_new_request", Adapter.request_made),
     "entrypoints.openai.chat_completion.protocol:ChatCompletionRequest": ("to_sampling_params", Adapter.params_made),
@@ -39,7 +39,7 @@ def install(*, protect: Any = None, repeat: Repeat | None = None) -> None:
     """Makes vLLM find the stops of all new requests in this process with stopscan. Returns nothing.
 
     Text, token ids, finish and stop reasons stay vLLM's. If several stops complete at the same character, the first in
-    the request's list is reported, as in vLLM. The text comes as soon as it is safe.
+    the request's list is reported, as in vLLM. Text comes as soon as it cannot be the beginning of a stop.
 
     - ``protect`` has the regions in which no stop fires, for requests without ``stopscan_protect``: pairs of markers,
       ``"reasoning"`` and ``"tool_call"``. Without ``protect``, a chat route protects the reasoning and the calls that
@@ -57,7 +57,7 @@ def install(*, protect: Any = None, repeat: Repeat | None = None) -> None:
 
 
 def uninstall() -> None:
-    """Makes vLLM find the stops of new requests itself again. Running requests end with stopscan. Returns nothing."""
+    """Makes vLLM find the stops of new requests itself again. Running requests keep stopscan. Returns nothing."""
     global _current
     _current = None
     for entry in reversed(_placed[:]):

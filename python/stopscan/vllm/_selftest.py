@@ -32,8 +32,8 @@ NAME = "stopscan-self-test"
 
 
 def problems(standing: Callable[[Adapter], AbstractContextManager[None]]) -> list[str]:
-    """Returns the differences that were found, as texts: an empty list if stopscan works. ``standing(adapter)``
-    installs stopscan while a ``with`` block runs."""
+    """Runs streams with stopscan. Returns a text for each wrong result: an empty list if stopscan works.
+    ``standing(adapter)`` installs stopscan while a ``with`` block runs."""
     streams, host, wrong = _streams(), Host(), []
     alone = {stream.name: host.run(stream) for stream in streams if stream.expected is None}
     failures = Failures(Logger("stopscan self-test", 99))

@@ -31,10 +31,10 @@ OF_ROWS = ("stop_token_ids", "min_tokens", "include_stop", "protect", "start_pro
 
 @dataclass
 class GenerationResponse(MlxResponse):
-    """mlx-lm's response with safe text in ``text``. The last response has a ``finish`` and, if a stop string fired, a
-    ``match``.
+    """mlx-lm's response; its ``text`` is safe to send. The last response has a ``finish`` and, if a stop string fired,
+    a ``match``.
 
-    ``finish_reason`` is mlx-lm's word: "length", or "stop" for any other end.
+    ``finish_reason`` has mlx-lm's values: "length", or "stop" for any other end.
     """
 
     finish: Finish | None = None
@@ -50,8 +50,8 @@ def stream_generate(
     - ``stop`` and ``patterns`` are those of ``StopSet``. A ``StopSet`` may have a ``repeat``.
     - ``stop_token_ids``, ``min_tokens``, ``include_stop``, ``protect`` and ``start_protected`` are those of
       ``RowScanner``. Wrong values raise at once.
-    - Without a stop, ``text`` is mlx-lm's. With a stop, ``text`` is the text of ``tokenizer.decode``, because mlx-lm's
-      own text drops a leading space.
+    - If no stops are given, ``text`` is mlx-lm's. Otherwise ``text`` is the text of ``tokenizer.decode``, because
+      mlx-lm's own text drops a leading space.
     - The other ``kwargs`` are mlx-lm's, such as ``max_tokens`` and ``draft_model``.
 
     >>> for response in stream_generate(model, tokenizer, prompt, stop=["END"], max_tokens=500):
@@ -177,7 +177,7 @@ def _each(name: str, values: Sequence[Any], prompts: Sequence[Any]) -> Sequence[
 
 
 def _print_speed(stats: Any) -> None:
-    """Prints the counts of a response of mlx-lm, or of a batch's statistics."""
+    """Prints the tokens, the speed and the memory of an mlx-lm response, or of a batch's statistics."""
     print(f"Prompt: {stats.prompt_tokens} tokens, {stats.prompt_tps:.3f} tokens-per-sec")
     print(f"Generation: {stats.generation_tokens} tokens, {stats.generation_tps:.3f} tokens-per-sec")
     print(f"Peak memory: {stats.peak_memory:.3f} GB")
