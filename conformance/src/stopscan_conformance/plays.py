@@ -288,10 +288,16 @@ def at_once(every: Sequence[Play]) -> Play:
 
 
 def in_turn(every: Sequence[Play]) -> Play:
-    """Returns a play that runs the plays one after another."""
+    """Returns a play that runs the plays one after another, until one finds something wrong. After a request without an
+    answer, each later one would only wait for its timeout."""
 
     async def play(server: Server) -> Findings:
-        return merged([await one(server) for one in every])
+        found: list[Findings] = []
+        for one in every:
+            found.append(await one(server))
+            if any(found[-1].values()):
+                break
+        return merged(found)
 
     return play
 

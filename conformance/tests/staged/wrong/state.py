@@ -368,7 +368,11 @@ class IdsOfAllThatRun(Generation):
         self.ask = kept
 
 
+ENDLESS = [
+    wrong("a client that leaves keeps its slot", "openai-chat-stream-after-leaving", "text", chunks=slots_are_lost),
+]
 WRONG = [
+    *ENDLESS,
     wrong("one scanner for all", "openai-chat-stream-at-once", "text", scanner=OneScanner()),
     wrong("one scanner for one after another", "openai-chat-stream-in-turn", "text", scanner=OneScanner()),
     wrong("one list of stops for all", "openai-chat-stream-at-once", "text", scanner=OneListOfStops()),
@@ -380,7 +384,6 @@ WRONG = [
           chunks=all_leave_with_one),
     wrong("a client that leaves takes the next along", "openai-chat-stream-after-leaving", "text",
           chunks=after_leaving(nothing)),
-    wrong("a client that leaves keeps its slot", "openai-chat-stream-after-leaving", "text", chunks=slots_are_lost),
     wrong("a client that leaves leaves text", "openai-chat-stream-after-leaving", "text",
           chunks=held_text_is_lost_and_found),
     wrong("rows are confused", "openai-chat-stream-at-once", "text", chunks=beyond(2, reversed_words)),
