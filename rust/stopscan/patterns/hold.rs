@@ -1,4 +1,4 @@
-//! The least hold: no text is held for a match that can no longer be the first stop to complete.
+//! The least hold: no text is withheld from the output for a match that can no longer be the first stop to complete.
 //!
 //! A *thread* is a match that has begun. A state of this automaton stands for what the thread has read since then, and
 //! for the strings and matches that have begun in this text. If one of these completes first, the thread ends.
@@ -15,8 +15,8 @@ pub(super) const LETTER: usize = 8;
 /// The units of work for each byte that the strings' automaton reads.
 const BYTE: usize = 4;
 
-/// Makes the automaton of the least hold from `dfa`, in which a thread goes on even if another stop completes. Also
-/// returns its alphabet, in which each character of the strings has a class of its own.
+/// Makes the automaton of the least hold from `dfa`, in which a match goes on even if another stop completes first. Also
+/// returns the alphabet of the new automaton, in which each character of `strings` has a class of its own.
 pub(super) fn least_hold(
     dfa: &Dfa,
     table: &Table,
@@ -67,7 +67,7 @@ pub(super) fn least_hold(
                     Some(letter) => key.string_step(letters[letter as usize], strings, work)?,
                     None => ALL_FORGOTTEN,
                 };
-                // If a string completes, the thread ends, unless it began before the string and matches here, too.
+                // If a string completes, the thread ends, unless the thread began first and its match also completes.
                 if read.completes && (read.is_whole || !matches) {
                     continue;
                 }
@@ -90,7 +90,7 @@ pub(super) fn least_hold(
     Ok((held, refined))
 }
 
-/// What the least hold knows of a thread: its own state, and the strings and matches that have begun in its text.
+/// A state of the new automaton: the state of a thread, and the strings and matches that have begun in its text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Key {
     own: StateId,
@@ -177,7 +177,7 @@ impl Later<'_> {
 #[derive(Clone, Copy)]
 struct StringStep {
     next: State,
-    /// As in `Key`, for the state `next`. If a string or a literal completes, whether a string is the whole text.
+    /// As in `Key`, for `next`. If a string or literal completes, whether a string is the whole text of the thread.
     is_whole: bool,
     completes: bool,
 }
@@ -196,7 +196,8 @@ impl Key {
             step = StringStep { next, is_whole, completes };
         }
         if step.completes && step.is_whole {
-            // A literal that is the whole text does not end a thread that matches, too: the patterns' order decides.
+            // If a literal (a pattern without meta characters) is the whole text, a matching thread goes on: of two
+            // patterns, the first in the list counts.
             let is_string = |word: usize| word < strings.words().len() && strings.is_word(step.next);
             step.is_whole = strings.completed(step.next, true).is_none_or(is_string);
         }

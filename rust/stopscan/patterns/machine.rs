@@ -48,7 +48,7 @@ impl Table {
         Ok(Table { next, states, first_accepting, accepts, needs: trimmed.needs.clone(), starts: dfa.starts })
     }
 
-    /// Returns the states to which a class leads.
+    /// Returns for each state the state to which a class leads.
     #[inline(always)]
     pub(super) fn column(&self, class: ClassId) -> &[StateId] {
         &self.next[class as usize * self.states..][..self.states]
@@ -85,7 +85,7 @@ impl Table {
         self.accept(state).now
     }
 
-    /// Returns the pattern that a next character of this kind confirms at `state`, as its index plus one, or 0.
+    /// Returns the pattern that has matched at `state` if this kind of character follows, as its index plus one, or 0.
     #[inline]
     pub(super) fn confirmed(&self, state: StateId, kind: Kind) -> u32 {
         self.accept(state).confirmed[kind as usize]
@@ -159,7 +159,7 @@ pub(crate) struct Machine {
     pub(super) max_held: usize,
     /// For each word of the region, the length in bytes of the shortest stop with which it ends. 0 for a marker.
     pub(super) shortest: Box<[u32]>,
-    /// For each length of text, the first state with a text of this length in the automaton of the region's strings.
+    /// For each length of text, the first state of the strings' automaton that is reached by a text of this length.
     pub(super) levels: Box<[State]>,
     /// For each literal of the region (a pattern that is plain text), its index in the list of patterns.
     pub(super) literals: Box<[usize]>,

@@ -51,7 +51,7 @@ impl Begun {
 /// The threads of a stream, the earliest first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Places {
-    /// The kind of the character before the next one.
+    /// The kind of the character before `here`.
     pub(super) before: Kind,
     /// The place of the next character.
     here: Place,
@@ -71,7 +71,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Returns the pattern that the end of the text confirms, and the place where its match begins.
+    /// Returns the pattern whose match only the end of the text completes, as for `a$`, and where that match begins.
     pub(super) fn confirmed_at_end(&self, machine: &Machine) -> Option<(usize, Place)> {
         let pattern_of = |state| machine.table.confirmed(state, Kind::Edge);
         self.earliest(pattern_of).map(|(pattern, begun)| (pattern, begun.place(self.here)))
@@ -115,11 +115,11 @@ impl Places {
         begun.filter(|(root, _)| *root != OVER).map(|(_, begun)| self.here.bytes - begun.place(self.here).bytes)
     }
 
-    /// Returns for each thread from the index `first` on the root of its group, or `OVER` if it has ended.
+    /// Returns the root of each thread's group, for the threads from `first` on, or `OVER` for a thread that has ended.
     fn groups(&self) -> impl Iterator<Item = u32> {
         let mut roots: Vec<u32> = self.begun[self.first..].iter().map(|begun| begun.root).collect();
         for index in (0..roots.len()).rev() {
-            // `root` names a later thread, or this one. The latest come first, so the root of that one is known.
+            // `root` names this thread or a later one. Later threads are handled first, so their roots are known here.
             if roots[index] != OVER {
                 roots[index] = match roots[index] as usize - self.first {
                     own if own == index => roots[index],

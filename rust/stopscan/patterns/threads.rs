@@ -10,10 +10,11 @@ use crate::text::{Held, Place};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Threads {
     pub(super) places: Places,
-    /// The text since the first thread began, for streams that hide no stop and so do not hold this text.
+    /// The text since the first match began. Only for streams that hide no stop: these do not hold this text elsewhere.
     pub(super) text: Held,
-    /// The state in which the strings would be if no match had completed in unarmed text, or `None` if they are in that
-    /// state. Such a match ends the stops that contain it, but not the markers: those are found with this state.
+    /// The state in which the strings would be if no match had completed in unarmed text (in which no stop fires), or
+    /// `None` if they are in that state. Such a match ends the stops that contain it, but not the markers. Markers are
+    /// found with this state.
     pub(super) markers: Option<State>,
     /// The number of bytes that are held for markers because of the state `markers`.
     held_for_markers: usize,
@@ -33,7 +34,7 @@ pub(crate) enum Found {
 }
 
 impl Threads {
-    /// Begins the next call on the stream.
+    /// To be called first in each call on the stream. Drops the part of `text` that is no longer needed.
     pub(crate) fn begin(&mut self) {
         self.text.begin();
     }
@@ -86,7 +87,7 @@ impl Threads {
         if let Some(state) = self.markers {
             self.follow_markers(automaton, state);
         }
-        // This does not count a literal that has just completed: it is a stop, and its text was kept until now.
+        // A literal that has just completed is not counted: it is a stop now. Its text was kept until now.
         self.begun_by_literals = match machine {
             Some(machine) if !machine.literals.is_empty() => automaton.held(*state, true),
             _ => 0,
@@ -138,20 +139,20 @@ impl Threads {
         if words.len() > words.stops() {
             self.markers.get_or_insert(*state);
         }
-        // A byte makes the state's text longer by at most one, so a stream follows at most one fallback for each byte.
+        // A byte makes the state's text at most one byte longer, a fallback makes it shorter. So the cost is linear.
         while machine.length(*state) >= length {
             *state = automaton.fallback(*state);
         }
     }
 
-    /// Returns the match that the end of the text confirms. No text is scanned, so `end` and `completed` are 0.
+    /// Returns the match that only the end of the text completes, as for `a$`. Its `end` and `completed` are always 0.
     pub(crate) fn confirmed_at_end(&self, machine: &Machine) -> Option<PatternHit> {
         let (pattern, start) = self.places.confirmed_at_end(machine)?;
         Some(PatternHit { pattern, start, end: 0, completed: 0 })
     }
 
-    /// Whether no match has begun and `markers` is `None`. Then text in which nothing begins changes only the kind of
-    /// the character before the next one.
+    /// Whether no match has begun and `markers` is `None`. If text follows in which no stop or marker begins, only its
+    /// length and its last character then matter.
     pub(crate) fn is_idle(&self) -> bool {
         self.places.is_empty() && !self.places.waits && self.markers.is_none() && self.begun_by_literals == 0
     }
@@ -175,7 +176,7 @@ impl Threads {
         self.held_for_markers
     }
 
-    /// Returns how many bytes ago the earliest match began that may still complete. Counts those of literals, too.
+    /// Returns how many bytes ago the earliest match or literal began that may still complete.
     pub(super) fn begun_bytes(&self) -> usize {
         self.places.held().max(self.begun_by_literals)
     }

@@ -81,7 +81,7 @@ impl Work {
 #[derive(Clone, Debug)]
 pub(super) struct Lists<T> {
     items: Vec<T>,
-    /// The end of each list.
+    /// The end of each list in `items`.
     ends: Vec<u32>,
 }
 
@@ -92,7 +92,7 @@ impl<T> Default for Lists<T> {
 }
 
 impl<T: Copy> Lists<T> {
-    /// Adds an item to the list that is open.
+    /// Adds an item to the last list, which `close` has not ended yet.
     #[inline]
     pub(super) fn push(&mut self, item: T, work: &mut Work) -> Result<(), TooLarge> {
         work.spend(1)?;
@@ -100,7 +100,7 @@ impl<T: Copy> Lists<T> {
         Ok(())
     }
 
-    /// Ends the list that is open, and opens the next.
+    /// Ends the last list. The next item begins another list.
     pub(super) fn close(&mut self) {
         self.ends.push(self.items.len() as u32);
     }
