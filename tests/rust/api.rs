@@ -1,4 +1,4 @@
-//! The public types apart from matching: threads, sizes, accessors, limits and errors.
+//! Tests of the public types in which no stop has to be found: threads, sizes, accessors, limits and errors.
 
 use std::error::Error;
 

@@ -1,4 +1,4 @@
-//! Loops: the library against the reference, and both with examples.
+//! Tests of loops: the library is compared with the reference, and both are tested with examples.
 
 use arbitrary::{Arbitrary, Unstructured};
 use stopscan::{Loops, Repeat};
@@ -118,8 +118,8 @@ fn what_is_forgotten_and_what_fired_repeats_nothing() {
     }
 }
 
-/// The kept text has up to three times the longest period, a quarter more before old text is dropped, and some more for
-/// the checks. In text that is not ASCII, the library allows four bytes for each character of a period.
+/// A stream keeps text of about three times the longest period. It drops old text when there is a quarter more. A check
+/// may need a little more. In text that is not ASCII, a period may have four bytes for each of its characters.
 #[test]
 fn what_a_stream_keeps_is_bounded() {
     for (character, bytes) in [("a", 1), ("日", 4), ("🤦", 4)] {
@@ -133,7 +133,7 @@ fn what_a_stream_keeps_is_bounded() {
     }
 }
 
-/// Damaged bytes are refused or accepted. Neither may panic, whatever the damage is.
+/// Damaged bytes may be refused or accepted, but reading them must not panic, nor must the use of accepted ones.
 #[test]
 fn damaged_bytes_never_panic() {
     let (repeat, mut refused) = (Repeat::new(4, 100, 64).unwrap(), 0);

@@ -1,4 +1,4 @@
-//! Snapshots that are restored with another set, and damaged ones. The tests with references use the same set instead.
+//! Tests of snapshots that are damaged or are restored with another set. With the same set, `reference` tests them.
 
 use stopscan::{Options, Repeat, Snapshot, SnapshotError, StopScanner, StopSet, StopSetBuilder};
 

@@ -145,7 +145,7 @@ impl Alphabet {
 
     /// Returns for each byte whether it begins a character of a marked class.
     pub(super) fn first_bytes(&self, marked: &[bool], work: &mut Work) -> Result<[bool; 256], TooLarge> {
-        // A stretch may begin or end at a surrogate, which has no UTF-8: use the byte of U+D7FF, so that none is missed.
+        // A stretch may begin or end at a surrogate, which has no UTF-8: use U+D7FF's byte, so that none is missed.
         let first_byte =
             |code| char::from_u32(code).map_or(0xED, |character| character.encode_utf8(&mut [0; 4]).as_bytes()[0]);
         let mut bytes = [false; 256];

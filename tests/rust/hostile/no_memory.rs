@@ -4,7 +4,7 @@ use stopscan::{SegmentSet, SetBuilder, StopScanner, StopSet, StopSetErrorKind, T
 
 use crate::{ALLOCATOR, MIB, MILLION, SMALL, alone, kept_since};
 
-/// How many bytes the library may allocate without asking for them first: small things, and for patterns their limit.
+/// How many bytes a set may allocate without a check for free memory before: without patterns, and with patterns.
 const UNASKED: usize = 1 << 16;
 const UNASKED_OF_PATTERNS: usize = MIB;
 

@@ -31,7 +31,7 @@ impl Rules {
     }
 }
 
-/// A stop that the last character of a text completes, or confirms (as `END\b`). The least one wins, by field order.
+/// A stop that the last character of a text completes or, as for `END\b`, confirms. Of several, the least one fires.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Event {
     start: usize,
@@ -118,7 +118,7 @@ impl<'a> Reference<'a> {
         Fired { pattern, start: event.start, end: event.end, hidden: event.hidden }
     }
 
-    /// The stops that complete, or are confirmed, with the last character of `text` and begin at `from` or later.
+    /// The stops that begin at `from` or later and that the last character of `text` completes or confirms.
     fn events(&self, text: &[char], from: usize) -> Vec<Event> {
         let mut events = Vec::new();
         let hidden = self.rules.stop.iter().map(|stop| (stop, true));
@@ -151,7 +151,7 @@ impl<'a> Reference<'a> {
         events
     }
 
-    /// The match of a pattern, such as `END\b`, that only the end of the stream confirms.
+    /// The match of a pattern, such as `END\b`, that is a match only because the stream ends after `text`.
     pub(super) fn at_end(&self, text: &[char], reading: &Reading) -> Option<Fired> {
         let region = reading.region?;
         let starts = (region..text.len()).filter(|&start| reading.over.is_none_or(|over| start > over));
@@ -185,7 +185,7 @@ impl<'a> Reference<'a> {
             && self.rules.max_held.is_none_or(|most| text.len() - start <= most)
             && self.rules.patterns.iter().any(|one| !one.matches_surely(text, start) && one.matches(text, start, None))
         {
-            return !self.rules.include_stop; // the end of the stream confirms the match
+            return !self.rules.include_stop; // the pattern matches if the stream ends here
         }
         if reach == 0 {
             return false;

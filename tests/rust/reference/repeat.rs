@@ -16,7 +16,7 @@ pub struct Found {
     pub period: usize,
 }
 
-/// The first loop of `text` that completes at an armed character. The flags say which characters are armed.
+/// The first loop of `text` that may fire: it completes at a character whose flag is `true` (at armed text).
 pub fn first_loop(rule: Rule, text: &[(char, bool)]) -> Option<Found> {
     (1..=text.len()).filter(|end| text[end - 1].1).find_map(|end| loop_at_end(rule, &text[..end]))
 }

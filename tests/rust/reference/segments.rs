@@ -26,7 +26,7 @@ pub struct Region {
     pub markers: Vec<(String, String)>,
 }
 
-/// Region, text and part.
+/// A region, text in it, and the number of the part (a new part begins at a marker).
 pub type Segment = (String, String, u32);
 
 impl Rules {
@@ -53,7 +53,7 @@ impl Rules {
         Options::default().region(&self.region).include_stop(self.include_stop)
     }
 
-    /// The library's scanner over the same graph, whose markers stay in the text.
+    /// The library's scanner with the same regions and markers. In its output, the markers stay in the text.
     pub(super) fn scanner(&self) -> StopScanner {
         let set = self.fill(StopSet::builder()).build().expect("these rules compile");
         StopScanner::with_options(&set, &self.options()).expect("there is the region")
@@ -74,9 +74,9 @@ pub struct Reference<'a> {
     rules: &'a Rules,
     /// All text that was fed, up to the end of the stop.
     text: String,
-    /// Where partial matches may begin: at the end of the last marker, or at the last flush.
+    /// The first place where a stop or marker may begin: the end of the last marker, or the place of the last flush.
     edge: usize,
-    /// How much of the text was returned or taken out.
+    /// How many bytes of `text` were returned, or taken out as a marker.
     sent: usize,
     pub region: &'a str,
     part: u32,
@@ -148,7 +148,7 @@ impl<'a> Reference<'a> {
         segments
     }
 
-    /// As `feed`, for a token that is a marker of the open region: nothing completes before its last character.
+    /// As `feed`, for a token that is a marker of the current region. It is read at once: no stop completes inside it.
     pub fn feed_marker(&mut self, marker: &str, armed: bool) -> Vec<Segment> {
         let mut segments = Vec::new();
         if self.matched.is_none() {
@@ -203,7 +203,7 @@ impl<'a> Reference<'a> {
         segments
     }
 
-    /// Enters the state that `marker` leads to. A part begins, unless that state is open and the marker is taken out.
+    /// Enters the state that `marker` leads to. A part begins if that is another state, or if the marker is kept.
     fn follow(&mut self, marker: &str) {
         let leads = self.rules.markers(self.region).iter().find(|(other, _)| other == marker);
         let region = &leads.expect("it is one of them").1;
