@@ -170,7 +170,7 @@ fn an_end_beyond_the_vocabulary_is_counted() {
     }
 }
 
-/// The library compares the lowest six bits of ids first. They are the same in 67 as in 3, which ends the stream.
+/// The library compares the lowest six bits of ids first. In 67 they are the same as in 3, a stop token.
 #[test]
 fn an_id_with_the_lowest_bits_of_an_end_is_none() {
     let vocabulary = (0..200).fold(Vocabulary::builder(), |builder, _| builder.text("a")).build().unwrap();

@@ -88,7 +88,6 @@ impl UserSet {
         UserSet { patterns: vec![pattern.into()], strings: strings.to_vec(), regions: 1, max_held: None }
     }
 
-    /// Compiles the set.
     pub fn build(&self) -> Result<(), StopSetError> {
         if self.regions == 1 {
             let set = StopSet::builder().stop(&self.strings).patterns(&self.patterns);

@@ -88,7 +88,7 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// The output of a call, with a text of its own.
+/// The output of a call, as owned values.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Given {
     pub text: String,
