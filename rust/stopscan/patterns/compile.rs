@@ -37,9 +37,9 @@ pub(crate) struct Compiled {
     /// Recognises text in which no string and no match begins. To be used only while none has begun.
     pub(crate) plain: Plain,
     pub(crate) automaton: Automaton,
-    /// For each word of `automaton`, whether it can never complete because another word completes inside it first.
+    /// For each word (string or marker) of `automaton`, whether it never completes because another one completes in it.
     pub(crate) pruned: Vec<bool>,
-    /// The machine of the patterns, if they are live in the region.
+    /// The table of the patterns, if they can fire in the region.
     pub(crate) machine: Option<Machine>,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Compiled {
 pub(super) struct Source {
     dfa: Dfa,
     machine: Machine,
-    /// The index of a pattern that could hold ordinary text for ever, if there is one.
+    /// The index of a pattern for which ordinary text could be held back for ever, if there is one.
     endless: Option<usize>,
 }
 
@@ -83,7 +83,7 @@ impl<'a> Compiler<'a> {
         let mut words = words;
         let mut literals: Vec<usize> = self.list.literals().collect();
         if !literals.is_empty() {
-            // A string that is also a pattern counts as a string.
+            // A plain-text pattern that is also given as a string counts only as the string.
             let strings: HashSet<&str> = words.iter().collect();
             literals.retain(|&index| !strings.contains(&*self.list.patterns[index]));
         }
@@ -192,7 +192,7 @@ impl Source {
     }
 
     /// Returns whether a match completes before the last character of `stop`, whatever text comes before `stop`. Also
-    /// returns `false` if the check could take more than is left of `work`; then text may be held for `stop` in vain.
+    /// returns `false` if `work` may not suffice for the check; then text may be held back though `stop` never fires.
     fn completes_inside(&self, stop: &str, work: &mut Work) -> bool {
         let inside = stop.char_indices().next_back().map_or("", |(last, _)| &stop[..last]);
         // At each character a match may begin, which then adds a little to the cost of each later character.
@@ -221,7 +221,7 @@ fn shortest_ends(automaton: &Automaton) -> Box<[u32]> {
     shortest.into()
 }
 
-/// The error for a pattern that can hold text for ever.
+/// The error for a pattern for which text can be held back for ever.
 #[cold]
 fn unbounded(list: &PatternList, pattern: usize) -> StopSetError {
     list.refused(pattern, "it can hold text for ever; limit that with max_held".into())
@@ -230,7 +230,7 @@ fn unbounded(list: &PatternList, pattern: usize) -> StopSetError {
 /// The characters that have a special meaning in patterns.
 const META: [char; 14] = ['\\', '.', '+', '*', '?', '(', ')', '|', '[', ']', '{', '}', '^', '$'];
 
-/// The patterns of a set, and how many code points may be held for a match.
+/// The patterns of a set, and how many code points of text may be held back for a match.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PatternList {
     pub(crate) patterns: Vec<String>,

@@ -67,7 +67,7 @@ pub(super) fn least_hold(
                     Some(letter) => key.string_step(letters[letter as usize], strings, work)?,
                     None => ALL_FORGOTTEN,
                 };
-                // If a string completes, the thread ends, unless the thread began first and its match also completes.
+                // If a string completes, this match ends, unless it began before the string and also completes here.
                 if read.completes && (read.is_whole || !matches) {
                     continue;
                 }
@@ -90,14 +90,14 @@ pub(super) fn least_hold(
     Ok((held, refined))
 }
 
-/// A state of the new automaton: the state of a thread, and the strings and matches that have begun in its text.
+/// A state of the new automaton: a state of a begun match (a thread), and the stops that have begun in its text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Key {
     own: StateId,
     /// The states of the matches that began later: the number of this set in `Later::sets`.
     later: u32,
     strings: State,
-    /// Whether the text of the state `strings` is the whole text of the thread, and not only its end.
+    /// Whether the text of the state `strings` is the whole text of the match `own`, and not only its end.
     is_whole: bool,
 }
 
@@ -120,7 +120,7 @@ impl Key {
     }
 }
 
-/// The matches that begin later than a thread: sets of states, and the steps between sets that were found so far.
+/// The matches that begin after the one in question: sets of their states, and the steps between sets found so far.
 struct Later<'a> {
     table: &'a Table,
     kinds: Vec<Kind>,
@@ -173,11 +173,11 @@ impl Later<'_> {
     }
 }
 
-/// The state of the strings after one more character of a thread.
+/// A step of the strings' automaton over one character.
 #[derive(Clone, Copy)]
 struct StringStep {
     next: State,
-    /// As in `Key`, for `next`. If a string or literal completes, whether a string is the whole text of the thread.
+    /// As in `Key`, for `next`. If a string or literal completes, whether a string is the whole text of the match.
     is_whole: bool,
     completes: bool,
 }
@@ -186,7 +186,7 @@ struct StringStep {
 const ALL_FORGOTTEN: StringStep = StringStep { next: ROOT, is_whole: false, completes: false };
 
 impl Key {
-    /// Returns the state of the strings after `letter`, which is the next character of the thread.
+    /// Returns the step of the strings' automaton over `letter`, the next character of the text.
     fn string_step(self, letter: char, strings: &Automaton, work: &mut Work) -> Result<StringStep, TooLarge> {
         let mut step = StringStep { next: self.strings, is_whole: self.is_whole, completes: false };
         for &byte in letter.encode_utf8(&mut [0; 4]).as_bytes() {
@@ -196,8 +196,8 @@ impl Key {
             step = StringStep { next, is_whole, completes };
         }
         if step.completes && step.is_whole {
-            // If a literal (a pattern without meta characters) is the whole text, a matching thread goes on: of two
-            // patterns, the first in the list counts.
+            // If a literal (a pattern without meta characters) is the whole text, a match that completes goes on:
+            // of two patterns, the first in the list counts.
             let is_string = |word: usize| word < strings.words().len() && strings.is_word(step.next);
             step.is_whole = strings.completed(step.next, true).is_none_or(is_string);
         }

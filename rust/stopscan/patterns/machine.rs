@@ -19,7 +19,7 @@ const ANY_LENGTH: usize = 1 << 27;
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     /// For each class, the state to which it leads from each state. The entries of one class are neighbours, because
-    /// all threads of a stream read the same character.
+    /// all matches that have begun in a stream read the same character.
     next: Vec<StateId>,
     states: usize,
     /// The first state that accepts something.
@@ -68,7 +68,7 @@ impl Table {
     }
 
     /// Returns the least number of characters that must follow at `state` before the character that completes a match.
-    /// The stream would hold them.
+    /// The stream would hold these characters back.
     pub(super) fn needs(&self, state: StateId) -> usize {
         self.needs[state as usize] as usize
     }
@@ -98,8 +98,8 @@ impl Table {
         }
     }
 
-    /// Finds a state to which ordinary text comes back again and again, so that it could be held for ever. The ordinary
-    /// texts that are tried are `e e e …`, with each letter in place of `e`, and `字。字。…`.
+    /// Finds a state to which ordinary text leads back again and again, so that it could be held back for ever. The texts
+    /// that are tried are `e e e …`, with each letter in place of `e`, and `字。字。…`.
     fn endless(&self, alphabet: &Alphabet, work: &mut Work) -> Result<Option<StateId>, TooLarge> {
         let letters = ('a'..='z').chain('A'..='Z').map(|letter| [letter, ' ']);
         let mut texts = Vec::new();
@@ -169,7 +169,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Makes the machine of an automaton. Refuses an automaton with which a stream could have too many threads.
+    /// Makes the machine of an automaton. Refuses an automaton with which too many matches could have begun at once.
     pub(super) fn new(
         trimmed: &Trimmed,
         alphabet: Alphabet,

@@ -48,7 +48,7 @@ impl Begun {
     }
 }
 
-/// The threads of a stream, the earliest first.
+/// The threads of a stream (matches that may have begun), the earliest first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Places {
     /// The kind of the character before `here`.
@@ -77,7 +77,7 @@ impl Places {
         self.earliest(pattern_of).map(|(pattern, begun)| (pattern, begun.place(self.here)))
     }
 
-    /// Ends all threads. `text` was read last: its last character is the one before the next character.
+    /// Ends all threads (begun matches). `text` was read last: sets `before` to the kind of its last character.
     pub(super) fn forget(&mut self, text: &str) {
         self.clear();
         self.here.advance(text);
@@ -99,7 +99,7 @@ impl Places {
         self.roots.is_empty()
     }
 
-    /// Returns how many bytes ago the first thread began, or 0 if there is none.
+    /// Returns how many bytes ago the first match that may still complete began, or 0 if there is none.
     pub(super) fn held(&self) -> usize {
         self.begun.get(self.first).map_or(0, |begun| self.here.bytes - begun.place(self.here).bytes)
     }
@@ -109,7 +109,7 @@ impl Places {
         self.begun.get(self.first).map(|begun| begun.before())
     }
 
-    /// Returns for each thread that has not ended how many bytes ago it began.
+    /// Returns for each thread (begun match) that has not ended how many bytes ago it began.
     pub(super) fn all(&self) -> impl Iterator<Item = usize> {
         let begun = self.groups().zip(&self.begun[self.first..]);
         begun.filter(|(root, _)| *root != OVER).map(|(_, begun)| self.here.bytes - begun.place(self.here).bytes)
@@ -130,7 +130,7 @@ impl Places {
         roots.into_iter()
     }
 
-    /// Ends the threads that began at or before `start`, in bytes of the stream.
+    /// Ends the matches that began at or before `start`, in bytes of the stream.
     pub(super) fn end_through(&mut self, start: usize, machine: &Machine) {
         let later = |begun: &Begun| begun.place(self.here).bytes > start;
         let later = self.begun[self.first..].iter().position(later).unwrap_or(self.begun.len() - self.first);
@@ -177,7 +177,7 @@ impl Places {
         }
     }
 
-    /// Returns whether the thread at an index has ended, or must exceed the limit before it can match.
+    /// Returns whether the thread (begun match) at an index has ended, or must exceed `max_held` before it can match.
     fn is_over(&mut self, index: usize, machine: &Machine) -> bool {
         let root = self.find(index);
         let Ok(group) = self.roots.binary_search(&root) else {
@@ -222,8 +222,8 @@ impl Places {
         self.roots.truncate(kept);
     }
 
-    /// Moves all threads over a character. `column` has for each state the state to which the character leads. Returns
-    /// the greatest state of the threads. Accepting states are the greatest, so it tells whether a thread accepts.
+    /// Moves all begun matches over a character. `column` has for each state the state to which the character leads.
+    /// Returns the greatest of their states. Accepting states are the greatest, so it tells whether a match accepts.
     #[inline]
     fn advance(&mut self, column: &[StateId]) -> StateId {
         let (mut greatest, mut least) = (DEAD, StateId::MAX);
@@ -238,7 +238,7 @@ impl Places {
         greatest
     }
 
-    /// Begins a thread at `here`, in the state after its first character.
+    /// Begins a thread (a possible match) at `here`, in the state after its first character.
     #[inline]
     fn begin(&mut self, here: Place, state: StateId) {
         let index = self.begun.len() as u32;
@@ -258,7 +258,7 @@ impl Places {
         }
     }
 
-    /// Ends the threads that began more than `most` code points before `here`.
+    /// Ends the matches that began more than `most` code points before `here`.
     #[inline(always)]
     fn limit(&mut self, here: Place, most: usize) {
         let too_long = |begun: &Begun| (here.code_points as u32).wrapping_sub(begun.code_points) as usize > most;
@@ -291,7 +291,7 @@ impl Places {
         self.merge_at = self.roots.len() + self.roots.len() / 4;
     }
 
-    /// Finds the earliest thread whose state accepts a pattern. Returns the index of the pattern, and the thread.
+    /// Finds the earliest begun match whose state accepts a pattern. Returns the index of the pattern, and that match.
     /// `pattern_of` returns this index plus one, or 0 if a state accepts no pattern.
     fn earliest(&self, pattern_of: impl Fn(StateId) -> u32) -> Option<(usize, Begun)> {
         if !self.states.iter().any(|&state| pattern_of(state) != 0) {
@@ -383,7 +383,7 @@ pub(super) fn scan_unarmed(places: &mut Places, machine: &Machine, text: &str, p
 
 // `next` and `advance` are inlined by force: otherwise a delta takes a fifth longer if the set has patterns.
 impl<'a> Scan<'a> {
-    /// Returns the next character. While there are no threads, skips text in which no match begins.
+    /// Returns the next character. While no match has begun, skips text in which none can begin.
     #[inline(always)]
     fn next(&mut self) -> Option<Next<'a>> {
         if self.places.is_empty() {
@@ -421,7 +421,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Moves the threads over the next character. Returns the match that it completes.
+    /// Moves the begun matches over the next character. Returns the match that this character completes.
     fn step(&mut self, next: Next<'_>) -> Option<PatternHit> {
         self.advance(next, true);
         let table = &self.machine.table;
@@ -434,8 +434,8 @@ impl<'a> Scan<'a> {
         None
     }
 
-    /// Moves the threads over the next character. If `begins` and a match can begin with this character, begins a
-    /// thread before it.
+    /// Moves the begun matches over the next character. If `begins` and a match can begin with this character, begins
+    /// a thread for it.
     #[inline(always)]
     fn advance(&mut self, next: Next<'_>, begins: bool) {
         let mut greatest = self.places.advance(next.column);
@@ -463,8 +463,8 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// Scans `text`, which begins at `place`, with threads that begin only at `starts`, in bytes of the text. Returns
-/// `None` if one of them ends or cannot begin at its place.
+/// Scans `text`, which begins at `place`, and begins a match only at each of `starts`, in bytes of the text. Returns
+/// `None` if one of these matches ends or cannot begin.
 pub(super) fn replay(places: &mut Places, machine: &Machine, text: &str, place: Place, starts: &[usize]) -> Option<()> {
     let mut scan = Scan { places, machine, text, at: 0, here: place };
     let mut left = starts.iter().peekable();

@@ -22,7 +22,7 @@ pub(crate) struct Threads {
     pub(super) begun_by_literals: usize,
 }
 
-/// The word or pattern that completes first.
+/// The first marker or stop that completes.
 pub(crate) enum Found {
     /// A marker, or a stop that is a string: its index among the region's words, and its end in the text that was
     /// scanned, in bytes.
@@ -130,7 +130,7 @@ impl Threads {
         marker.filter(first).or(word)
     }
 
-    /// Ends the stops that began at least `length` bytes ago: they contain a match that completed in unarmed text.
+    /// Ends the stops that began at least `length` bytes ago: they contain a match that completed but must not fire.
     fn end_strings_through(&mut self, automaton: &Automaton, machine: &Machine, state: &mut State, length: usize) {
         if machine.length(*state) < length {
             return;
@@ -198,12 +198,12 @@ impl Threads {
         self.text.push(text, text.len());
     }
 
-    /// The number of bytes that the threads take, roughly.
+    /// The number of bytes that `self` takes, roughly.
     pub(crate) fn size(&self) -> usize {
         self.places.size() + self.text.len()
     }
 
-    /// The most bytes by which the threads grow with `bytes` bytes of text.
+    /// The most bytes of memory by which `self` grows with `bytes` bytes of text.
     pub(crate) fn growth(&self, bytes: usize) -> usize {
         self.places.growth(bytes) + self.text.growth(bytes) + self.begun_bytes()
     }
@@ -242,7 +242,7 @@ fn beats(hit: &PatternHit, machine: &Machine, words: &Words, (index, end): (usiz
     (hit.completed, hit.start.bytes, hit.end, rank(hit.pattern)) < (end, start, end, word)
 }
 
-/// The threads of a stream in a snapshot.
+/// The threads of a stream (the matches that have begun), as a snapshot stores them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SavedThreads {
     /// The text since the first match began.
@@ -252,13 +252,13 @@ pub(crate) struct SavedThreads {
 }
 
 impl Threads {
-    /// Returns the threads for a snapshot. `text` is the end of the stream's text, at least from the first match on.
+    /// Returns the begun matches for a snapshot. `text` is the end of the stream's text, at least from the first one on.
     pub(crate) fn begun(&self, automaton: &Automaton, text: &str) -> SavedThreads {
         SavedThreads { text: text[text.len() - self.begun_bytes()..].into(), bytes: self.to_bytes(automaton) }
     }
 
-    /// Returns the kinds of the characters before the next character and before the first thread, the number of
-    /// threads, how many bytes ago each began, and the text of the state `markers`.
+    /// Returns the kinds of the characters before the next character and before the first begun match, the number of
+    /// begun matches, how many bytes ago each began, and the text of the state `markers`.
     fn to_bytes(&self, automaton: &Automaton) -> Vec<u8> {
         let mut writer = Writer::default();
         let (before, lengths) = (self.places.before, Vec::from_iter(self.places.all()));
@@ -269,7 +269,7 @@ impl Threads {
         writer.0
     }
 
-    /// Reads the threads of a stream whose text ends at `end`. Returns `None` if no stream in a region with this
+    /// Reads the begun matches of a stream whose text ends at `end`. Returns `None` if no stream in a region with this
     /// automaton and machine could have written them.
     pub(crate) fn resume(
         automaton: &Automaton,

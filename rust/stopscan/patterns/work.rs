@@ -42,7 +42,7 @@ const LOOKUP: usize = 4;
 /// A budget: the number of units that are left.
 pub(super) struct Work(usize);
 
-/// The budget does not suffice, or the automaton has too many states, cells or threads.
+/// The budget does not suffice, or there are too many states, cells of the table, or threads (begun matches).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TooLarge;
 
