@@ -252,7 +252,7 @@ pub(crate) struct SavedThreads {
 }
 
 impl Threads {
-    /// Returns the begun matches for a snapshot. `text` is the end of the stream's text, at least from the first one on.
+    /// Returns the begun matches for a snapshot. `text` is the end of the stream's text, from the first one or earlier.
     pub(crate) fn begun(&self, automaton: &Automaton, text: &str) -> SavedThreads {
         SavedThreads { text: text[text.len() - self.begun_bytes()..].into(), bytes: self.to_bytes(automaton) }
     }

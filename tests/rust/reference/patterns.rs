@@ -1,7 +1,7 @@
 //! The reference for patterns.
 //!
-//! After every character it asks, for each place of the text, which stops begin there and complete here. It finds the
-//! held text by trying every continuation.
+//! After every character it asks, for each place in the text, which stops begin at the place and complete with the
+//! character. It finds the text that may become a stop, which a scanner holds, by trying every continuation.
 
 use stopscan::{StopSet, StopSetError};
 
@@ -36,12 +36,12 @@ impl Rules {
 struct Event {
     start: usize,
     end: usize,
-    /// The index of a pattern. `None` is a string, which wins over patterns.
+    /// The index of the pattern, or `None` for a string. `None` is the least, so a string wins over patterns.
     pattern: Option<usize>,
     hidden: bool,
 }
 
-/// A stop that has fired: which, and where it lies, in code points.
+/// A stop that has fired: which one, and its place in the text, in code points.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fired {
     pub pattern: Option<String>,
@@ -61,7 +61,7 @@ pub struct Reference<'a> {
 /// The state after a text was read.
 pub(super) struct Reading {
     pub(super) fired: Option<Fired>,
-    /// Where the open region began. `None` if the open region is protected.
+    /// Where the current region began. `None` if this region is protected.
     region: Option<usize>,
     /// A stop that begins here or earlier cannot fire: it contains a match that completed in unarmed text.
     over: Option<usize>,
@@ -100,7 +100,7 @@ impl<'a> Reference<'a> {
         reading
     }
 
-    /// Where the opening marker at the end of `text` begins, if all of the marker is in the region.
+    /// Where the opening marker at the end of `text` begins, if it begins at `region` or later.
     fn marker(&self, text: &[char], region: usize) -> Option<usize> {
         let (open, _) = self.rules.protect.as_ref()?;
         let start = text.len().checked_sub(open.chars().count()).filter(|start| *start >= region)?;

@@ -7,7 +7,7 @@ use super::{Match, firing, longest_beginning, longest_end, match_at_end};
 /// The stops, markers and options of a segmenter.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
-    /// The regions, or states of regions.
+    /// The regions. One with a name such as `tool/in reasoning` is a state of the region `tool`.
     pub regions: Vec<Region>,
     /// The markers that stay in the text, whichever region they lead to.
     pub kept: Vec<String>,
@@ -109,7 +109,7 @@ impl<'a> Reference<'a> {
         self.rules.markers(self.region).iter().map(|(marker, _)| marker.as_str())
     }
 
-    /// The stops that can fire in the open region.
+    /// The stops that can fire in the current region.
     fn stops(&self) -> Vec<&'a str> {
         if self.rules.stop_in.as_ref().is_some_and(|names| !names.iter().any(|name| name == region_of(self.region))) {
             return Vec::new();
@@ -170,12 +170,12 @@ impl<'a> Reference<'a> {
         segments
     }
 
-    /// Whether `marker` is a marker of the open region.
+    /// Whether `marker` leads from the current region to another, or to itself.
     pub fn leads(&self, marker: &str) -> bool {
         self.matched.is_none() && self.markers().any(|other| other == marker)
     }
 
-    /// Whether a special token is a stop in the open region.
+    /// Whether a special token is a stop that can fire in the current region.
     pub fn fires(&self, special: &str) -> bool {
         let here =
             self.rules.stop_in.as_ref().is_none_or(|names| names.iter().any(|name| name == region_of(self.region)));
@@ -232,7 +232,7 @@ impl<'a> Reference<'a> {
         }
     }
 
-    /// Sends the text except its last `withheld` bytes.
+    /// Adds the text that was not sent yet, except its last `withheld` bytes, to `segments`.
     fn send(&mut self, withheld: usize, segments: &mut Vec<Segment>) {
         let until = self.text.len() - withheld;
         let text = &self.text[self.sent..until];

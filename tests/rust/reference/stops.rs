@@ -194,7 +194,7 @@ impl<'a> Reference<'a> {
         }
     }
 
-    /// The name of the open region.
+    /// The name of the current region.
     pub(super) fn open(&self) -> &'a str {
         self.region.map_or("answer", |(opening, _)| opening)
     }
@@ -215,7 +215,7 @@ impl<'a> Reference<'a> {
         self.send()
     }
 
-    /// Whether a special token without text is a stop in the open region.
+    /// Whether a special token without text is a stop that can fire in the current region.
     pub(super) fn fires(&self, special: &str) -> bool {
         let mut stops = self.rules.stop.iter().chain(&self.rules.visible);
         self.matched.is_none() && self.region.is_none() && stops.any(|stop| stop == special)

@@ -28,7 +28,7 @@ pub struct TokenPair<'a> {
     finish: Option<Finish>,
     /// For each token, the region of its last character. `None` if a marker ends with the token.
     regions: Vec<Option<&'a str>>,
-    /// The number of the last token that was a marker without text.
+    /// The number of the last token that was a marker and was left out of the text.
     marked: usize,
 }
 
