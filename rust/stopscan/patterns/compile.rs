@@ -88,7 +88,7 @@ impl<'a> Compiler<'a> {
             literals.retain(|&index| !strings.contains(&*self.list.patterns[index]));
         }
         words.add_literals(literals.iter().map(|&index| &*self.list.patterns[index]));
-        // A stop string never fires if a match always completes inside it. Markers also count where no stop fires.
+        // A stop string never fires if a match always completes inside it. A marker counts even where no stop may fire.
         let is_marker = |index: usize| (words.stops()..words.len()).contains(&index);
         let mut hopeless = Vec::with_capacity(words.len_with_literals());
         for (index, text) in words.with_literals().enumerate() {
@@ -164,8 +164,8 @@ impl Source {
         Ok(Source { dfa: trimmed.dfa, machine, endless })
     }
 
-    /// Returns the machine of a region with these strings, and the pattern, if any, that could hold ordinary text for
-    /// ever. If the machine of `least_hold` holds less text and is not too large, returns that machine.
+    /// Returns the machine of a region with these strings, and the pattern, if any, for which text could be held back
+    /// for ever. If the machine of `least_hold` holds less text and is not too large, returns that machine.
     fn machine_with(&self, strings: &Automaton, max_held: Option<usize>, work: &mut Work) -> (Machine, Option<usize>) {
         if self.dfa.starts == [DEAD; 4] {
             return (self.machine.clone(), None); // all patterns are plain text

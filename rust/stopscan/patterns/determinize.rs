@@ -201,7 +201,7 @@ impl Builder<'_> {
         Ok(patterns)
     }
 
-    /// Adds to `next` the nodes to which classes lead from `nodes`. If `kind` is given, uses only classes of this kind.
+    /// For each class that one of `nodes` reads, adds the node after it to `next`. If `kind` is given, skips other kinds.
     fn collect_targets(&mut self, nodes: &[u32], kind: Option<Kind>) -> Result<(), TooLarge> {
         for &node in nodes {
             let Node::Read { set, next } = self.nfa.node(node, self.work)? else {

@@ -194,8 +194,8 @@ impl Machine {
         })
     }
 
-    /// Returns the index of a pattern that could hold ordinary text for ever, or `None`. If there is one, but the rest
-    /// of `work` is too little to find out which it is, returns 0.
+    /// Returns the index of a pattern for which ordinary text could be held back for ever, or `None`. If there is one,
+    /// but the rest of `work` is too little to find out which it is, returns 0.
     pub(super) fn endless_pattern(&self, work: &mut Work) -> Result<Option<usize>, TooLarge> {
         let state = self.table.endless(&self.alphabet, work)?;
         Ok(state.map(|state| self.table.pattern_from(state, work).unwrap_or_default()))

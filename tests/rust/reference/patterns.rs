@@ -1,4 +1,4 @@
-//! The reference for patterns.
+//! The reference for patterns: a simple program with which the library is compared.
 //!
 //! After every character it asks, for each place in the text, which stops begin at the place and complete with the
 //! character. It finds the text that may become a stop, which a scanner holds, by trying every continuation.

@@ -1,4 +1,4 @@
-//! The reference for loops: the rule, checked anew at every character.
+//! The reference for loops, with which the library is compared: the rule of a loop, checked anew at every character.
 
 /// What counts as a loop.
 #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,4 @@
-//! The library's segmenter and the reference for it, side by side.
+//! Runs the library's segmenter and the simple reference side by side.
 
 use std::slice;
 

@@ -1,4 +1,4 @@
-//! The reference for segmenters.
+//! The reference for segmenters: a simple program with which the library is compared.
 
 use stopscan::{Emit, Options, SegmentSet, Segmenter, SetBuilder, StopScanner, StopSet, StopSetError, Target, keep};
 

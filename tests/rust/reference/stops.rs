@@ -1,4 +1,4 @@
-//! The reference for scanners, and the library's scanner beside it.
+//! The reference for scanners (a simple program), and a comparison of the library's scanner with it.
 
 use std::slice;
 

@@ -1,4 +1,4 @@
-//! The reference for token scanners, and the library's scanner, which is compared with it.
+//! The reference for token scanners (a simple program), and a comparison of the library's token scanner with it.
 
 use stopscan::{EndReason, Finish, Strays, TokenDecoder, TokenOptionsError, TokenScanner, UnknownIds, UnknownToken};
 

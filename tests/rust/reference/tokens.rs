@@ -1,4 +1,4 @@
-//! The reference for token ids: after each token, the text of all tokens is made anew.
+//! The reference for the decoding of token ids: after each token, the text of all tokens is made anew.
 
 use std::str;
 
