@@ -133,7 +133,7 @@ fn what_a_stream_keeps_is_bounded() {
     }
 }
 
-/// Damaged bytes may be refused or accepted, but reading them must not panic, nor must the use of accepted ones.
+/// Damaged bytes may be refused or accepted. Neither reading them nor using the result may panic.
 #[test]
 fn damaged_bytes_never_panic() {
     let (repeat, mut refused) = (Repeat::new(4, 100, 64).unwrap(), 0);

@@ -201,7 +201,7 @@ impl Builder<'_> {
         Ok(patterns)
     }
 
-    /// For each class that one of `nodes` reads, adds the node after it to `next`. If `kind` is given, skips other kinds.
+    /// For each class that one of `nodes` reads, adds its next node to `next`. If `kind` is given, skips other kinds.
     fn collect_targets(&mut self, nodes: &[u32], kind: Option<Kind>) -> Result<(), TooLarge> {
         for &node in nodes {
             let Node::Read { set, next } = self.nfa.node(node, self.work)? else {

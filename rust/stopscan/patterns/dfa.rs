@@ -137,7 +137,7 @@ impl Dfa {
                 let accept = self.accept(state, work)?;
                 let mut distance = match accept.now {
                     0 if accept == Accept::default() => u32::MAX,
-                    0 => 1, // the next character may confirm the match
+                    0 => 1, // there is a match if certain characters follow
                     _ => 0,
                 };
                 for &Transition { target, .. } in self.transitions(state, work)? {

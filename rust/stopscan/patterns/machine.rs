@@ -8,8 +8,8 @@ use super::work::{TooLarge, Work};
 use crate::automaton::{Automaton, State};
 use crate::text::Plain;
 
-/// The most code points that are held for a match if the user gives no limit. Only runs of one kind of character, such
-/// as digits, are held so long.
+/// The most code points that are held back for a match if the user gives no limit. Only runs of one kind of character,
+/// such as digits, are held back so long.
 const MAX_HELD: usize = 65_536;
 
 /// A greater limit is lowered to this one, which is as good as no limit: no stream holds more.
@@ -155,7 +155,7 @@ impl Table {
 pub(crate) struct Machine {
     pub(super) alphabet: Arc<Alphabet>,
     pub(super) table: Arc<Table>,
-    /// The most code points that are held for a match.
+    /// The most code points that are held back for a match.
     pub(super) max_held: usize,
     /// For each word of the region, the length in bytes of the shortest stop with which it ends. 0 for a marker.
     pub(super) shortest: Box<[u32]>,

@@ -58,15 +58,15 @@ pub(super) struct Places {
     begun: Vec<Begun>,
     /// The threads before this index have ended.
     first: usize,
-    /// The root of each group, in order. `states` has the state of each group: `DEAD` if the group has ended and is not
-    /// dropped yet.
+    /// The root of each group (of threads in the same state), in order. `states` has the state of each group: `DEAD` if
+    /// the group has ended and is not dropped yet.
     roots: Vec<u32>,
     states: Vec<StateId>,
     /// Groups in equal states are merged only if there are more roots than this, and more than `FEW`.
     merge_at: usize,
     /// Whether some group may have ended and not be dropped yet.
     ended: bool,
-    /// Whether the state of some group may accept something.
+    /// Whether some group may be in a state in which a pattern matches, or matches if certain characters follow.
     pub(super) waits: bool,
 }
 
@@ -104,7 +104,7 @@ impl Places {
         self.begun.get(self.first).map_or(0, |begun| self.here.bytes - begun.place(self.here).bytes)
     }
 
-    /// Returns the kind of the character before the first thread.
+    /// Returns the kind of the character before the first begun match.
     pub(super) fn before_first(&self) -> Option<Kind> {
         self.begun.get(self.first).map(|begun| begun.before())
     }
