@@ -32,7 +32,7 @@ pub(crate) struct Compiler<'a> {
     pruning_work: Work,
 }
 
-/// A compiled region: the automaton of its stop strings and markers, and the machine of its patterns.
+/// A compiled region: the automaton of its stop strings and markers, and the machine (a table) of its patterns.
 pub(crate) struct Compiled {
     /// Recognises text in which no string and no match begins. To be used only while none has begun.
     pub(crate) plain: Plain,
@@ -43,8 +43,8 @@ pub(crate) struct Compiled {
     pub(crate) machine: Option<Machine>,
 }
 
-/// The automaton of the patterns that are not plain text, and the machine for a region that has no strings. A set has
-/// one `Source`, from which `machine_with` makes the machines of the other regions.
+/// The automaton of the patterns that are not plain text, and the machine (its table) for a region that has no strings.
+/// A set has one `Source`, from which `machine_with` makes the machines of the other regions.
 pub(super) struct Source {
     dfa: Dfa,
     machine: Machine,

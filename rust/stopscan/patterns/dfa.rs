@@ -28,7 +28,7 @@ pub(super) struct Transition {
 pub(super) struct Dfa {
     transitions: Lists<Transition>,
     accepts: Vec<Accept>,
-    /// The first state of a match, by the kind of the character before.
+    /// The first state of a match, by the kind of the character before the match.
     pub(super) starts: [StateId; 4],
 }
 

@@ -9,10 +9,10 @@ use crate::automaton::{Automaton, State};
 use crate::text::Plain;
 
 /// The most code points that are held back for a match if the user gives no limit. Only runs of one kind of character,
-/// such as digits, are held back so long.
+/// such as digits, are held back so long: patterns that could hold other text for ever are refused.
 const MAX_HELD: usize = 65_536;
 
-/// A greater limit is lowered to this one, which is as good as no limit: no stream holds more.
+/// A greater limit is lowered to this one, which is as good as no limit: no stream holds back more.
 const ANY_LENGTH: usize = 1 << 27;
 
 /// The transitions of an automaton as a dense table. Its states are those of the automaton.
@@ -157,9 +157,9 @@ pub(crate) struct Machine {
     pub(super) table: Arc<Table>,
     /// The most code points that are held back for a match.
     pub(super) max_held: usize,
-    /// For each word of the region, the length in bytes of the shortest stop with which it ends. 0 for a marker.
+    /// For each stop string and literal, the length in bytes of the shortest stop at its end. 0 for a marker.
     pub(super) shortest: Box<[u32]>,
-    /// For each length of text, the first state of the strings' automaton that is reached by a text of this length.
+    /// For each length in bytes, the first state of the strings' automaton that stands for a prefix of this length.
     pub(super) levels: Box<[State]>,
     /// For each literal of the region (a pattern that is plain text), its index in the list of patterns.
     pub(super) literals: Box<[usize]>,
@@ -217,7 +217,7 @@ impl Machine {
         begins.unwrap_or(bytes.len())
     }
 
-    /// Returns the length in bytes of the text of `state`, which is a state of the region's strings.
+    /// Returns the length in bytes of the prefix for which `state`, a state of the strings' automaton, stands.
     pub(super) fn length(&self, state: State) -> usize {
         self.levels.partition_point(|&first| first <= state) - 1
     }

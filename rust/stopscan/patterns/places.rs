@@ -138,7 +138,7 @@ impl Places {
         self.settle(self.here, machine);
     }
 
-    /// Ends the threads before the index `first`.
+    /// Ends the threads (begun matches) before the index `first`.
     fn end_before(&mut self, first: usize) {
         self.first = self.first.max(first);
         let over = self.roots.partition_point(|&root| (root as usize) < self.first);
@@ -304,12 +304,12 @@ impl Places {
         })
     }
 
-    /// The number of bytes that the places take.
+    /// The number of bytes that `self` takes.
     pub(super) fn size(&self) -> usize {
         self.begun.len() * size_of::<Begun>() + self.roots.len() * (size_of::<u32>() + size_of::<StateId>())
     }
 
-    /// The most bytes of memory that the places newly allocate for `bytes` more bytes of text.
+    /// The most bytes of memory that `self` newly allocates for `bytes` more bytes of text.
     pub(super) fn growth(&self, bytes: usize) -> usize {
         /// With the default limit on held text, no more places than this are kept.
         const MOST: usize = 1 << 18;
@@ -325,7 +325,7 @@ pub(crate) struct PatternHit {
     pub(crate) pattern: usize,
     /// The place in the stream where the match begins.
     pub(crate) start: Place,
-    /// The end of the match. If a character confirms the match, this is the place before that character.
+    /// The end of the match. If only the next character completes it, as for `a\b`, this is the place before that.
     pub(crate) end: usize,
     /// The end of the character that completes the match.
     pub(crate) completed: usize,
@@ -366,7 +366,7 @@ pub(super) fn scan(places: &mut Places, machine: &Machine, text: &str, place: Pl
 }
 
 /// Scans the whole of `text`, which begins at `place` and is unarmed: no stop fires in it. A match that completes only
-/// ends the threads whose match would contain it. Returns the latest beginning of such a match, in bytes of the stream.
+/// ends the begun matches that would contain it. Returns the latest place where such a match began, in bytes.
 pub(super) fn scan_unarmed(places: &mut Places, machine: &Machine, text: &str, place: Place) -> Option<usize> {
     let mut scan = Scan { places, machine, text, at: 0, here: place };
     let mut latest = None;
@@ -403,8 +403,8 @@ impl<'a> Scan<'a> {
         })
     }
 
-    /// Returns the match that ends before the next character and is confirmed by it, as for `\b`. If the character also
-    /// completes a match that began earlier, returns that match instead.
+    /// Returns the match that ends before the next character but is complete only because of it, as for `a\b`. If the
+    /// character also completes a match that began earlier, returns that match instead.
     fn confirmed(&mut self, next: Next<'_>) -> Option<PatternHit> {
         if !self.places.waits {
             return None;
@@ -450,8 +450,8 @@ impl<'a> Scan<'a> {
         self.at += next.length;
     }
 
-    /// Finds the latest thread that matches. Ends it and all earlier threads, whose matches would contain its match.
-    /// A thread matches if `pattern_of` is not 0 for its state. Returns where the latest thread that matches began.
+    /// Of the begun matches for whose state `pattern_of` is not 0, which are complete, finds the one that began last. Ends
+    /// it and all that began before it, because they would contain it. Returns where it began.
     fn end_through(&mut self, pattern_of: impl Fn(StateId) -> u32) -> Option<usize> {
         if !self.places.waits {
             return None;

@@ -157,7 +157,7 @@ impl Threads {
         self.places.is_empty() && !self.places.waits && self.markers.is_none() && self.begun_by_literals == 0
     }
 
-    /// Ends everything that has begun. `text` was read last: its last character is the one before the next character.
+    /// Ends the matches and markers that have begun. `text` is the text that was read last.
     pub(crate) fn forget(&mut self, text: &str) {
         self.places.forget(text);
         self.text = Held::default();
@@ -192,7 +192,7 @@ impl Threads {
         String::from_utf8(text[text.len() - self.held_for_markers..].into()).unwrap_or_default()
     }
 
-    /// Keeps `text`, whose last `begun_by_literals` bytes may be the beginning of a literal.
+    /// Adds `text` to the text that is kept. Its last `begun_by_literals` bytes may be the beginning of a literal.
     pub(super) fn keep(&mut self, text: &str, begun_by_literals: usize) {
         self.begun_by_literals = begun_by_literals;
         self.text.push(text, text.len());
