@@ -1,4 +1,4 @@
-//! Tests of the public types in which no stop has to be found: threads, sizes, accessors, limits and errors.
+//! Tests of what the public types do besides finding stops: threads, sizes, accessors, limits and errors.
 
 use std::error::Error;
 

@@ -1,4 +1,4 @@
-//! Loops as a stop of streams, compared with the reference for loops.
+//! Tests of loops as a stop of scanners and segmenters, compared with the reference for loops.
 
 use stopscan::{Options, Repeat, SegmentSet, Segmenter, StopScanner, StopSet};
 

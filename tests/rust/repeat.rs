@@ -26,7 +26,7 @@ fn numbers(count: usize) -> String {
 fn the_reference_finds_the_loops_of_the_rule() {
     let fifty = numbers(40)[..50].repeat(6);
     let found = |end, length, period| Some(Found { end, length, period });
-    assert_eq!(first_loop(DEFAULT, &armed(&fifty)), found(256, 256, 50)); // the oldest copy is cut
+    assert_eq!(first_loop(DEFAULT, &armed(&fifty)), found(256, 256, 50)); // the oldest copy is incomplete
     assert_eq!(first_loop(DEFAULT, &armed(&fifty[..255])), None);
     assert_eq!(first_loop(DEFAULT, &armed(&"é".repeat(300))), found(256, 256, 1));
     assert_eq!(first_loop(DEFAULT, &armed(&format!("x{}", "ab".repeat(200)))), found(257, 256, 2));
@@ -66,7 +66,7 @@ fn random_loop(seed: u64) -> bool {
     Case::arbitrary(&mut Unstructured::new(&bytes)).expect("any bytes are a case").check()
 }
 
-/// Periods of every size, so that long and short checks all run, in texts so long that old history is dropped.
+/// Periods of every size, because long ones are looked for less often. The texts are so long that old text is dropped.
 #[test]
 fn random_loops_of_long_periods() {
     for seed in 0..300 {

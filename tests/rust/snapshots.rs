@@ -1,4 +1,4 @@
-//! Tests of snapshots that are damaged or are restored with another set. With the same set, `reference` tests them.
+//! Tests of snapshots that are damaged or restored with another set. `reference` restores snapshots with their own set.
 
 use stopscan::{Options, Repeat, Snapshot, SnapshotError, StopScanner, StopSet, StopSetBuilder};
 

@@ -73,7 +73,7 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     /// Sets `reached` to the nodes that are reached from `from` without reading a character. Passes a look-around that
-    /// holds. If it depends on the next character, and the kind of that (`behind`) is `None`, adds the look-around's node.
+    /// holds. If it depends on the next character, whose kind is `behind`, and that is `None`, adds the `Look` node.
     fn closure(&mut self, from: &[u32], before: Kind, behind: Option<Kind>) -> Result<(), TooLarge> {
         self.round += 1;
         self.reached.clear();

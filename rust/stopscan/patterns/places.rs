@@ -450,8 +450,8 @@ impl<'a> Scan<'a> {
         self.at += next.length;
     }
 
-    /// Of the begun matches for whose state `pattern_of` is not 0, which are complete, finds the one that began last. Ends
-    /// it and all that began before it, because they would contain it. Returns where it began.
+    /// Finds the complete match that began last (`pattern_of` is not 0 for the state of a complete match). Ends it and
+    /// all matches that began before it, because they would contain it. Returns where it began.
     fn end_through(&mut self, pattern_of: impl Fn(StateId) -> u32) -> Option<usize> {
         if !self.places.waits {
             return None;

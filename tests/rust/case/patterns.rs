@@ -13,7 +13,7 @@ const LOOKS: [Look; 6] = [Look::Start, Look::End, Look::LineStart, Look::LineEnd
 /// The most characters of a text. They are few because every cut of the text is tried.
 const LONGEST: usize = 7;
 
-/// To find the held text, the reference tries every continuation of up to this many characters.
+/// To find which text a scanner must hold back, the reference tries every continuation of up to this many characters.
 const REACH: usize = 5;
 
 #[derive(Clone, Debug)]
