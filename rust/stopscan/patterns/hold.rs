@@ -90,14 +90,14 @@ pub(super) fn least_hold(
     Ok((held, refined))
 }
 
-/// A state of the new automaton: a state of a begun match (a thread), and the stops that have begun in its text.
+/// What a state of the new automaton stands for: a begun match in the state `own`, and the stops begun in its text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Key {
     own: StateId,
-    /// The states of the matches that began later: the number of this set in `Later::sets`.
+    /// The states of the matches that began after this one, as the number of their set in `Later::sets`.
     later: u32,
     strings: State,
-    /// Whether the text of the state `strings` is the whole text of the match `own`, and not only its end.
+    /// Whether the text for which the state `strings` stands is the whole text of the match so far, and not only its end.
     is_whole: bool,
 }
 

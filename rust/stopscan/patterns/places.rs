@@ -115,7 +115,7 @@ impl Places {
         begun.filter(|(root, _)| *root != OVER).map(|(_, begun)| self.here.bytes - begun.place(self.here).bytes)
     }
 
-    /// Returns the root of each thread's group, for the threads from `first` on, or `OVER` for a thread that has ended.
+    /// Returns the root (latest thread in the same state) of each thread from `first` on, or `OVER` if it has ended.
     fn groups(&self) -> impl Iterator<Item = u32> {
         let mut roots: Vec<u32> = self.begun[self.first..].iter().map(|begun| begun.root).collect();
         for index in (0..roots.len()).rev() {
@@ -148,7 +148,7 @@ impl Places {
         self.states.drain(..over);
     }
 
-    /// Returns the root of the group of a thread, or `OVER`. Halves the number of links to the root for the next call.
+    /// Returns the root (latest thread in the same state) of a thread, or `OVER`. Halves the way to it for the next call.
     fn find(&mut self, index: usize) -> u32 {
         let mut at = index;
         loop {
