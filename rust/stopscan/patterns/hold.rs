@@ -97,7 +97,7 @@ struct Key {
     /// The states of the matches that began after this one, as the number of their set in `Later::sets`.
     later: u32,
     strings: State,
-    /// Whether the text for which the state `strings` stands is the whole text of the match so far, and not only its end.
+    /// Whether the text for which the state `strings` stands is the whole text of the match so far, not only its end.
     is_whole: bool,
 }
 

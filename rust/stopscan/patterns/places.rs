@@ -148,7 +148,7 @@ impl Places {
         self.states.drain(..over);
     }
 
-    /// Returns the root (latest thread in the same state) of a thread, or `OVER`. Halves the way to it for the next call.
+    /// Returns the root (latest thread in the same state) of a thread, or `OVER`. Halves the way for the next call.
     fn find(&mut self, index: usize) -> u32 {
         let mut at = index;
         loop {
