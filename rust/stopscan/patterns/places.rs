@@ -115,7 +115,7 @@ impl Places {
         begun.filter(|(root, _)| *root != OVER).map(|(_, begun)| self.here.bytes - begun.place(self.here).bytes)
     }
 
-    /// Returns the root (latest thread in the same state) of each thread from `first` on, or `OVER` if it has ended.
+    /// Returns the root (the latest thread of its group) of each thread from `first` on, or `OVER` if it has ended.
     fn groups(&self) -> impl Iterator<Item = u32> {
         let mut roots: Vec<u32> = self.begun[self.first..].iter().map(|begun| begun.root).collect();
         for index in (0..roots.len()).rev() {
@@ -148,7 +148,7 @@ impl Places {
         self.states.drain(..over);
     }
 
-    /// Returns the root (latest thread in the same state) of a thread, or `OVER`. Halves the way for the next call.
+    /// Returns a thread's root (the latest thread of its group), or `OVER`. Halves the way to it for the next call.
     fn find(&mut self, index: usize) -> u32 {
         let mut at = index;
         loop {
@@ -366,7 +366,7 @@ pub(super) fn scan(places: &mut Places, machine: &Machine, text: &str, place: Pl
 }
 
 /// Scans the whole of `text`, which begins at `place` and is unarmed: no stop fires in it. A match that completes only
-/// ends the begun matches that would contain it. Returns the latest place where such a match began, in bytes.
+/// ends the begun matches that would contain it. Returns the latest place where such a match began, in stream bytes.
 pub(super) fn scan_unarmed(places: &mut Places, machine: &Machine, text: &str, place: Place) -> Option<usize> {
     let mut scan = Scan { places, machine, text, at: 0, here: place };
     let mut latest = None;

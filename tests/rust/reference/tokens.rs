@@ -129,7 +129,7 @@ impl Plan {
             if let [space] = &mut out[..]
                 && Some(*space) == stripped
             {
-                space.0 = REPLACEMENT; // nothing of this run was sent (the space is left out), so it is replaced, too
+                space.0 = REPLACEMENT; // nothing of this run was sent, so even the space that is left out is replaced
             }
             let tokens = || run[at..at + size].iter().map(|byte| byte.1);
             if of_all {
