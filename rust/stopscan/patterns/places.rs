@@ -366,7 +366,7 @@ pub(super) fn scan(places: &mut Places, machine: &Machine, text: &str, place: Pl
 }
 
 /// Scans the whole of `text`, which begins at `place` and is unarmed: no stop fires in it. A match that completes only
-/// ends the begun matches that would contain it. Returns the latest place where such a match began, in stream bytes.
+/// ends the begun matches that would contain it. Returns the latest byte of the stream at which such a match began.
 pub(super) fn scan_unarmed(places: &mut Places, machine: &Machine, text: &str, place: Place) -> Option<usize> {
     let mut scan = Scan { places, machine, text, at: 0, here: place };
     let mut latest = None;
