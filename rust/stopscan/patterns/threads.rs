@@ -145,7 +145,7 @@ impl Threads {
         }
     }
 
-    /// Returns the match that only the end of the text completes, as for `a$`. Reads no text: `end` and `completed` are 0.
+    /// Returns the match that only the end of the text completes, as for `a$`. `end` and `completed` of it are 0.
     pub(crate) fn confirmed_at_end(&self, machine: &Machine) -> Option<PatternHit> {
         let (pattern, start) = self.places.confirmed_at_end(machine)?;
         Some(PatternHit { pattern, start, end: 0, completed: 0 })
