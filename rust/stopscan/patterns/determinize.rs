@@ -140,7 +140,7 @@ impl Builder<'_> {
     fn expand(&mut self, state: StateId) -> Result<(), TooLarge> {
         let mut nodes = self.states.get(state.into(), self.work)?.to_vec();
         let before = nodes.pop().and_then(|before| Kind::ALL.get(before as usize).copied());
-        // A state that has matched has one node.
+        // A state that has matched has only the node that matched: `Builder::state` drops the others.
         let matched = if nodes.len() == 1 { self.patterns(&nodes)?.pop() } else { None };
         match (before, matched) {
             (Some(before), _) => self.look(state, &nodes, before)?,

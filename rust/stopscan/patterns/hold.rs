@@ -120,11 +120,11 @@ impl Key {
     }
 }
 
-/// The matches that begin after the one in question: sets of their states, and the steps between sets found so far.
+/// The matches that begin after the match of a `Key`: sets of their states, and the steps between sets found so far.
 struct Later<'a> {
     table: &'a Table,
     kinds: Vec<Kind>,
-    /// The states of each set, in order. Each set but the empty one has the state of a match that begins next.
+    /// The states of each set, in order. Each set but the empty one also has the state in which the next match begins.
     sets: Numbers,
     /// For each set and each class: `UNKNOWN`, `COMPLETES`, or the number of the next set plus two.
     steps: Vec<u32>,

@@ -1,4 +1,4 @@
-//! The state of a stream for its set's patterns, and the scan for patterns and strings together.
+//! What a stream remembers for the patterns of its set, and the scan for patterns and strings together.
 
 use super::alphabet::Kind;
 use super::machine::Machine;
@@ -233,7 +233,7 @@ fn scan_unarmed_stops(
 
 /// Returns whether a match wins over a string that also completes. The one that completes first wins. If both complete
 /// at the same character, the one that began first wins. If both began at the same place, the match wins if it ended
-/// before that character, which then only confirms it.
+/// before that character, as for `a\b`.
 fn beats(hit: &PatternHit, machine: &Machine, words: &Words, (index, end): (usize, usize), place: Place) -> bool {
     let start = place.bytes + end - words.text(index).len();
     // If all of this is equal, a string wins over patterns, and a pattern wins over those that come later in the list.
@@ -252,7 +252,7 @@ pub(crate) struct SavedThreads {
 }
 
 impl Threads {
-    /// Returns the begun matches for a snapshot. `text` is the end of the stream's text, from the first one or earlier.
+    /// Returns the begun matches for a snapshot. `text` is the end of the stream's text. It contains all of them.
     pub(crate) fn begun(&self, automaton: &Automaton, text: &str) -> SavedThreads {
         SavedThreads { text: text[text.len() - self.begun_bytes()..].into(), bytes: self.to_bytes(automaton) }
     }
