@@ -1,5 +1,5 @@
-//! Compiles stop sets of patterns such as people write, which the fuzzer puts together. `fuzz/run` limits the time and
-//! memory of each input, so that a set that costs too much fails.
+//! Compiles sets of patterns like those that people write, which the fuzzer puts together. `fuzz/run` limits the time
+//! and memory of each input, so a set that costs too much is reported as a failure.
 
 #![no_main]
 

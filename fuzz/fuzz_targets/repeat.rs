@@ -1,4 +1,4 @@
-//! Compares the detection of texts that repeat themselves with a literal reading of its rule, on texts of the fuzzer.
+//! Compares the search for loops (text that repeats itself) with the simple reference of the tests, on random texts.
 
 #![no_main]
 

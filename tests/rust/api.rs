@@ -1,4 +1,4 @@
-//! The public types apart from matching: threads, sizes, accessors, limits and errors.
+//! Tests of what the public types do besides finding stops: threads, sizes, accessors, limits and errors.
 
 use std::error::Error;
 

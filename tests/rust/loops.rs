@@ -1,4 +1,4 @@
-//! Loops as a stop of streams, compared with the reference for loops.
+//! Tests of loops as a stop of scanners and segmenters, compared with the reference for loops.
 
 use stopscan::{Options, Repeat, SegmentSet, Segmenter, StopScanner, StopSet};
 
@@ -10,7 +10,7 @@ fn repeat() -> Repeat {
     Repeat::new(RULE.count, RULE.max_period, RULE.min_length).unwrap()
 }
 
-/// Texts that loop now and then, from a seed.
+/// Texts in which a block repeats, sometimes often enough to be a loop. They are the same in every run.
 fn texts() -> impl Iterator<Item = String> {
     let mut seed = 1_u64;
     let mut next = move |limit: u64| {
@@ -90,7 +90,7 @@ fn the_history_begins_anew_at_the_edge_of_a_region() {
     assert!(segmenter.feed(&format!("{half}|{half}|{half}")).stop_match().is_none());
     let found = segmenter.feed("x").stop_match().unwrap();
     assert_eq!((found.period(), found.offset(), found.end()), (Some(1), 64, 96));
-    assert_eq!(segmenter.region(), "a"); // a loop fires here, though other stops fire only in "b"
+    assert_eq!(segmenter.region(), "a"); // a loop fires in "a", though other stops fire only in "b"
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Patterns: random ones against the reference, and examples.
+//! Tests of patterns: random ones, compared with the reference, and examples.
 
 use arbitrary::{Arbitrary, Unstructured};
 use stopscan::{Finish, Options, SegmentSet, Segmenter, StopScanner, StopSet, TokenOptions, TokenScanner, Vocabulary};
@@ -6,7 +6,7 @@ use stopscan::{Finish, Options, SegmentSet, Segmenter, StopScanner, StopSet, Tok
 use crate::case::patterns::Case;
 use crate::random::Random;
 
-/// Compares match and output, and in one case of 16 the held text, for every cut. `STOPSCAN_CASES` sets how many cases.
+/// Compares match, output and (in one case of 16) held text, for every cut of a text. `STOPSCAN_CASES` sets how many.
 #[test]
 fn random_patterns() {
     let cases = std::env::var("STOPSCAN_CASES").map_or(600, |cases| cases.parse().expect("it is a number"));
@@ -64,7 +64,7 @@ fn a_match_that_cannot_be_the_first_is_not_held() {
     }
 }
 
-/// So many matches are open that those in equal states are merged, as the second pattern's are. The first one wins.
+/// So many matches have begun that those in equal states are merged (for the second pattern). The earliest one fires.
 #[test]
 fn many_matches_at_once() {
     let text = "c".repeat(5) + &"a".repeat(20) + "b";
@@ -143,7 +143,7 @@ fn a_stop_of_one_letter_of_a_class_leaves_the_others() {
     assert_eq!(set.find("<b>").map(|found| found.sequence()), Some("b"));
 }
 
-/// A match that completes in unarmed text does not fire. Nor does a stop that contains the match, wherever it began.
+/// A match that completes in unarmed text does not fire. Nor does a stop that contains this match and completes later.
 #[test]
 fn what_completes_in_unarmed_text_ends_what_contains_it() {
     for (stop, pattern, marker, unarmed, armed, expected) in [
@@ -183,7 +183,7 @@ fn a_marker_around_a_match_in_unarmed_text_is_held() {
     assert_eq!(segments, [("b".to_owned(), "y".to_owned())]);
 }
 
-/// Once, a match that grew longer than `max_held` also ended a later one that was short enough.
+/// Once, a match that grew longer than `max_held` also ended a match that began later and was short enough.
 #[test]
 fn a_later_beginning_goes_on_when_an_earlier_one_is_too_long() {
     for (pattern, max_held, text, expected) in [

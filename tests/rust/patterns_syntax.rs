@@ -58,7 +58,7 @@ fn what_is_refused() {
         ("[A-Za-z ]+:", "it can hold text for ever"),
         (r"«\S+»", "it can hold text for ever"),
         ("(a{100}){100}b", "its automaton is too large"),
-        ("[ab]*a[ab]{12}c", "its automaton is too large: \"[ab]{12}\" alone"), // this part alone is too large
+        ("[ab]*a[ab]{12}c", "its automaton is too large: \"[ab]{12}\" alone"), // it quotes the longest count
         ("x(a{100}){100}b", "its automaton is too large: \"(a{100}){100}\" alone is 10000 characters long"),
         ("[a-z ]{1100}!", "its automaton is too large"), // matches may have begun at too many places
         (r"(?i)[a-\x{10ffff}]x", "its character classes are too large"),

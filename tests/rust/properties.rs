@@ -1,4 +1,4 @@
-//! The library against the reference, on random streams that are the same in every run.
+//! Compares the library with the reference, on random streams that are the same in every run.
 
 use std::fs;
 
@@ -34,7 +34,7 @@ fn random_streams() {
     }
 }
 
-/// Inputs with which the fuzzer once found a defect, and inputs for paths that random bytes rarely reach.
+/// Inputs with which the fuzzer once found a defect, and inputs for code that random bytes rarely reach.
 #[test]
 fn fuzz_regressions() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/regressions");
@@ -147,7 +147,7 @@ fn long_deltas_and_many_stops() {
 fn large_sets() {
     let random = &mut Random(1);
     let mut letters = |count: usize| -> String { (0..count).map(|_| ['a', 'b', 'é'][random.below(3)]).collect() };
-    // A stop of many different bytes makes the rows as wide as they get, so that few fit in the table.
+    // A stop of many different bytes makes the dense rows as wide as they get, so that few rows fit in their memory.
     let wide: String = (' '..='~').chain('À'..='ÿ').chain('\u{2000}'..='\u{203F}').collect();
     let mut rules = Rules { visible: vec![wide.clone()], ..Rules::default() };
     rules.stop = (0..1_200).map(|index| letters(10 + index % 4)).collect();

@@ -1,4 +1,4 @@
-//! Loops: the library against the reference, and both with examples.
+//! Tests of loops: the library is compared with the reference, and both are tested with examples.
 
 use arbitrary::{Arbitrary, Unstructured};
 use stopscan::{Loops, Repeat};
@@ -26,7 +26,7 @@ fn numbers(count: usize) -> String {
 fn the_reference_finds_the_loops_of_the_rule() {
     let fifty = numbers(40)[..50].repeat(6);
     let found = |end, length, period| Some(Found { end, length, period });
-    assert_eq!(first_loop(DEFAULT, &armed(&fifty)), found(256, 256, 50)); // the oldest copy is cut
+    assert_eq!(first_loop(DEFAULT, &armed(&fifty)), found(256, 256, 50)); // the oldest copy is incomplete
     assert_eq!(first_loop(DEFAULT, &armed(&fifty[..255])), None);
     assert_eq!(first_loop(DEFAULT, &armed(&"é".repeat(300))), found(256, 256, 1));
     assert_eq!(first_loop(DEFAULT, &armed(&format!("x{}", "ab".repeat(200)))), found(257, 256, 2));
@@ -66,7 +66,7 @@ fn random_loop(seed: u64) -> bool {
     Case::arbitrary(&mut Unstructured::new(&bytes)).expect("any bytes are a case").check()
 }
 
-/// Periods of every size, so that long and short checks all run, in texts so long that old history is dropped.
+/// Periods of every size, because long ones are looked for less often. The texts are so long that old text is dropped.
 #[test]
 fn random_loops_of_long_periods() {
     for seed in 0..300 {
@@ -118,8 +118,8 @@ fn what_is_forgotten_and_what_fired_repeats_nothing() {
     }
 }
 
-/// The kept text has up to three times the longest period, a quarter more before old text is dropped, and some more for
-/// the checks. In text that is not ASCII, the library allows four bytes for each character of a period.
+/// A stream keeps text of about three times the longest period. It drops old text when there is a quarter more. A check
+/// may need a little more. In text that is not ASCII, a period may have four bytes for each of its characters.
 #[test]
 fn what_a_stream_keeps_is_bounded() {
     for (character, bytes) in [("a", 1), ("日", 4), ("🤦", 4)] {
@@ -133,7 +133,7 @@ fn what_a_stream_keeps_is_bounded() {
     }
 }
 
-/// Damaged bytes are refused or accepted. Neither may panic, whatever the damage is.
+/// Damaged bytes may be refused or accepted. Neither reading them nor using the result may panic.
 #[test]
 fn damaged_bytes_never_panic() {
     let (repeat, mut refused) = (Repeat::new(4, 100, 64).unwrap(), 0);

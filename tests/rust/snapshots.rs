@@ -1,4 +1,4 @@
-//! Snapshots that are restored with another set, and damaged ones. The tests with references use the same set instead.
+//! Tests of snapshots that are damaged or restored with another set. `reference` restores snapshots with their own set.
 
 use stopscan::{Options, Repeat, Snapshot, SnapshotError, StopScanner, StopSet, StopSetBuilder};
 

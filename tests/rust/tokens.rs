@@ -1,4 +1,4 @@
-//! The token layer with examples: vocabularies, their errors, and cases that the random tests do not draw.
+//! Tests of token scanners by example: vocabularies, their errors, and cases that the random tests do not draw.
 
 use stopscan::{
     EndReason, Finish, Options, StopScanner, StopSet, Strays, TokenDecoder, TokenOptions, TokenScanner, UnknownToken,
@@ -170,7 +170,7 @@ fn an_end_beyond_the_vocabulary_is_counted() {
     }
 }
 
-/// The lowest six bits of an id are compared first. Most ids differ in them from the ids that end a stream.
+/// The library compares the lowest six bits of ids first. In 67 they are the same as in 3, a stop token.
 #[test]
 fn an_id_with_the_lowest_bits_of_an_end_is_none() {
     let vocabulary = (0..200).fold(Vocabulary::builder(), |builder, _| builder.text("a")).build().unwrap();

@@ -1,4 +1,4 @@
-//! Texts in which finding loops takes most work: much in them is repeated, at many distances.
+//! Texts in which the search for loops takes the most work: much of the text is repeated, at many distances.
 
 type Text = fn(usize) -> String;
 

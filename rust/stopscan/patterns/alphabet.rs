@@ -13,11 +13,11 @@ pub(super) type ClassId = u16;
 const WORD: [[u32; 2]; 4] = [[0x30, 0x39], [0x41, 0x5A], [0x5F, 0x5F], [0x61, 0x7A]];
 const LINE_FEED: [[u32; 2]; 1] = [[0x0A, 0x0A]];
 
-/// Classes of characters. Every pattern treats the characters of one class alike.
+/// Maps each character to its class. Every pattern treats the characters of one class alike.
 #[derive(Clone, Debug)]
 pub(super) struct Alphabet {
     ascii: [ClassId; 128],
-    /// The first code point of each stretch of code points that are in the same class. `classes` has these classes.
+    /// The first code point of each stretch of code points that are in the same class. `classes` has each one's class.
     bounds: Vec<u32>,
     classes: Vec<ClassId>,
     /// The first code point of each class.
@@ -145,7 +145,7 @@ impl Alphabet {
 
     /// Returns for each byte whether it begins a character of a marked class.
     pub(super) fn first_bytes(&self, marked: &[bool], work: &mut Work) -> Result<[bool; 256], TooLarge> {
-        // Surrogates never occur in text, but a set may have them. It then also has U+D7FF, whose first byte is 0xED.
+        // A stretch may begin or end at a surrogate, which has no UTF-8: use U+D7FF's byte, so that none is missed.
         let first_byte =
             |code| char::from_u32(code).map_or(0xED, |character| character.encode_utf8(&mut [0; 4]).as_bytes()[0]);
         let mut bytes = [false; 256];
@@ -161,14 +161,14 @@ impl Alphabet {
     }
 }
 
-/// A new class of `with_letters`, a part of an old class. If it is a letter's class, `letter` is the letter's index.
+/// A class that `with_letters` makes from a part of an old class. If it is a letter's class, `letter` is its index.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
     pub(super) class: ClassId,
     pub(super) letter: Option<u16>,
 }
 
-/// Returns the indices of the stretches that a range covers. The range begins at a bound and ends before a bound.
+/// Returns the indices of the stretches (from one bound to the next) of which a range consists.
 fn stretches(bounds: &[u32], [first, last]: [u32; 2]) -> Range<usize> {
     let from = bounds.partition_point(|&bound| bound < first);
     let count = bounds[from..].partition_point(|&bound| bound <= last);

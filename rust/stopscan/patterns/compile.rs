@@ -1,4 +1,4 @@
-//! Compiles the patterns of a set for each region in which they are live.
+//! Compiles the patterns of a set for each region of an answer (such as its reasoning) in which they can fire.
 
 use std::collections::HashSet;
 
@@ -18,13 +18,13 @@ use crate::error::{ErrorKind, StopSetError};
 use crate::room;
 use crate::text::{Place, Plain};
 
-/// With at most this many characters and classes in its patterns, a set needs little memory: none is asked for first.
+/// If the patterns of a set have at most this many characters and classes, `source` does not check for memory first.
 const FEW_POSITIONS: usize = 64;
 
 /// The most memory that compiling patterns takes, in bytes.
 const MAX_MEMORY: usize = 12 << 20;
 
-/// Compiles the regions of a set, one after the other. They share the two budgets.
+/// Compiles the regions of a set, one after the other. All of them spend from the same `hold_work` and `pruning_work`.
 pub(crate) struct Compiler<'a> {
     list: &'a PatternList,
     source: Option<Source>,
@@ -32,23 +32,23 @@ pub(crate) struct Compiler<'a> {
     pruning_work: Work,
 }
 
-/// The parts of a region that depend on its patterns.
+/// A compiled region: the automaton of its stop strings and markers, and the machine (a table) of its patterns.
 pub(crate) struct Compiled {
     /// Recognises text in which no string and no match begins. To be used only while none has begun.
     pub(crate) plain: Plain,
     pub(crate) automaton: Automaton,
-    /// For each word of `automaton`, whether it can never complete because another word completes inside it first.
+    /// For each word (string or marker) of `automaton`, whether it never completes because another one completes in it.
     pub(crate) pruned: Vec<bool>,
-    /// The machine of the patterns, if they are live in the region.
+    /// The table of the patterns, if they can fire in the region.
     pub(crate) machine: Option<Machine>,
 }
 
-/// What is compiled once from the patterns that are not plain text: their DFA, and the machine for a region that has no
-/// strings. `machine_with` makes the machines of other regions from these.
+/// The automaton of the patterns that are not plain text, and the machine (its table) for a region that has no strings.
+/// A set has one `Source`, from which `machine_with` makes the machines of the other regions.
 pub(super) struct Source {
     dfa: Dfa,
     machine: Machine,
-    /// The index of a pattern that could hold ordinary text for ever, if there is one.
+    /// The index of a pattern for which ordinary text could be held back for ever, if there is one.
     endless: Option<usize>,
 }
 
@@ -59,7 +59,7 @@ impl<'a> Compiler<'a> {
         let source = if list.patterns.is_empty() { None } else { Some(source(list, &mut work)?) };
         let mut hold_work = Work::new(MAX_HOLD_WORK);
         if let Some(pattern) = source.as_ref().and_then(|source| source.endless) {
-            // A string may still end every such match. For this many bytes, the budget is too small to find out.
+            // Perhaps a stop string ends each match in time. The budget is too small to check that for so many bytes.
             if LETTER * strings > MAX_HOLD_WORK {
                 return Err(unbounded(list, pattern));
             }
@@ -69,7 +69,7 @@ impl<'a> Compiler<'a> {
         Ok(Compiler { list, source, hold_work, pruning_work: Work::new(MAX_PRUNING_WORK) })
     }
 
-    /// Compiles a region in which `words` are live, and also the patterns if `with_patterns`.
+    /// Compiles a region whose stop strings and markers are `words`. The patterns can fire in it if `with_patterns`.
     pub(crate) fn region(
         &mut self,
         words: Words,
@@ -83,12 +83,12 @@ impl<'a> Compiler<'a> {
         let mut words = words;
         let mut literals: Vec<usize> = self.list.literals().collect();
         if !literals.is_empty() {
-            // A string that is also a pattern counts as a string.
+            // A plain-text pattern that is also given as a string counts only as the string.
             let strings: HashSet<&str> = words.iter().collect();
             literals.retain(|&index| !strings.contains(&*self.list.patterns[index]));
         }
         words.add_literals(literals.iter().map(|&index| &*self.list.patterns[index]));
-        // A stop never fires if a match always completes inside it. A marker still counts in text where no stop fires.
+        // A stop string never fires if a match always completes inside it. A marker counts even where no stop may fire.
         let is_marker = |index: usize| (words.stops()..words.len()).contains(&index);
         let mut hopeless = Vec::with_capacity(words.len_with_literals());
         for (index, text) in words.with_literals().enumerate() {
@@ -146,7 +146,7 @@ pub(super) fn source(list: &PatternList, work: &mut Work) -> Result<Source, Stop
 }
 
 impl Source {
-    /// Makes the automaton. Even if it is too large, sets `costs` to how often each pattern's nodes were visited.
+    /// Makes the automaton. Sets `costs` to how often each pattern's nodes were visited, even if the DFA is too large.
     fn new(
         patterns: &[(usize, Parsed)],
         max_held: Option<usize>,
@@ -164,8 +164,8 @@ impl Source {
         Ok(Source { dfa: trimmed.dfa, machine, endless })
     }
 
-    /// Returns the machine of a region with these strings, and the pattern, if any, that could hold ordinary text for
-    /// ever. The machine is that of the least hold (see `hold`) if it holds less and is not too large.
+    /// Returns the machine of a region with these strings, and the pattern, if any, for which text could be held back
+    /// for ever. If the machine of `least_hold` holds less text and is not too large, returns that machine.
     fn machine_with(&self, strings: &Automaton, max_held: Option<usize>, work: &mut Work) -> (Machine, Option<usize>) {
         if self.dfa.starts == [DEAD; 4] {
             return (self.machine.clone(), None); // all patterns are plain text
@@ -192,10 +192,10 @@ impl Source {
     }
 
     /// Returns whether a match completes before the last character of `stop`, whatever text comes before `stop`. Also
-    /// returns `false` if the check could take more than is left of `work`; then text may be held for `stop` in vain.
+    /// returns `false` if `work` may not suffice for the check; then text may be held back though `stop` never fires.
     fn completes_inside(&self, stop: &str, work: &mut Work) -> bool {
         let inside = stop.char_indices().next_back().map_or("", |(last, _)| &stop[..last]);
-        // A thread may begin at each character, and costs a little at each later one.
+        // At each character a match may begin, which then adds a little to the cost of each later character.
         let units = 2 + inside.len().min(MAX_THREADS) / 8;
         work.spend(Kind::ALL.len() * inside.len() * units).is_ok()
             && Kind::ALL.into_iter().all(|before| {
@@ -207,7 +207,7 @@ impl Source {
     }
 }
 
-/// Returns for each word the length in bytes of the shortest stop or literal with which it ends; 0 for a marker.
+/// Returns for each word the length in bytes of the shortest stop (string or literal) at its end; 0 for a marker.
 fn shortest_ends(automaton: &Automaton) -> Box<[u32]> {
     let words = automaton.words();
     let is_stop = |index: &usize| !(words.stops()..words.len()).contains(index);
@@ -221,7 +221,7 @@ fn shortest_ends(automaton: &Automaton) -> Box<[u32]> {
     shortest.into()
 }
 
-/// The error for a pattern that can hold text for ever.
+/// The error for a pattern for which text can be held back for ever.
 #[cold]
 fn unbounded(list: &PatternList, pattern: usize) -> StopSetError {
     list.refused(pattern, "it can hold text for ever; limit that with max_held".into())
@@ -230,7 +230,7 @@ fn unbounded(list: &PatternList, pattern: usize) -> StopSetError {
 /// The characters that have a special meaning in patterns.
 const META: [char; 14] = ['\\', '.', '+', '*', '?', '(', ')', '|', '[', ']', '{', '}', '^', '$'];
 
-/// The patterns of a set, and how many code points may be held for a match.
+/// The patterns of a set, and how many code points of text may be held back for a match.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PatternList {
     pub(crate) patterns: Vec<String>,

@@ -5,7 +5,7 @@ use super::dfa::{Accept, Dfa, StateId};
 use super::nfa::{Nfa, Node};
 use super::work::{Lists, Numbers, TooLarge, Work};
 
-/// Stands for the kind of the character before a state, if this kind does not matter.
+/// Stands in a state for the kind of the last character that was read, if this kind does not matter.
 const ANY_BEFORE: u32 = Kind::ALL.len() as u32;
 
 /// Makes the deterministic automaton of `nfa`. Counts in `visits` how often each node is met: if the automaton is too
@@ -45,8 +45,8 @@ pub(super) fn determinize(
     Ok(builder.dfa)
 }
 
-/// A state is a list of nodes, in order: those that read a character, wait at a look-around, or have matched. Its last
-/// item is the kind of the character before, or `ANY_BEFORE` if the kind matters to none of the nodes.
+/// Builds the DFA. A state is a list of nodes, in order: those that read a character, wait at a look-around, or have
+/// matched. Its last item is the kind of the last character, or `ANY_BEFORE` if that matters to none of the nodes.
 struct Builder<'a> {
     nfa: &'a Nfa,
     alphabet: &'a Alphabet,
@@ -59,8 +59,8 @@ struct Builder<'a> {
     round: u32,
     /// Gives each state, a list of nodes, its number.
     states: Numbers,
-    /// Numbers the lists of nodes to which a class leads, with the kind of the class. `state_of_targets` has the state
-    /// of each list.
+    /// Gives a number to each list of nodes to which a class leads from a state, with the kind of that class. For each
+    /// number, `state_of_targets` has the state.
     targets: Numbers,
     state_of_targets: Vec<StateId>,
     dfa: Dfa,
@@ -72,8 +72,8 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// Sets `reached` to the nodes that are reached from `from` without reading a character. Goes on after look-around
-    /// that holds. If that depends on the next character, and its kind `behind` is `None`, adds the look-around itself.
+    /// Sets `reached` to the nodes that are reached from `from` without reading a character. Passes a look-around that
+    /// holds. If it depends on the next character, whose kind is `behind`, and that is `None`, adds the `Look` node.
     fn closure(&mut self, from: &[u32], before: Kind, behind: Option<Kind>) -> Result<(), TooLarge> {
         self.round += 1;
         self.reached.clear();
@@ -114,7 +114,7 @@ impl Builder<'_> {
         let (mut matched, mut waits) = (None, false);
         for &node in &reached {
             match self.nfa.node(node, self.work)? {
-                // Of several patterns that match, the first counts. A match ends the thread, even if it could go on.
+                // Of several patterns that match, the first counts. The match ends here, even if it could be longer.
                 Node::Match(pattern) if matched.is_none_or(|(first, _)| pattern < first) => {
                     matched = Some((pattern, node));
                 }
@@ -140,7 +140,7 @@ impl Builder<'_> {
     fn expand(&mut self, state: StateId) -> Result<(), TooLarge> {
         let mut nodes = self.states.get(state.into(), self.work)?.to_vec();
         let before = nodes.pop().and_then(|before| Kind::ALL.get(before as usize).copied());
-        // A state that has matched has one node.
+        // A state that has matched has only the node that matched: `Builder::state` drops the others.
         let matched = if nodes.len() == 1 { self.patterns(&nodes)?.pop() } else { None };
         match (before, matched) {
             (Some(before), _) => self.look(state, &nodes, before)?,
@@ -201,7 +201,7 @@ impl Builder<'_> {
         Ok(patterns)
     }
 
-    /// Adds to `next` the nodes to which classes lead from `nodes`. If `kind` is given, uses only classes of this kind.
+    /// For each class that one of `nodes` reads, adds its next node to `next`. If `kind` is given, skips other kinds.
     fn collect_targets(&mut self, nodes: &[u32], kind: Option<Kind>) -> Result<(), TooLarge> {
         for &node in nodes {
             let Node::Read { set, next } = self.nfa.node(node, self.work)? else {

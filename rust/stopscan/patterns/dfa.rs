@@ -3,7 +3,6 @@
 use super::alphabet::{Alphabet, ClassId};
 use super::work::{Lists, MAX_CELLS, MAX_STATES, MAX_THREADS, TooLarge, Work};
 
-/// The number of a state.
 pub(super) type StateId = u16;
 
 /// The state from which nothing can match.
@@ -14,7 +13,7 @@ pub(super) const DEAD: StateId = 0;
 pub(super) struct Accept {
     /// The pattern that has matched, whatever comes next. Such a state has no transitions.
     pub(super) now: u32,
-    /// For each kind of next character, the pattern that it confirms. `Kind::Edge` is the end of the text.
+    /// For each kind of next character, the pattern that has matched if it comes. `Kind::Edge` is the end of the text.
     pub(super) confirmed: [u32; 4],
 }
 
@@ -29,7 +28,7 @@ pub(super) struct Transition {
 pub(super) struct Dfa {
     transitions: Lists<Transition>,
     accepts: Vec<Accept>,
-    /// The first state of a match, by the kind of the character before.
+    /// The first state of a match, by the kind of the character before the match.
     pub(super) starts: [StateId; 4],
 }
 
@@ -64,7 +63,7 @@ impl Dfa {
         Ok(self.accepts.len() as StateId - 1)
     }
 
-    /// Adds a transition to the list that is open: that of the first state whose list was not closed yet.
+    /// Adds a transition from the first state for which `close_transitions` was not called yet.
     pub(super) fn add_transition(&mut self, class: ClassId, target: StateId, work: &mut Work) -> Result<(), TooLarge> {
         self.transitions.push(Transition { class, target }, work)
     }
@@ -123,7 +122,7 @@ impl Dfa {
             dfa.close_transitions();
         }
         dfa.starts = self.starts.map(|state| numbers[state as usize]);
-        // A state that has matched has distance 0 and so needs `u32::MAX`. That is over every limit: its thread ends.
+        // A state that has matched has distance 0 and so needs `u32::MAX`. No limit allows so much, so its match ends.
         let needs = order.iter().map(|&state| distances[state as usize].wrapping_sub(1)).collect();
         Ok(Trimmed { lost_states: dfa.len() < self.len(), dfa, first_accepting, needs })
     }
@@ -138,7 +137,7 @@ impl Dfa {
                 let accept = self.accept(state, work)?;
                 let mut distance = match accept.now {
                     0 if accept == Accept::default() => u32::MAX,
-                    0 => 1, // the next character may confirm the match
+                    0 => 1, // there is a match if certain characters follow
                     _ => 0,
                 };
                 for &Transition { target, .. } in self.transitions(state, work)? {
@@ -167,8 +166,8 @@ impl Dfa {
         Ok(begins)
     }
 
-    /// Refuses an automaton with which a stream could have more than `MAX_THREADS` threads in different states.
-    /// `begins` marks the classes with which matches begin.
+    /// Refuses an automaton with which a stream could have more than `MAX_THREADS` threads (matches that have begun) in
+    /// different states. `begins` marks the classes with which matches begin.
     ///
     /// The oldest thread has read the first characters of all later threads. So there are at most as many threads as
     /// the transitions with a marked class that the oldest has made. In a cycle it may make any number of them, so each

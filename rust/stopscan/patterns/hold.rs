@@ -1,4 +1,4 @@
-//! The least hold: no text is held for a match that can no longer be the first stop to complete.
+//! The least hold: no text is withheld from the output for a match that can no longer be the first stop to complete.
 //!
 //! A *thread* is a match that has begun. A state of this automaton stands for what the thread has read since then, and
 //! for the strings and matches that have begun in this text. If one of these completes first, the thread ends.
@@ -15,8 +15,8 @@ pub(super) const LETTER: usize = 8;
 /// The units of work for each byte that the strings' automaton reads.
 const BYTE: usize = 4;
 
-/// Makes the automaton of the least hold from `dfa`, in which a thread goes on even if another stop completes. Also
-/// returns its alphabet, in which each character of the strings has a class of its own.
+/// Makes the automaton of the least hold from `dfa`, in which a match goes on even if another stop completes first.
+/// Also returns the alphabet of the new automaton, in which each character of `strings` has a class of its own.
 pub(super) fn least_hold(
     dfa: &Dfa,
     table: &Table,
@@ -67,7 +67,7 @@ pub(super) fn least_hold(
                     Some(letter) => key.string_step(letters[letter as usize], strings, work)?,
                     None => ALL_FORGOTTEN,
                 };
-                // If a string completes, the thread ends, unless it began before the string and matches here, too.
+                // If a string completes, this match ends, unless it began before the string and also completes here.
                 if read.completes && (read.is_whole || !matches) {
                     continue;
                 }
@@ -90,14 +90,14 @@ pub(super) fn least_hold(
     Ok((held, refined))
 }
 
-/// What the least hold knows of a thread: its own state, and the strings and matches that have begun in its text.
+/// What a state of the new automaton stands for: a begun match in the state `own`, and the stops begun in its text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Key {
     own: StateId,
-    /// The states of the matches that began later: the number of this set in `Later::sets`.
+    /// The states of the matches that began after this one, as the number of their set in `Later::sets`.
     later: u32,
     strings: State,
-    /// Whether the text of the state `strings` is the whole text of the thread, and not only its end.
+    /// Whether the text for which the state `strings` stands is the whole text of the match so far, not only its end.
     is_whole: bool,
 }
 
@@ -120,11 +120,11 @@ impl Key {
     }
 }
 
-/// The matches that begin later than a thread: sets of states, and the steps between sets that were found so far.
+/// The matches that begin after the match of a `Key`: sets of their states, and the steps between sets found so far.
 struct Later<'a> {
     table: &'a Table,
     kinds: Vec<Kind>,
-    /// The states of each set, in order. Each set but the empty one has the state of a match that begins next.
+    /// The states of each set, in order. Each set but the empty one also has the state in which the next match begins.
     sets: Numbers,
     /// For each set and each class: `UNKNOWN`, `COMPLETES`, or the number of the next set plus two.
     steps: Vec<u32>,
@@ -173,11 +173,11 @@ impl Later<'_> {
     }
 }
 
-/// The state of the strings after one more character of a thread.
+/// A step of the strings' automaton over one character.
 #[derive(Clone, Copy)]
 struct StringStep {
     next: State,
-    /// As in `Key`, for the state `next`. If a string or a literal completes, whether a string is the whole text.
+    /// As in `Key`, for `next`. If a string or literal completes, whether a string is the whole text of the match.
     is_whole: bool,
     completes: bool,
 }
@@ -186,7 +186,7 @@ struct StringStep {
 const ALL_FORGOTTEN: StringStep = StringStep { next: ROOT, is_whole: false, completes: false };
 
 impl Key {
-    /// Returns the state of the strings after `letter`, which is the next character of the thread.
+    /// Returns the step of the strings' automaton over `letter`, the next character of the text.
     fn string_step(self, letter: char, strings: &Automaton, work: &mut Work) -> Result<StringStep, TooLarge> {
         let mut step = StringStep { next: self.strings, is_whole: self.is_whole, completes: false };
         for &byte in letter.encode_utf8(&mut [0; 4]).as_bytes() {
@@ -196,7 +196,8 @@ impl Key {
             step = StringStep { next, is_whole, completes };
         }
         if step.completes && step.is_whole {
-            // A literal that is the whole text does not end a thread that matches, too: the patterns' order decides.
+            // If a literal (a pattern without meta characters) is the whole text, a match that completes goes on:
+            // of two patterns, the first in the list counts.
             let is_string = |word: usize| word < strings.words().len() && strings.is_word(step.next);
             step.is_whole = strings.completed(step.next, true).is_none_or(is_string);
         }

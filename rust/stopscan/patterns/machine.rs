@@ -8,18 +8,18 @@ use super::work::{TooLarge, Work};
 use crate::automaton::{Automaton, State};
 use crate::text::Plain;
 
-/// The most code points that are held for a match if the user gives no limit. Only runs of one kind of character, such
-/// as digits, are held so long.
+/// The most code points that are held back for a match if the user gives no limit. Only runs of one kind of character,
+/// such as digits, are held back so long: patterns that could hold other text for ever are refused.
 const MAX_HELD: usize = 65_536;
 
-/// A greater limit is lowered to this one, which is as good as no limit: no stream holds more.
+/// A greater limit is lowered to this one, which is as good as no limit: no stream holds back more.
 const ANY_LENGTH: usize = 1 << 27;
 
 /// The transitions of an automaton as a dense table. Its states are those of the automaton.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     /// For each class, the state to which it leads from each state. The entries of one class are neighbours, because
-    /// all threads of a stream read the same character.
+    /// all matches that have begun in a stream read the same character.
     next: Vec<StateId>,
     states: usize,
     /// The first state that accepts something.
@@ -48,7 +48,7 @@ impl Table {
         Ok(Table { next, states, first_accepting, accepts, needs: trimmed.needs.clone(), starts: dfa.starts })
     }
 
-    /// Returns the states to which a class leads.
+    /// Returns for each state the state to which a class leads.
     #[inline(always)]
     pub(super) fn column(&self, class: ClassId) -> &[StateId] {
         &self.next[class as usize * self.states..][..self.states]
@@ -68,7 +68,7 @@ impl Table {
     }
 
     /// Returns the least number of characters that must follow at `state` before the character that completes a match.
-    /// The stream would hold them.
+    /// The stream would hold these characters back.
     pub(super) fn needs(&self, state: StateId) -> usize {
         self.needs[state as usize] as usize
     }
@@ -85,7 +85,7 @@ impl Table {
         self.accept(state).now
     }
 
-    /// Returns the pattern that a next character of this kind confirms at `state`, as its index plus one, or 0.
+    /// Returns the pattern that has matched at `state` if this kind of character follows, as its index plus one, or 0.
     #[inline]
     pub(super) fn confirmed(&self, state: StateId, kind: Kind) -> u32 {
         self.accept(state).confirmed[kind as usize]
@@ -98,8 +98,8 @@ impl Table {
         }
     }
 
-    /// Finds a state to which ordinary text comes back again and again, so that it could be held for ever. The ordinary
-    /// texts that are tried are `e e e …`, with each letter in place of `e`, and `字。字。…`.
+    /// Finds a state to which ordinary text leads back again and again, so that it could be held back for ever. Tries
+    /// the texts `e e e …`, with each letter in place of `e`, and `字。字。…`.
     fn endless(&self, alphabet: &Alphabet, work: &mut Work) -> Result<Option<StateId>, TooLarge> {
         let letters = ('a'..='z').chain('A'..='Z').map(|letter| [letter, ' ']);
         let mut texts = Vec::new();
@@ -155,11 +155,11 @@ impl Table {
 pub(crate) struct Machine {
     pub(super) alphabet: Arc<Alphabet>,
     pub(super) table: Arc<Table>,
-    /// The most code points that are held for a match.
+    /// The most code points that are held back for a match.
     pub(super) max_held: usize,
-    /// For each word of the region, the length in bytes of the shortest stop with which it ends. 0 for a marker.
+    /// For each stop string and literal, the length in bytes of the shortest stop at its end. 0 for a marker.
     pub(super) shortest: Box<[u32]>,
-    /// For each length of text, the first state with a text of this length in the automaton of the region's strings.
+    /// For each length in bytes, the first state of the strings' automaton that stands for a prefix of this length.
     pub(super) levels: Box<[State]>,
     /// For each literal of the region (a pattern that is plain text), its index in the list of patterns.
     pub(super) literals: Box<[usize]>,
@@ -169,7 +169,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Makes the machine of an automaton. Refuses an automaton with which a stream could have too many threads.
+    /// Makes the machine of an automaton. Refuses an automaton with which too many matches could have begun at once.
     pub(super) fn new(
         trimmed: &Trimmed,
         alphabet: Alphabet,
@@ -194,8 +194,8 @@ impl Machine {
         })
     }
 
-    /// Returns the index of a pattern that could hold ordinary text for ever, or `None`. If there is one, but the rest
-    /// of `work` is too little to find out which it is, returns 0.
+    /// Returns the index of a pattern for which ordinary text could be held back for ever, or `None`. If there is one,
+    /// but the rest of `work` is too little to find out which it is, returns 0.
     pub(super) fn endless_pattern(&self, work: &mut Work) -> Result<Option<usize>, TooLarge> {
         let state = self.table.endless(&self.alphabet, work)?;
         Ok(state.map(|state| self.table.pattern_from(state, work).unwrap_or_default()))
@@ -217,7 +217,7 @@ impl Machine {
         begins.unwrap_or(bytes.len())
     }
 
-    /// Returns the length in bytes of the text of `state`, which is a state of the region's strings.
+    /// Returns the length in bytes of the prefix for which `state`, a state of the strings' automaton, stands.
     pub(super) fn length(&self, state: State) -> usize {
         self.levels.partition_point(|&first| first <= state) - 1
     }

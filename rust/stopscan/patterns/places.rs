@@ -48,36 +48,36 @@ impl Begun {
     }
 }
 
-/// The threads of a stream, the earliest first.
+/// The threads of a stream (matches that may have begun), the earliest first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Places {
-    /// The kind of the character before the next one.
+    /// The kind of the character before `here`.
     pub(super) before: Kind,
     /// The place of the next character.
     here: Place,
     begun: Vec<Begun>,
     /// The threads before this index have ended.
     first: usize,
-    /// The root of each group, in order. `states` has the state of each group: `DEAD` if the group has ended and is not
-    /// dropped yet.
+    /// The root of each group (of threads in the same state), in order. `states` has the state of each group: `DEAD` if
+    /// the group has ended and is not dropped yet.
     roots: Vec<u32>,
     states: Vec<StateId>,
     /// Groups in equal states are merged only if there are more roots than this, and more than `FEW`.
     merge_at: usize,
     /// Whether some group may have ended and not be dropped yet.
     ended: bool,
-    /// Whether the state of some group may accept something.
+    /// Whether some group may be in a state in which a pattern matches, or matches if certain characters follow.
     pub(super) waits: bool,
 }
 
 impl Places {
-    /// Returns the pattern that the end of the text confirms, and the place where its match begins.
+    /// Returns the pattern whose match only the end of the text completes, as for `a$`, and where that match begins.
     pub(super) fn confirmed_at_end(&self, machine: &Machine) -> Option<(usize, Place)> {
         let pattern_of = |state| machine.table.confirmed(state, Kind::Edge);
         self.earliest(pattern_of).map(|(pattern, begun)| (pattern, begun.place(self.here)))
     }
 
-    /// Ends all threads. `text` was read last: its last character is the one before the next character.
+    /// Ends all threads (begun matches). `text` was read last: sets `before` to the kind of its last character.
     pub(super) fn forget(&mut self, text: &str) {
         self.clear();
         self.here.advance(text);
@@ -99,27 +99,27 @@ impl Places {
         self.roots.is_empty()
     }
 
-    /// Returns how many bytes ago the first thread began, or 0 if there is none.
+    /// Returns how many bytes ago the first match that may still complete began, or 0 if there is none.
     pub(super) fn held(&self) -> usize {
         self.begun.get(self.first).map_or(0, |begun| self.here.bytes - begun.place(self.here).bytes)
     }
 
-    /// Returns the kind of the character before the first thread.
+    /// Returns the kind of the character before the first begun match.
     pub(super) fn before_first(&self) -> Option<Kind> {
         self.begun.get(self.first).map(|begun| begun.before())
     }
 
-    /// Returns for each thread that has not ended how many bytes ago it began.
+    /// Returns for each thread (begun match) that has not ended how many bytes ago it began.
     pub(super) fn all(&self) -> impl Iterator<Item = usize> {
         let begun = self.groups().zip(&self.begun[self.first..]);
         begun.filter(|(root, _)| *root != OVER).map(|(_, begun)| self.here.bytes - begun.place(self.here).bytes)
     }
 
-    /// Returns for each thread from the index `first` on the root of its group, or `OVER` if it has ended.
+    /// Returns the root (the latest thread of its group) of each thread from `first` on, or `OVER` if it has ended.
     fn groups(&self) -> impl Iterator<Item = u32> {
         let mut roots: Vec<u32> = self.begun[self.first..].iter().map(|begun| begun.root).collect();
         for index in (0..roots.len()).rev() {
-            // `root` names a later thread, or this one. The latest come first, so the root of that one is known.
+            // `root` names this thread or a later one. Later threads are handled first, so their roots are known here.
             if roots[index] != OVER {
                 roots[index] = match roots[index] as usize - self.first {
                     own if own == index => roots[index],
@@ -130,7 +130,7 @@ impl Places {
         roots.into_iter()
     }
 
-    /// Ends the threads that began at or before `start`, in bytes of the stream.
+    /// Ends the matches that began at or before `start`, in bytes of the stream.
     pub(super) fn end_through(&mut self, start: usize, machine: &Machine) {
         let later = |begun: &Begun| begun.place(self.here).bytes > start;
         let later = self.begun[self.first..].iter().position(later).unwrap_or(self.begun.len() - self.first);
@@ -138,7 +138,7 @@ impl Places {
         self.settle(self.here, machine);
     }
 
-    /// Ends the threads before the index `first`.
+    /// Ends the threads (begun matches) before the index `first`.
     fn end_before(&mut self, first: usize) {
         self.first = self.first.max(first);
         let over = self.roots.partition_point(|&root| (root as usize) < self.first);
@@ -148,7 +148,7 @@ impl Places {
         self.states.drain(..over);
     }
 
-    /// Returns the root of the group of a thread, or `OVER`. Halves the number of links to the root for the next call.
+    /// Returns a thread's root (the latest thread of its group), or `OVER`. Halves the way to it for the next call.
     fn find(&mut self, index: usize) -> u32 {
         let mut at = index;
         loop {
@@ -177,7 +177,7 @@ impl Places {
         }
     }
 
-    /// Returns whether the thread at an index has ended, or must exceed the limit before it can match.
+    /// Returns whether the thread (begun match) at an index has ended, or must exceed `max_held` before it can match.
     fn is_over(&mut self, index: usize, machine: &Machine) -> bool {
         let root = self.find(index);
         let Ok(group) = self.roots.binary_search(&root) else {
@@ -222,8 +222,8 @@ impl Places {
         self.roots.truncate(kept);
     }
 
-    /// Moves all threads over a character. `column` has for each state the state to which the character leads. Returns
-    /// the greatest state of the threads. Accepting states are the greatest, so it tells whether a thread accepts.
+    /// Moves all begun matches over a character. `column` has for each state the state to which the character leads.
+    /// Returns the greatest of their states. Accepting states are the greatest, so it tells whether a match accepts.
     #[inline]
     fn advance(&mut self, column: &[StateId]) -> StateId {
         let (mut greatest, mut least) = (DEAD, StateId::MAX);
@@ -238,7 +238,7 @@ impl Places {
         greatest
     }
 
-    /// Begins a thread at `here`, in the state after its first character.
+    /// Begins a thread (a possible match) at `here`, in the state after its first character.
     #[inline]
     fn begin(&mut self, here: Place, state: StateId) {
         let index = self.begun.len() as u32;
@@ -258,7 +258,7 @@ impl Places {
         }
     }
 
-    /// Ends the threads that began more than `most` code points before `here`.
+    /// Ends the matches that began more than `most` code points before `here`.
     #[inline(always)]
     fn limit(&mut self, here: Place, most: usize) {
         let too_long = |begun: &Begun| (here.code_points as u32).wrapping_sub(begun.code_points) as usize > most;
@@ -291,7 +291,7 @@ impl Places {
         self.merge_at = self.roots.len() + self.roots.len() / 4;
     }
 
-    /// Finds the earliest thread whose state accepts a pattern. Returns the index of the pattern, and the thread.
+    /// Finds the earliest begun match whose state accepts a pattern. Returns the index of the pattern, and that match.
     /// `pattern_of` returns this index plus one, or 0 if a state accepts no pattern.
     fn earliest(&self, pattern_of: impl Fn(StateId) -> u32) -> Option<(usize, Begun)> {
         if !self.states.iter().any(|&state| pattern_of(state) != 0) {
@@ -304,12 +304,12 @@ impl Places {
         })
     }
 
-    /// The number of bytes that the places take.
+    /// The number of bytes that `self` takes.
     pub(super) fn size(&self) -> usize {
         self.begun.len() * size_of::<Begun>() + self.roots.len() * (size_of::<u32>() + size_of::<StateId>())
     }
 
-    /// The most bytes of memory that the places newly allocate for `bytes` more bytes of text.
+    /// The most bytes of memory that `self` newly allocates for `bytes` more bytes of text.
     pub(super) fn growth(&self, bytes: usize) -> usize {
         /// With the default limit on held text, no more places than this are kept.
         const MOST: usize = 1 << 18;
@@ -325,7 +325,7 @@ pub(crate) struct PatternHit {
     pub(crate) pattern: usize,
     /// The place in the stream where the match begins.
     pub(crate) start: Place,
-    /// The end of the match. If a character confirms the match, this is the place before that character.
+    /// The end of the match. If only the next character completes it, as for `a\b`, this is the place before that.
     pub(crate) end: usize,
     /// The end of the character that completes the match.
     pub(crate) completed: usize,
@@ -366,7 +366,7 @@ pub(super) fn scan(places: &mut Places, machine: &Machine, text: &str, place: Pl
 }
 
 /// Scans the whole of `text`, which begins at `place` and is unarmed: no stop fires in it. A match that completes only
-/// ends the threads whose match would contain it. Returns the latest beginning of such a match, in bytes of the stream.
+/// ends the begun matches that would contain it. Returns the latest byte of the stream at which such a match began.
 pub(super) fn scan_unarmed(places: &mut Places, machine: &Machine, text: &str, place: Place) -> Option<usize> {
     let mut scan = Scan { places, machine, text, at: 0, here: place };
     let mut latest = None;
@@ -383,7 +383,7 @@ pub(super) fn scan_unarmed(places: &mut Places, machine: &Machine, text: &str, p
 
 // `next` and `advance` are inlined by force: otherwise a delta takes a fifth longer if the set has patterns.
 impl<'a> Scan<'a> {
-    /// Returns the next character. While there are no threads, skips text in which no match begins.
+    /// Returns the next character. While no match has begun, skips text in which none can begin.
     #[inline(always)]
     fn next(&mut self) -> Option<Next<'a>> {
         if self.places.is_empty() {
@@ -403,8 +403,8 @@ impl<'a> Scan<'a> {
         })
     }
 
-    /// Returns the match that ends before the next character and is confirmed by it, as for `\b`. If the character also
-    /// completes a match that began earlier, returns that match instead.
+    /// Returns the match that ends before the next character but is complete only because of it, as for `a\b`. If the
+    /// character also completes a match that began earlier, returns that match instead.
     fn confirmed(&mut self, next: Next<'_>) -> Option<PatternHit> {
         if !self.places.waits {
             return None;
@@ -421,7 +421,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Moves the threads over the next character. Returns the match that it completes.
+    /// Moves the begun matches over the next character. Returns the match that this character completes.
     fn step(&mut self, next: Next<'_>) -> Option<PatternHit> {
         self.advance(next, true);
         let table = &self.machine.table;
@@ -434,8 +434,8 @@ impl<'a> Scan<'a> {
         None
     }
 
-    /// Moves the threads over the next character. If `begins` and a match can begin with this character, begins a
-    /// thread before it.
+    /// Moves the begun matches over the next character. If `begins` and a match can begin with this character, begins
+    /// a thread for it.
     #[inline(always)]
     fn advance(&mut self, next: Next<'_>, begins: bool) {
         let mut greatest = self.places.advance(next.column);
@@ -450,8 +450,8 @@ impl<'a> Scan<'a> {
         self.at += next.length;
     }
 
-    /// Finds the latest thread that matches. Ends it and all earlier threads, whose matches would contain its match.
-    /// A thread matches if `pattern_of` is not 0 for its state. Returns where the latest thread that matches began.
+    /// Finds the complete match that began last (`pattern_of` is not 0 for the state of a complete match). Ends it and
+    /// all matches that began before it, because they would contain it. Returns where it began.
     fn end_through(&mut self, pattern_of: impl Fn(StateId) -> u32) -> Option<usize> {
         if !self.places.waits {
             return None;
@@ -463,8 +463,8 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// Scans `text`, which begins at `place`, with threads that begin only at `starts`, in bytes of the text. Returns
-/// `None` if one of them ends or cannot begin at its place.
+/// Scans `text`, which begins at `place`, and begins a match only at each of `starts`, in bytes of the text. Returns
+/// `None` if one of these matches ends or cannot begin.
 pub(super) fn replay(places: &mut Places, machine: &Machine, text: &str, place: Place, starts: &[usize]) -> Option<()> {
     let mut scan = Scan { places, machine, text, at: 0, here: place };
     let mut left = starts.iter().peekable();

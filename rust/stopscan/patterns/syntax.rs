@@ -1,5 +1,5 @@
-//! Parses patterns in the syntax of the regex crate, with ASCII classes. Refuses patterns that cannot be found in a
-//! stream.
+//! Parses patterns in the syntax of the regex crate, with ASCII classes. Refuses patterns that cannot be matched while
+//! text streams in, such as those with a look-ahead.
 
 use std::convert::Infallible;
 use std::ops::RangeInclusive;
@@ -21,7 +21,6 @@ const UNSUPPORTED_LOOK: &str =
 /// How deep groups and repetitions may nest. The functions of this file recurse to this depth.
 const NESTING: u32 = 50;
 
-/// A parsed pattern.
 #[derive(Debug)]
 pub(super) struct Parsed {
     pub(super) ast: Ast,
@@ -103,7 +102,7 @@ fn make_ascii(ast: &mut Ast) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses the flag `R`. It makes a carriage return the end of a line, so `$` and `.` would have to look ahead.
+/// Refuses the flag `R`. With it, a carriage return also ends a line, but `Kind` does not tell carriage returns apart.
 fn check_flags(flags: Option<&Flags>) -> Result<(), String> {
     match flags.is_some_and(|flags| flags.flag_state(Flag::CRLF) == Some(true)) {
         true => Err("(?R) is not supported; write \\r?\\n".into()),
@@ -127,9 +126,9 @@ fn make_item_ascii(item: &mut ClassSetItem) -> Result<(), String> {
         ClassSetItem::Unicode(_) => return Err(no_properties()),
         ClassSetItem::Bracketed(class) => make_set_ascii(&mut class.kind)?,
         ClassSetItem::Union(union) => {
-            // Under `(?i)`, regex-syntax folds a class before it negates it, while it is small. Then it folds the class
-            // around it as a whole, unless all items were folded already. That is slow with a negated item, which has
-            // nearly all code points. So if one item is a class, the other items become classes, too.
+            // Under `(?i)`, regex-syntax folds an inner class before it negates it. Then it folds the whole outer class
+            // unless all of its items are folded. A negated item has nearly all code points, so folding it is slow. An
+            // item that is a class is always folded. So if one item is a class, make the other items classes as well.
             union.items.iter_mut().try_for_each(make_item_ascii)?;
             let is_class = |item: &ClassSetItem| !matches!(item, ClassSetItem::Literal(_) | ClassSetItem::Range(_));
             if union.items.iter().any(is_class) {
@@ -159,8 +158,8 @@ fn no_properties() -> String {
     "\\p{…} is not supported; write the ranges, such as [а-яё]".into()
 }
 
-/// Refuses look-around that a stream cannot decide. `$` and `\z`, but not `(?m)$`, are supported only at the end of a
-/// pattern or branch. `last` says whether `hir` stands there.
+/// Refuses look-around that a stream cannot decide. `$` and `\z` are supported only at the end of a pattern or branch,
+/// and `(?m)$` everywhere. `last` says whether `hir` is at the end of a pattern or branch.
 fn check_looks(hir: &Hir, last: bool) -> Result<(), String> {
     match hir.kind() {
         HirKind::Look(Look::End) if !last => {

@@ -1,4 +1,4 @@
-//! The state of a stream for its set's patterns, and the scan for patterns and strings together.
+//! What a stream remembers for the patterns of its set, and the scan for patterns and strings together.
 
 use super::alphabet::Kind;
 use super::machine::Machine;
@@ -10,10 +10,11 @@ use crate::text::{Held, Place};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Threads {
     pub(super) places: Places,
-    /// The text since the first thread began, for streams that hide no stop and so do not hold this text.
+    /// The text since the first match began. Only for streams that hide no stop: these do not hold this text elsewhere.
     pub(super) text: Held,
-    /// The state in which the strings would be if no match had completed in unarmed text, or `None` if they are in that
-    /// state. Such a match ends the stops that contain it, but not the markers: those are found with this state.
+    /// The state in which the strings would be if no match had completed in unarmed text (in which no stop fires), or
+    /// `None` if they are in that state. Such a match ends the stops that contain it, but not the markers. Markers are
+    /// found with this state.
     pub(super) markers: Option<State>,
     /// The number of bytes that are held for markers because of the state `markers`.
     held_for_markers: usize,
@@ -21,7 +22,7 @@ pub(crate) struct Threads {
     pub(super) begun_by_literals: usize,
 }
 
-/// The word or pattern that completes first.
+/// The first marker or stop that completes.
 pub(crate) enum Found {
     /// A marker, or a stop that is a string: its index among the region's words, and its end in the text that was
     /// scanned, in bytes.
@@ -33,7 +34,7 @@ pub(crate) enum Found {
 }
 
 impl Threads {
-    /// Begins the next call on the stream.
+    /// To be called first in each call on the stream. Drops the part of `text` that is no longer needed.
     pub(crate) fn begin(&mut self) {
         self.text.begin();
     }
@@ -86,7 +87,7 @@ impl Threads {
         if let Some(state) = self.markers {
             self.follow_markers(automaton, state);
         }
-        // This does not count a literal that has just completed: it is a stop, and its text was kept until now.
+        // A literal that has just completed is not counted: it is a stop now. Its text was kept until now.
         self.begun_by_literals = match machine {
             Some(machine) if !machine.literals.is_empty() => automaton.held(*state, true),
             _ => 0,
@@ -129,7 +130,7 @@ impl Threads {
         marker.filter(first).or(word)
     }
 
-    /// Ends the stops that began at least `length` bytes ago: they contain a match that completed in unarmed text.
+    /// Ends the stops that began at least `length` bytes ago: they contain a match that completed but must not fire.
     fn end_strings_through(&mut self, automaton: &Automaton, machine: &Machine, state: &mut State, length: usize) {
         if machine.length(*state) < length {
             return;
@@ -138,25 +139,25 @@ impl Threads {
         if words.len() > words.stops() {
             self.markers.get_or_insert(*state);
         }
-        // A byte makes the state's text longer by at most one, so a stream follows at most one fallback for each byte.
+        // A byte makes the state's text at most one byte longer, a fallback makes it shorter. So the cost is linear.
         while machine.length(*state) >= length {
             *state = automaton.fallback(*state);
         }
     }
 
-    /// Returns the match that the end of the text confirms. No text is scanned, so `end` and `completed` are 0.
+    /// Returns the match that only the end of the text completes, as for `a$`. `end` and `completed` of it are 0.
     pub(crate) fn confirmed_at_end(&self, machine: &Machine) -> Option<PatternHit> {
         let (pattern, start) = self.places.confirmed_at_end(machine)?;
         Some(PatternHit { pattern, start, end: 0, completed: 0 })
     }
 
-    /// Whether no match has begun and `markers` is `None`. Then text in which nothing begins changes only the kind of
-    /// the character before the next one.
+    /// Whether no match has begun and `markers` is `None`. If text follows in which no stop or marker begins, only its
+    /// length and its last character then matter.
     pub(crate) fn is_idle(&self) -> bool {
         self.places.is_empty() && !self.places.waits && self.markers.is_none() && self.begun_by_literals == 0
     }
 
-    /// Ends everything that has begun. `text` was read last: its last character is the one before the next character.
+    /// Ends the matches and markers that have begun. `text` is the text that was read last.
     pub(crate) fn forget(&mut self, text: &str) {
         self.places.forget(text);
         self.text = Held::default();
@@ -175,7 +176,7 @@ impl Threads {
         self.held_for_markers
     }
 
-    /// Returns how many bytes ago the earliest match began that may still complete. Counts those of literals, too.
+    /// Returns how many bytes ago the earliest match or literal began that may still complete.
     pub(super) fn begun_bytes(&self) -> usize {
         self.places.held().max(self.begun_by_literals)
     }
@@ -191,18 +192,18 @@ impl Threads {
         String::from_utf8(text[text.len() - self.held_for_markers..].into()).unwrap_or_default()
     }
 
-    /// Keeps `text`, whose last `begun_by_literals` bytes may be the beginning of a literal.
+    /// Adds `text` to the text that is kept. Its last `begun_by_literals` bytes may be the beginning of a literal.
     pub(super) fn keep(&mut self, text: &str, begun_by_literals: usize) {
         self.begun_by_literals = begun_by_literals;
         self.text.push(text, text.len());
     }
 
-    /// The number of bytes that the threads take, roughly.
+    /// The number of bytes that `self` takes, roughly.
     pub(crate) fn size(&self) -> usize {
         self.places.size() + self.text.len()
     }
 
-    /// The most bytes by which the threads grow with `bytes` bytes of text.
+    /// The most bytes of memory by which `self` grows with `bytes` bytes of text.
     pub(crate) fn growth(&self, bytes: usize) -> usize {
         self.places.growth(bytes) + self.text.growth(bytes) + self.begun_bytes()
     }
@@ -232,7 +233,7 @@ fn scan_unarmed_stops(
 
 /// Returns whether a match wins over a string that also completes. The one that completes first wins. If both complete
 /// at the same character, the one that began first wins. If both began at the same place, the match wins if it ended
-/// before that character, which then only confirms it.
+/// before that character, as for `a\b`.
 fn beats(hit: &PatternHit, machine: &Machine, words: &Words, (index, end): (usize, usize), place: Place) -> bool {
     let start = place.bytes + end - words.text(index).len();
     // If all of this is equal, a string wins over patterns, and a pattern wins over those that come later in the list.
@@ -241,7 +242,7 @@ fn beats(hit: &PatternHit, machine: &Machine, words: &Words, (index, end): (usiz
     (hit.completed, hit.start.bytes, hit.end, rank(hit.pattern)) < (end, start, end, word)
 }
 
-/// The threads of a stream in a snapshot.
+/// The threads of a stream (the matches that have begun), as a snapshot stores them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SavedThreads {
     /// The text since the first match began.
@@ -251,13 +252,13 @@ pub(crate) struct SavedThreads {
 }
 
 impl Threads {
-    /// Returns the threads for a snapshot. `text` is the end of the stream's text, at least from the first match on.
+    /// Returns the begun matches for a snapshot. `text` is the end of the stream's text. It contains all of them.
     pub(crate) fn begun(&self, automaton: &Automaton, text: &str) -> SavedThreads {
         SavedThreads { text: text[text.len() - self.begun_bytes()..].into(), bytes: self.to_bytes(automaton) }
     }
 
-    /// Returns the kinds of the characters before the next character and before the first thread, the number of
-    /// threads, how many bytes ago each began, and the text of the state `markers`.
+    /// Returns the kinds of the characters before the next character and before the first begun match, the number of
+    /// begun matches, how many bytes ago each began, and the text of the state `markers`.
     fn to_bytes(&self, automaton: &Automaton) -> Vec<u8> {
         let mut writer = Writer::default();
         let (before, lengths) = (self.places.before, Vec::from_iter(self.places.all()));
@@ -268,7 +269,7 @@ impl Threads {
         writer.0
     }
 
-    /// Reads the threads of a stream whose text ends at `end`. Returns `None` if no stream in a region with this
+    /// Reads the begun matches of a stream whose text ends at `end`. Returns `None` if no stream in a region with this
     /// automaton and machine could have written them.
     pub(crate) fn resume(
         automaton: &Automaton,

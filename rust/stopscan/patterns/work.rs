@@ -42,7 +42,7 @@ const LOOKUP: usize = 4;
 /// A budget: the number of units that are left.
 pub(super) struct Work(usize);
 
-/// The budget does not suffice, or the automaton has too many states, cells or threads.
+/// The budget does not suffice, or there are too many states, cells of the table, or threads (begun matches).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TooLarge;
 
@@ -81,7 +81,7 @@ impl Work {
 #[derive(Clone, Debug)]
 pub(super) struct Lists<T> {
     items: Vec<T>,
-    /// The end of each list.
+    /// The end of each list in `items`.
     ends: Vec<u32>,
 }
 
@@ -92,7 +92,7 @@ impl<T> Default for Lists<T> {
 }
 
 impl<T: Copy> Lists<T> {
-    /// Adds an item to the list that is open.
+    /// Adds an item to the last list, which `close` has not ended yet.
     #[inline]
     pub(super) fn push(&mut self, item: T, work: &mut Work) -> Result<(), TooLarge> {
         work.spend(1)?;
@@ -100,7 +100,7 @@ impl<T: Copy> Lists<T> {
         Ok(())
     }
 
-    /// Ends the list that is open, and opens the next.
+    /// Ends the last list. The next item begins another list.
     pub(super) fn close(&mut self) {
         self.ends.push(self.items.len() as u32);
     }

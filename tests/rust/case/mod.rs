@@ -1,4 +1,4 @@
-//! Random cases, drawn from bytes: rules and the calls of one stream, to be checked against the reference.
+//! Random cases, drawn from bytes: stops, options and the calls of one stream. Each is checked against the reference.
 //!
 //! The fuzzer and the property tests draw the same cases from the same bytes.
 
@@ -17,7 +17,7 @@ use words::Words;
 /// The most operations of a case. Longer cases test nothing new.
 const MOST_OPS: usize = 60;
 
-/// Draws operations. Up to 8 characters are cut from the end of each text and begin the next operation's text.
+/// Draws operations, each with a text. Up to 8 characters at the end of a text are moved to the beginning of the next.
 fn ops<'a>(
     u: &mut Unstructured<'a>,
     words: &Words,

@@ -13,14 +13,14 @@ const LOOKS: [Look; 6] = [Look::Start, Look::End, Look::LineStart, Look::LineEnd
 /// The most characters of a text. They are few because every cut of the text is tried.
 const LONGEST: usize = 7;
 
-/// To find the held text, the reference tries every continuation of up to this many characters.
+/// To find which text a scanner must hold back, the reference tries every continuation of up to this many characters.
 const REACH: usize = 5;
 
 #[derive(Clone, Debug)]
 pub struct Case {
     pub rules: Rules,
     alphabet: &'static [char],
-    /// Texts. The number says how many of the first characters are fed as unarmed text, in which nothing fires.
+    /// Texts, each with a number: so many of its first characters are fed as unarmed text, in which no stop fires.
     texts: Vec<(String, usize)>,
 }
 
@@ -83,7 +83,7 @@ fn word(u: &mut Unstructured<'_>, letters: &[char]) -> Result<String> {
     (0..u.int_in_range(1..=3)?).map(|_| u.choose(letters)).collect()
 }
 
-/// A regular expression over the letters: short, nested, repeated.
+/// Draws a short regular expression over `letters`. `depth` limits how deep it is nested.
 fn pattern(u: &mut Unstructured<'_>, letters: &[char], depth: usize) -> Result<Pattern> {
     let most = if depth == 0 { 1 } else { 11 };
     let boxed = |u: &mut Unstructured<'_>| Ok(Box::new(pattern(u, letters, depth - 1)?));

@@ -34,7 +34,7 @@ impl Case {
             let inert = pair.matched().is_some();
             pair.apply(op);
             if inert {
-                pair.apply(Op::Reset); // after the end, only a reset changes anything
+                pair.apply(Op::Reset); // a stop had fired before `op`, so the stream goes on only after a reset
             }
         }
     }

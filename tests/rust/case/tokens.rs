@@ -20,7 +20,7 @@ const STRAYS: [&[u8]; 8] =
 #[derive(Clone, Debug)]
 pub struct Case {
     plan: Plan,
-    /// The rules of a segmenter over the same tokens. It is fed `ids`, without the other steps.
+    /// The stops and markers of a segmenter over the same tokens. It is fed `ids`; `steps` are those of the scanner.
     segments: segments::Rules,
     ids: Vec<u32>,
     steps: Vec<Step>,
@@ -44,7 +44,7 @@ impl<'a> Arbitrary<'a> for Case {
         plan.options.skip_special_tokens = u.arbitrary()?;
         plan.options.unknown_ids = *u.choose(&[UnknownIds::Refuse, UnknownIds::Count])?;
         plan.options.eos_ends_early = u.arbitrary()?;
-        // Ids up to 12, because most tokens have a small id.
+        // Ids up to 12: ids are given to tokens in the order in which they are first drawn, so most ids are small.
         let end = |u: &mut Unstructured<'_>| u.int_in_range(0..=12);
         if u.ratio(1, 3)? {
             plan.options.stop_token_ids = vec![end(u)?];
@@ -86,7 +86,7 @@ impl Case {
             let inert = pair.is_over();
             pair.apply(step);
             if inert {
-                pair.apply(Step::Reset); // after the end, only a reset changes anything
+                pair.apply(Step::Reset); // the stream had ended before `step`, so it goes on only after a reset
             }
         }
         pair.apply(Step::Close);
@@ -102,8 +102,8 @@ fn stops_of_strays(mut rules: Rules, u: &mut Unstructured<'_>) -> Result<Rules> 
     Ok(rules)
 }
 
-/// Draws a text or stray bytes as tokens, cut at random places: between any bytes with `Strays::Parts`, otherwise
-/// between characters or into byte tokens. Or draws one token: a gap, a special, an empty one or a whole word.
+/// Draws a text or stray bytes, cut into tokens at random: between any bytes with `Strays::Parts`, otherwise between
+/// characters or into byte tokens. Or draws one token: a gap (an id without token), a special, an empty one or a word.
 fn tokens(u: &mut Unstructured<'_>, words: &Words, strays: Strays) -> Result<Vec<Token>> {
     let bytes = match u.int_in_range(0..=15)? {
         0 => return Ok(vec![Token::Gap]),

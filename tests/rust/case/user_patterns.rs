@@ -88,7 +88,6 @@ impl UserSet {
         UserSet { patterns: vec![pattern.into()], strings: strings.to_vec(), regions: 1, max_held: None }
     }
 
-    /// Compiles the set.
     pub fn build(&self) -> Result<(), StopSetError> {
         if self.regions == 1 {
             let set = StopSet::builder().stop(&self.strings).patterns(&self.patterns);
@@ -177,7 +176,7 @@ fn one<'t>(u: &mut Unstructured<'_>, texts: &[&'t str]) -> Result<&'t str> {
     u.choose(texts).copied()
 }
 
-/// An alternation of words.
+/// Draws an alternation of words.
 fn words(u: &mut Unstructured<'_>, least: usize, most: usize) -> Result<String> {
     let mut chosen = Vec::new();
     for _ in 0..u.int_in_range(least..=most)? {
@@ -188,7 +187,7 @@ fn words(u: &mut Unstructured<'_>, least: usize, most: usize) -> Result<String> 
     Ok(if chosen.len() == 1 { chosen.remove(0) } else { format!("({}{})", one(u, &["", "?:"])?, chosen.join("|")) })
 }
 
-/// A class of characters with a count.
+/// Draws a class of characters with a count, such as `[a-z]{2,16}`.
 fn counted(u: &mut Unstructured<'_>, most: usize) -> Result<String> {
     let class = one(u, &CLASSES)?;
     let low = *u.choose(&[0, 1, 2, 4, 8, 16, 20, 30, 32, 40])?;

@@ -4,7 +4,7 @@ use stopscan::{SegmentSet, SetBuilder, StopScanner, StopSet, StopSetErrorKind, T
 
 use crate::{ALLOCATOR, MIB, MILLION, SMALL, alone, kept_since};
 
-/// How many bytes the library may allocate without asking for them first: small things, and for patterns their limit.
+/// How many bytes compiling a set may allocate without checking first that they are free: without patterns, and with.
 const UNASKED: usize = 1 << 16;
 const UNASKED_OF_PATTERNS: usize = MIB;
 

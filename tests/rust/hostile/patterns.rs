@@ -15,13 +15,14 @@ use crate::{ALLOCATOR, MIB, MILLION, alone, kept_since};
 const SEEDS: &str = "STOPSCAN_SEEDS";
 
 /// Once, a pattern with a count such as `{16,48}` killed the process: a pass over its automaton had no limit, and
-/// doubled a list at each character. Here a child process compiles sets as people write them, in little memory. A set
-/// that takes too much time or memory ends the child, as the last in its output. `STOPSCAN_CASES` sets how many.
+/// doubled a list at each character. Here a child process prints each set and then compiles it, in little memory. If a
+/// set takes too much time or memory, the child dies, and this set is the last in its output. `STOPSCAN_CASES` sets how
+/// many sets there are.
 #[test]
 fn sets_of_users_compile_in_bounded_time_and_memory() {
     let _alone = alone();
     let sets = std::env::var("STOPSCAN_CASES").map_or(1_500, |sets| sets.parse().expect("it is a number"));
-    let limit = Duration::from_millis(10_000 + 40 * sets); // a debug build on a busy machine takes a tenth of it
+    let limit = Duration::from_millis(10_000 + 40 * sets); // a debug build on a busy machine takes a tenth of this
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "patterns::compile_sets_of_users", "--ignored", "--nocapture"])
         .env(SEEDS, sets.to_string())
@@ -66,7 +67,7 @@ fn compile_sets_of_users() {
     let (mut taken, mut all) = (0, 0);
     for set in NAMED.iter().map(|(pattern, strings)| UserSet::one(pattern, strings)).chain(drawn) {
         println!("{set:?}");
-        ALLOCATOR.set_limit(ALLOCATOR.allocated() + 16 * MIB).unwrap(); // beyond it the process aborts
+        ALLOCATOR.set_limit(ALLOCATOR.allocated() + 16 * MIB).unwrap(); // with more than 16 MiB the process aborts
         taken += usize::from(set.build().is_ok());
         ALLOCATOR.set_limit(usize::MAX).unwrap();
         all += 1;
@@ -96,7 +97,7 @@ fn hostile_patterns() {
         (".{1,900}x", true),
     ];
     for (pattern, compiles) in patterns {
-        println!("{pattern:.40}"); // beyond the limit the process aborts
+        println!("{pattern:.40}"); // shown if the process aborts for lack of memory
         ALLOCATOR.set_limit(ALLOCATOR.allocated() + 64 * MIB).unwrap();
         let set = StopSet::builder().patterns([pattern]).max_held(2_000).build();
         ALLOCATOR.set_limit(usize::MAX).unwrap();
@@ -113,7 +114,7 @@ fn hostile_patterns() {
     }
 }
 
-/// Once, the patterns were compiled one by one, to name the first that was too many in the error. That took minutes.
+/// Once, the patterns were compiled one by one, so that the error could name the first one too many. That took minutes.
 #[test]
 fn patterns_that_are_too_large_together() {
     let _alone = alone();
@@ -126,7 +127,7 @@ fn patterns_that_are_too_large_together() {
     assert!(error.to_string().starts_with("the 10000 patterns together are too large; "));
 }
 
-/// Every character begins a match that stays open for long. Matches that are in the same state are kept as one.
+/// At every character a match begins that stays possible for long. Matches in the same state are merged into one.
 #[test]
 fn a_million_beginnings_of_a_match() {
     let _alone = alone();
@@ -137,8 +138,8 @@ fn a_million_beginnings_of_a_match() {
     assert_eq!(scanner.feed("END").stop_match.unwrap().end(), MILLION + 3);
 }
 
-/// Every character begins a match. The open matches are all in different states, or many are in the same. The cost of a
-/// character must not grow with the text held before it.
+/// A match begins at every character. The matches that have begun are all in different states of the automaton, or many
+/// are in the same state. The cost of a character must not grow with the text held before it.
 #[test]
 fn texts_in_which_many_matches_have_begun() {
     let _alone = alone();

@@ -65,7 +65,7 @@ fn as_many_stops_as_the_limit_allows() {
     let _alone = alone();
     let letters: Vec<char> = (' '..='~').collect();
     let letter = |number: usize| letters[number % letters.len()];
-    // Because of the prime factor, neighbouring numbers share no prefix: this makes the widest tree.
+    // Because of the prime factor, neighbouring stops share no prefix. So the tree of all stops has the most nodes.
     let stop = |number: usize| (0..20).map(|place| letter((number * 7_919) >> place)).collect::<String>() + "é";
     let stops: Vec<String> = (0..MAX_SET_BYTES / 22).map(stop).collect();
     compile(&stops);
@@ -165,7 +165,7 @@ fn memory_of_long_deltas_is_given_back_while_text_is_held() {
     assert!(kept <= 2 * SMALL, "{kept} bytes");
 }
 
-/// Some text is always held here. The text released before it must not pile up in the scanner.
+/// After each delta, some text is held. The text that was released before must not pile up in the scanner.
 #[test]
 fn memory_does_not_grow_with_the_stream() {
     let _alone = alone();

@@ -1,7 +1,7 @@
 //! References for the library: the rules of matching, written as directly as possible, however slow.
 //!
 //! The whole text is kept as one string. After every character a reference asks, with `ends_with`, which stops and
-//! markers complete there. There is no automaton, no state but the text itself, and nothing is ever undone.
+//! markers complete there. It has no automaton, and notes no beginnings of stops: it looks for them in the text again.
 
 pub mod pattern;
 pub mod patterns;

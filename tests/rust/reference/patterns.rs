@@ -1,7 +1,7 @@
-//! The reference for patterns.
+//! The reference for patterns: a simple program with which the library is compared.
 //!
-//! After every character it asks, for each place of the text, which stops begin there and complete here. It finds the
-//! held text by trying every continuation.
+//! After every character it asks, for each place in the text, which stops begin at the place and complete with the
+//! character. It finds the text that may become a stop, which a scanner holds, by trying every continuation.
 
 use stopscan::{StopSet, StopSetError};
 
@@ -31,17 +31,17 @@ impl Rules {
     }
 }
 
-/// A stop that the last character of a text completes, or confirms (as `END\b`). The least one wins, by field order.
+/// A stop that the last character of a text completes or, as for `END\b`, confirms. Of several, the least one fires.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Event {
     start: usize,
     end: usize,
-    /// The index of a pattern. `None` is a string, which wins over patterns.
+    /// The index of the pattern, or `None` for a string. `None` is the least, so a string wins over patterns.
     pattern: Option<usize>,
     hidden: bool,
 }
 
-/// A stop that has fired: which, and where it lies, in code points.
+/// A stop that has fired: which one, and its place in the text, in code points.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fired {
     pub pattern: Option<String>,
@@ -61,7 +61,7 @@ pub struct Reference<'a> {
 /// The state after a text was read.
 pub(super) struct Reading {
     pub(super) fired: Option<Fired>,
-    /// Where the open region began. `None` if the open region is protected.
+    /// Where the current region began. `None` if this region is protected.
     region: Option<usize>,
     /// A stop that begins here or earlier cannot fire: it contains a match that completed in unarmed text.
     over: Option<usize>,
@@ -100,7 +100,7 @@ impl<'a> Reference<'a> {
         reading
     }
 
-    /// Where the opening marker at the end of `text` begins, if all of the marker is in the region.
+    /// Where the opening marker at the end of `text` begins, if it begins at `region` or later.
     fn marker(&self, text: &[char], region: usize) -> Option<usize> {
         let (open, _) = self.rules.protect.as_ref()?;
         let start = text.len().checked_sub(open.chars().count()).filter(|start| *start >= region)?;
@@ -118,7 +118,7 @@ impl<'a> Reference<'a> {
         Fired { pattern, start: event.start, end: event.end, hidden: event.hidden }
     }
 
-    /// The stops that complete, or are confirmed, with the last character of `text` and begin at `from` or later.
+    /// The stops that begin at `from` or later and that the last character of `text` completes or confirms.
     fn events(&self, text: &[char], from: usize) -> Vec<Event> {
         let mut events = Vec::new();
         let hidden = self.rules.stop.iter().map(|stop| (stop, true));
@@ -151,7 +151,7 @@ impl<'a> Reference<'a> {
         events
     }
 
-    /// The match of a pattern, such as `END\b`, that only the end of the stream confirms.
+    /// The match of a pattern, such as `END\b`, that is a match only because the stream ends after `text`.
     pub(super) fn at_end(&self, text: &[char], reading: &Reading) -> Option<Fired> {
         let region = reading.region?;
         let starts = (region..text.len()).filter(|&start| reading.over.is_none_or(|over| start > over));
@@ -185,7 +185,7 @@ impl<'a> Reference<'a> {
             && self.rules.max_held.is_none_or(|most| text.len() - start <= most)
             && self.rules.patterns.iter().any(|one| !one.matches_surely(text, start) && one.matches(text, start, None))
         {
-            return !self.rules.include_stop; // the end of the stream confirms the match
+            return !self.rules.include_stop; // the pattern matches if the stream ends here
         }
         if reach == 0 {
             return false;

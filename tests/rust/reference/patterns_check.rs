@@ -4,8 +4,8 @@ use stopscan::{Options, StopScanner};
 
 use super::patterns::{Fired, Reference, Rules};
 
-/// Panics unless the library does what the reference does, for each of `cuts`, the places where the text is cut into
-/// deltas. The first `unarmed` characters are fed as unarmed text. The held text is compared if `held`.
+/// Panics unless the library does what the reference does. Each item of `cuts` has the places at which the text is cut
+/// into deltas. No stop may fire in the first `unarmed` characters. The held text is compared only if `held`.
 pub fn check(rules: &Rules, reference: &Reference<'_>, text: &str, unarmed: usize, cuts: &[Vec<usize>], held: bool) {
     let context = || format!("in {text:?}, {unarmed} unarmed, with {rules:#?}");
     let letters: Vec<char> = text.chars().collect();

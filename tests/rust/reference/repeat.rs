@@ -1,4 +1,4 @@
-//! The reference for loops: the rule, checked anew at every character.
+//! The reference for loops, with which the library is compared: the rule of a loop, checked anew at every character.
 
 /// What counts as a loop.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +16,7 @@ pub struct Found {
     pub period: usize,
 }
 
-/// The first loop of `text` that completes at an armed character. The flags say which characters are armed.
+/// The first loop of `text` that may fire: it completes at a character whose flag is `true` (at armed text).
 pub fn first_loop(rule: Rule, text: &[(char, bool)]) -> Option<Found> {
     (1..=text.len()).filter(|end| text[end - 1].1).find_map(|end| loop_at_end(rule, &text[..end]))
 }

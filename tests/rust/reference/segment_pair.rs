@@ -1,4 +1,4 @@
-//! The library's segmenter and the reference for it, side by side.
+//! Runs the library's segmenter and the simple reference side by side.
 
 use std::slice;
 
@@ -35,7 +35,7 @@ impl<'a> Pair<'a> {
             Op::Flush => self.reference.flush(),
             Op::Reset => self.reference.reset(),
         };
-        // An operation on a copy, or on one restored from a snapshot, must not change the original.
+        // A copy, and a segmenter restored from a snapshot, must return the same and not change the original.
         let copy = apply(&mut self.segmenter.clone(), &op);
         let snapshot = self.segmenter.snapshot();
         let mut resumed = self.segmenter.clone();

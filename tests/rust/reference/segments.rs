@@ -1,4 +1,4 @@
-//! The reference for segmenters.
+//! The reference for segmenters: a simple program with which the library is compared.
 
 use stopscan::{Emit, Options, SegmentSet, Segmenter, SetBuilder, StopScanner, StopSet, StopSetError, Target, keep};
 
@@ -7,7 +7,7 @@ use super::{Match, firing, longest_beginning, longest_end, match_at_end};
 /// The stops, markers and options of a segmenter.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
-    /// The regions, or states of regions.
+    /// The regions. One with a name such as `tool/in reasoning` is a state of the region `tool`.
     pub regions: Vec<Region>,
     /// The markers that stay in the text, whichever region they lead to.
     pub kept: Vec<String>,
@@ -26,7 +26,7 @@ pub struct Region {
     pub markers: Vec<(String, String)>,
 }
 
-/// Region, text and part.
+/// A region, text in it, and the number of the part (a new part begins at a marker).
 pub type Segment = (String, String, u32);
 
 impl Rules {
@@ -53,7 +53,7 @@ impl Rules {
         Options::default().region(&self.region).include_stop(self.include_stop)
     }
 
-    /// The library's scanner over the same graph, whose markers stay in the text.
+    /// The library's scanner with the same regions and markers. In its output, the markers stay in the text.
     pub(super) fn scanner(&self) -> StopScanner {
         let set = self.fill(StopSet::builder()).build().expect("these rules compile");
         StopScanner::with_options(&set, &self.options()).expect("there is the region")
@@ -74,9 +74,9 @@ pub struct Reference<'a> {
     rules: &'a Rules,
     /// All text that was fed, up to the end of the stop.
     text: String,
-    /// Where partial matches may begin: at the end of the last marker, or at the last flush.
+    /// The first place where a stop or marker may begin: the end of the last marker, or the place of the last flush.
     edge: usize,
-    /// How much of the text was returned or taken out.
+    /// How many bytes of `text` were returned, or taken out as a marker.
     sent: usize,
     pub region: &'a str,
     part: u32,
@@ -109,7 +109,7 @@ impl<'a> Reference<'a> {
         self.rules.markers(self.region).iter().map(|(marker, _)| marker.as_str())
     }
 
-    /// The stops that can fire in the open region.
+    /// The stops that can fire in the current region.
     fn stops(&self) -> Vec<&'a str> {
         if self.rules.stop_in.as_ref().is_some_and(|names| !names.iter().any(|name| name == region_of(self.region))) {
             return Vec::new();
@@ -148,7 +148,7 @@ impl<'a> Reference<'a> {
         segments
     }
 
-    /// As `feed`, for a token that is a marker of the open region: nothing completes before its last character.
+    /// As `feed`, for a token that is a marker of the current region. It is read at once: no stop completes inside it.
     pub fn feed_marker(&mut self, marker: &str, armed: bool) -> Vec<Segment> {
         let mut segments = Vec::new();
         if self.matched.is_none() {
@@ -170,12 +170,12 @@ impl<'a> Reference<'a> {
         segments
     }
 
-    /// Whether `marker` is a marker of the open region.
+    /// Whether `marker` leads from the current region to another, or to itself.
     pub fn leads(&self, marker: &str) -> bool {
         self.matched.is_none() && self.markers().any(|other| other == marker)
     }
 
-    /// Whether a special token is a stop in the open region.
+    /// Whether a special token is a stop that can fire in the current region.
     pub fn fires(&self, special: &str) -> bool {
         let here =
             self.rules.stop_in.as_ref().is_none_or(|names| names.iter().any(|name| name == region_of(self.region)));
@@ -203,7 +203,7 @@ impl<'a> Reference<'a> {
         segments
     }
 
-    /// Enters the state that `marker` leads to. A part begins, unless that state is open and the marker is taken out.
+    /// Enters the state that `marker` leads to. A part begins if that is another state, or if the marker is kept.
     fn follow(&mut self, marker: &str) {
         let leads = self.rules.markers(self.region).iter().find(|(other, _)| other == marker);
         let region = &leads.expect("it is one of them").1;
@@ -232,7 +232,7 @@ impl<'a> Reference<'a> {
         }
     }
 
-    /// Sends the text except its last `withheld` bytes.
+    /// Adds the text that was not sent yet, except its last `withheld` bytes, to `segments`.
     fn send(&mut self, withheld: usize, segments: &mut Vec<Segment>) {
         let until = self.text.len() - withheld;
         let text = &self.text[self.sent..until];

@@ -1,4 +1,4 @@
-//! The reference for scanners, and the library's scanner beside it.
+//! The reference for scanners (a simple program), and a comparison of the library's scanner with it.
 
 use std::slice;
 
@@ -55,7 +55,7 @@ impl<'a> Pair<'a> {
             Op::Flush => self.reference.flush(),
             Op::Reset => self.reference.reset(),
         };
-        // An operation on a copy, or on one restored from a snapshot, must not change the original.
+        // A copy, and a scanner restored from a snapshot, must return the same and not change the original.
         let copy = apply(&mut self.scanner.clone(), &op);
         let mut resumed = self.scanner.clone();
         resumed.reset();
@@ -88,7 +88,7 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// What a call returns.
+/// The output of a call, as owned values.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Given {
     pub text: String,
@@ -124,9 +124,9 @@ pub(super) struct Reference<'a> {
     hidden: Vec<&'a str>,
     /// All text that was fed or bypassed, up to the end of the stop.
     text: String,
-    /// Where partial matches may begin: at the last edge of a region, bypass or flush.
+    /// The first place where a stop or marker may begin: the end of the last marker or bypass, or the last flush.
     edge: usize,
-    /// How much of the text was returned.
+    /// How many bytes of `text` were returned.
     sent: usize,
     /// The markers of the protected region that is open. `None` outside of protected regions.
     region: Option<&'a (String, String)>,
@@ -176,7 +176,7 @@ impl<'a> Reference<'a> {
         self.send()
     }
 
-    /// As `feed`, for a token that is a marker of the open region: nothing completes before its last character.
+    /// As `feed`, for a token that is a marker of the current region. It is read at once: no stop completes inside it.
     pub(super) fn feed_marker(&mut self, marker: &str, armed: bool) -> String {
         if self.matched.is_none() {
             self.text.push_str(marker);
@@ -194,7 +194,7 @@ impl<'a> Reference<'a> {
         }
     }
 
-    /// The name of the open region.
+    /// The name of the current region.
     pub(super) fn open(&self) -> &'a str {
         self.region.map_or("answer", |(opening, _)| opening)
     }
@@ -215,7 +215,7 @@ impl<'a> Reference<'a> {
         self.send()
     }
 
-    /// Whether a special token without text is a stop in the open region.
+    /// Whether a special token without text is a stop that can fire in the current region.
     pub(super) fn fires(&self, special: &str) -> bool {
         let mut stops = self.rules.stop.iter().chain(&self.rules.visible);
         self.matched.is_none() && self.region.is_none() && stops.any(|stop| stop == special)

@@ -1,4 +1,4 @@
-//! The reference for token scanners, and the library's scanner, which is compared with it.
+//! The reference for token scanners (a simple program), and a comparison of the library's token scanner with it.
 
 use stopscan::{EndReason, Finish, Strays, TokenDecoder, TokenOptionsError, TokenScanner, UnknownIds, UnknownToken};
 
@@ -28,12 +28,12 @@ pub struct TokenPair<'a> {
     finish: Option<Finish>,
     /// For each token, the region of its last character. `None` if a marker ends with the token.
     regions: Vec<Option<&'a str>>,
-    /// The number of the last token that was a marker without text.
+    /// The number of the last token that was a marker and was left out of the text.
     marked: usize,
 }
 
 impl<'a> TokenPair<'a> {
-    /// Returns `None` if the library refuses, as it must: the prompt has an unknown id, or a marker cannot be found.
+    /// Returns `None` if the library must refuse the plan: the prompt has an unknown id, or a marker cannot be found.
     pub fn new(plan: &'a Plan) -> Option<TokenPair<'a>> {
         let vocabulary = plan.vocabulary();
         let scanner = TokenScanner::new(&vocabulary, plan.rules.scanner(), &plan.options);
@@ -144,7 +144,7 @@ impl<'a> TokenPair<'a> {
         if unknown && options.unknown_ids == UnknownIds::Refuse {
             return Err(UnknownToken(id));
         }
-        // An EOS that does not end the stream has no text, just as an id that no token has.
+        // An EOS that does not end the stream has no text. So note an id without a token in its place.
         self.ids.push(if eos { u32::MAX } else { id });
         self.stops.marker_ended = false;
         let marker = self.plan.own_text(&self.ids, self.ids.len()).filter(|_| !eos);
@@ -186,7 +186,7 @@ impl<'a> TokenPair<'a> {
         self.end(Finish::Ended(EndReason::Unknown), self.ids.len() > self.plan.options.min_tokens)
     }
 
-    /// Ends the stream at a token whose text is not scanned or emitted. A stop fires if it is the token's whole text.
+    /// Ends the stream at a token whose text is not emitted. But if this whole text is a stop, that stop fires.
     fn end_at(&mut self, id: u32, finish: Finish, armed: bool) -> String {
         let with_token = [&self.ids[..], &[id]].concat();
         let stop = self.plan.own_text(&with_token, with_token.len()).filter(|_| armed);

@@ -6,8 +6,8 @@ use super::Match;
 use super::segments;
 use super::tokens::{Character, Plan, Token};
 
-/// Panics unless a segmenter of tokens cuts the tokens' text as the reference does. Stop tokens, EOS and limits are
-/// left to the tests of scanners.
+/// Panics unless a segmenter of tokens cuts the tokens' text into segments as the reference does. Stop tokens, EOS and
+/// limits are not tested here: `token_scanner` tests them.
 pub fn check_segmenter(plan: &Plan, rules: &segments::Rules, ids: &[u32]) {
     let Plan { options: TokenOptions { skip_special_tokens, prompt_token_ids, .. }, .. } = plan;
     let options = TokenOptions::default().skip_special_tokens(*skip_special_tokens);
@@ -67,7 +67,7 @@ pub fn check_segmenter(plan: &Plan, rules: &segments::Rules, ids: &[u32]) {
         assert_eq!(segmenter.held(), if ended { "" } else { reference.held() }, "held text {}", context());
         assert_eq!(segmenter.region(), segments::region_of(reference.region), "region {}", context());
         assert_eq!(segmenter.stop_match().map(Match::from), reference.matched.clone(), "match {}", context());
-        // The number of the last token whose text was sent, or that is a marker after such a token.
+        // The number of the last token whose text was sent or taken out, or of a later marker that has no text.
         let gone = reference.labels.len().checked_sub(1).map_or(0, |last| characters[last].1).max(marked);
         for (region, tokens) in segmenter.tokens_in() {
             let expected = regions.iter().take(gone).filter(|other| **other == Some(region)).count();

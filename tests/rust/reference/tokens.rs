@@ -1,4 +1,4 @@
-//! The reference for token ids: after each token, the text of all tokens is made anew.
+//! The reference for the decoding of token ids: after each token, the text of all tokens is made anew.
 
 use std::str;
 
@@ -59,7 +59,7 @@ impl Plan {
         self.tokens.get(id as usize).filter(|token| **token != Token::Gap)
     }
 
-    /// The text of `ids` after the prompt, without the prompt's: all if `ended`, else what no later token can change.
+    /// The text of `ids`, which follow the prompt. If not `ended`, only the part that no later token can change.
     pub(super) fn spelled(&self, ids: &[u32], ended: bool) -> Vec<Character> {
         let mut out = Vec::new();
         let mut run: Vec<Byte> = Vec::new();
@@ -129,7 +129,7 @@ impl Plan {
             if let [space] = &mut out[..]
                 && Some(*space) == stripped
             {
-                space.0 = REPLACEMENT; // the run has sent nothing yet, so all of it is replaced
+                space.0 = REPLACEMENT; // nothing of this run was sent, so even the space that is left out is replaced
             }
             let tokens = || run[at..at + size].iter().map(|byte| byte.1);
             if of_all {
@@ -160,7 +160,7 @@ impl Plan {
         }
     }
 
-    /// The whole text of the `number`th token of `ids`, if it is whole characters.
+    /// The whole text of the `number`th token of `ids`, if its bytes are valid UTF-8.
     pub(super) fn own_text(&self, ids: &[u32], number: usize) -> Option<String> {
         let id = ids[number - 1];
         let bytes = match self.token(id)? {

@@ -1,4 +1,4 @@
-//! The cases in the conformance kit's `vectors/`. The library runs all, the references all but those with patterns.
+//! Runs the cases in the conformance kit's `vectors/` with the library, and those without patterns with a reference.
 
 mod patterns;
 mod segments;
@@ -35,7 +35,7 @@ impl From<Match> for Found {
     }
 }
 
-/// The operations of a step. The step's text is cut into deltas of `size` characters.
+/// Returns the operations of a step of a case. The step's text is cut into deltas of `size` characters.
 fn pieces(op: Call, text: &str, size: usize) -> Vec<Op> {
     let feed = |armed| {
         let letters: Vec<char> = text.chars().collect();

@@ -36,7 +36,7 @@ impl Vector {
         StopScanner::with_options(&set, &options).expect("these rules protect a region")
     }
 
-    /// Runs the steps, every delta cut into pieces of `size` characters.
+    /// Runs the steps of a case. Every delta is cut into pieces of `size` characters.
     fn check(&self, size: usize) {
         let mut scanner = self.scanner();
         for (index, step) in self.steps.iter().enumerate() {

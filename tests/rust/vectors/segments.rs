@@ -47,7 +47,7 @@ impl Vector {
         }
     }
 
-    /// Runs the steps, every delta cut into pieces of `size` characters.
+    /// Runs the steps of a case. Every delta is cut into pieces of `size` characters.
     fn check(&self, size: usize) {
         let rules = self.rules();
         let mut pair = Pair::new(&rules);
