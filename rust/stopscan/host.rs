@@ -1,4 +1,4 @@
-//! Fast paths for hosts: bindings that keep streams behind a lock, in objects of another language. Not for Rust.
+//! Fast paths for hosts: bindings that keep streams in objects of another language, behind a lock. Rust needs none.
 //!
 //! Most text is plain: no stop or marker begins in it, and reading it changes only how much was read. A host looks for
 //! plain text first ([`Set::plain_length`], [`Shape`], [`Set::skim`]), because it can then avoid the lock or a new
@@ -16,12 +16,12 @@ pub use crate::vocabulary::TokenKind;
 #[cfg(feature = "serde")]
 pub use crate::vocabulary::tokenizer_json::read as read_tokenizer_json;
 
-/// From this many bytes on, `plain_length` returns `None`: the stream reads the text, and other threads may run then.
+/// `plain_length` returns `None` from this many bytes on. The host then calls `feed`, while other threads can run.
 const LONG: usize = 1_024;
 
 #[doc(hidden)]
 impl<E: Emit> Set<E> {
-    /// The number of nodes. A node is a state of a region, and most regions have one.
+    /// The number of nodes. A node is a state of a region, and most regions have one state.
     pub fn nodes(&self) -> u32 {
         self.graph().len() as u32
     }
