@@ -1,4 +1,4 @@
-"""`Segmenter.feed` and `split`, beside vLLM's lexer and mlx-lm's state machine, which also divide streams."""
+"""Times `Segmenter.feed` and `split`, beside vLLM's lexer and mlx-lm's state machine, which also divide streams."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ def hyperscan_search(stop: list[str]) -> Callable[[str], list[int]]:
     return search
 
 
-# How fast `truncate` has to be, compared with hyperscan.
+# The least speed of `truncate` for a text and stops, as a multiple of hyperscan's speed.
 OF_HYPERSCAN = {("english", "4 realistic"): 1, ("english", "64"): 1, ("cjk", "4 realistic"): 1, ("cjk", "64"): 0.95}
 
 
