@@ -2,7 +2,7 @@
 //! `cargo bench --bench pattern_costs` (a minute), `cargo bench --bench pattern_costs -- 5000` tries 5,000 random sets.
 //!
 //! A set must be accepted within 5 ms or refused within 3 ms. Some sets have the shapes that were slowest so far, in
-//! many sizes. Others are random. Each is compiled a few times, and the fastest time counts.
+//! many sizes. Others are random, or as users write them. Each is compiled a few times, and the fastest time counts.
 
 use std::time::{Duration, Instant};
 

@@ -108,7 +108,7 @@ impl Held {
         }
     }
 
-    /// Called before each delta is read. If at least half of the buffer is released text, drops that text: so it never
+    /// Called before text is read. If at least half of the buffer is released text, drops that text, so that it never
     /// moves more bytes than it drops. Also frees the memory that a long delta needed.
     #[inline]
     pub(crate) fn begin(&mut self) {

@@ -381,7 +381,7 @@ pub(crate) struct Passed {
 }
 
 impl<E: Emit> Stream<E> {
-    /// Called before each delta is read: drops the text that the previous delta released.
+    /// Called first in `feed`, `flush` and `bypass`: drops the text that the previous call released.
     #[inline(always)]
     pub(crate) fn begin(&mut self) {
         self.held.begin();
