@@ -1,6 +1,6 @@
 """Times what `Repeat` adds to `feed` and, if vLLM is installed, vLLM's own check of the token ids.
 
-`cargo bench --bench loops` measures the core alone, and the worst texts.
+`cargo bench --bench loops` measures the Rust core alone, also on the texts that cost most.
 """
 
 from __future__ import annotations

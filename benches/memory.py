@@ -18,7 +18,7 @@ from workload import scattered, tokenizer, vocabularies
 
 import stopscan
 
-SCANNERS = 100_000  # the number of streams in a server's front process
+SCANNERS = 100_000  # as many streams as the front process of a large server may have
 
 
 def scanners() -> Callable[[], object]:

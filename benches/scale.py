@@ -26,7 +26,7 @@ def feed_in_turn(pairs: Iterable[tuple[Any, Any]]) -> None:
 
 
 def shuffled(objects: list[Any]) -> list[Any]:
-    """Shuffles the objects. A server's streams are in any order in memory, so a processor cannot prefetch the next."""
+    """Returns them in random order: a server's streams lie so in memory, and a processor cannot prefetch the next."""
     return random.Random(1).sample(objects, len(objects))
 
 

@@ -39,12 +39,12 @@ impl<E: Emit> Set<E> {
         graph.plain_length(node, text).or_else(|| begins_in_vain(graph, node, text))
     }
 
-    /// Whether streams need plain text itself, not only its length. Patterns need its last character, loops all of it.
+    /// Whether streams must read even text in which nothing begins: patterns need its last character, loops all of it.
     pub fn needs_text(&self) -> bool {
         !self.graph().patterns().patterns.is_empty() || self.graph().repeat().is_some()
     }
 
-    /// Returns a filter for [`Shape::passes`]. Text that passes is plain at this node. Some plain text does not pass.
+    /// Returns a filter: if the [`Shape`] of a text passes it, no stop or marker of `node` begins in the text.
     pub fn filter(&self, node: u32) -> u64 {
         self.graph().plain(node).filter()
     }

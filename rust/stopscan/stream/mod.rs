@@ -189,7 +189,7 @@ impl<E: Emit> Stream<E> {
         let options = Options::default().include_stop(self.include_stop);
         match self.start {
             0 => options,
-            // Not by its name, which is its opening marker: if that is `answer`, node 0 has the same name.
+            // The name would be ambiguous: it is the opening marker, which may be `answer`, and so is node 0's name.
             1 if self.graph().protected().is_some() => options.start_protected(true),
             node => options.region(self.graph().name(node)),
         }
@@ -410,7 +410,7 @@ impl<E: Emit> Stream<E> {
         Some(self.feed_idle(delta, length, armed))
     }
 
-    /// Reads `delta`, which is `length` long. No stop or marker begins in it or has begun before. A loop may complete.
+    /// Reads `delta`, which is `length` long. No stop or marker has begun or begins in it. It may complete a loop.
     #[inline(always)]
     fn feed_idle(&mut self, delta: &str, length: Place, armed: bool) -> Released {
         if let Some(history) = &mut self.history

@@ -1,5 +1,5 @@
-//! Writes and reads the state of a stream for snapshots. Text is written only if patterns or loops still need it. An
-//! automaton's state is written as the index of the stop or marker that has begun, and how many of its bytes were read.
+//! Writes and reads the state of a stream for snapshots. An automaton's state is written as the index of the stop or
+//! marker that has begun, and how many of its bytes were read. Held text follows from these, unless a pattern holds it.
 
 use super::{Emit, Fired, FiredStop, Stream};
 use crate::graph::{Graph, Word};
