@@ -1,4 +1,4 @@
-"""Draws the charts of the pages, in colours that are readable on a light and on a dark page."""
+"""Draws the charts of the documentation, in colours that are readable on a light and on a dark page."""
 
 from __future__ import annotations
 

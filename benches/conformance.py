@@ -3,9 +3,9 @@
     python benches/conformance.py NAME [--python PYTHON] [--proxied]
 
 starts the server NAME in the environment of PYTHON, runs the conformance kit on it, writes docs/conformance/NAME.json
-and makes the tables again. Without a NAME it only makes the tables. With --proxied, `stopscan-proxy --api none` is in
-front of the server, and the file is docs/conformance/proxied/NAME.json. `conformance_servers.py` has the servers. For
-llama.cpp, this environment also needs gguf.
+and makes the tables again. Without a NAME it only makes the tables. With --proxied, the kit's requests go through
+`stopscan-proxy --api none`, and the file is docs/conformance/proxied/NAME.json. `conformance_servers.py` has the
+servers. For llama.cpp, the Python that runs this script needs the package gguf.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def measure(column: Column, python: str, apis: Sequence[str], *, proxied: bool) 
                     run(Server(proxy.url if proxy else upstream, model=named, timeout=120), left, found)
             results |= found
             dead = [case for case in left if DEAD in found[case].detail]
-            left = dead if len(dead) < len(left) else dead[AT_ONCE:]  # all dead: skip the first; one killed the server
+            left = dead if len(dead) < len(left) else dead[AT_ONCE:]  # all died: skip the first, one is the cause
     measured = {
         "title": column.title,
         "command": command_to_read(column),
@@ -97,7 +97,7 @@ def measure(column: Column, python: str, apis: Sequence[str], *, proxied: bool) 
 
 
 def with_earlier(path: Path, measured: dict[str, Any]) -> dict[str, Any]:
-    """Returns what was measured, together with earlier results of the same day for other APIs of the same server."""
+    """Returns `measured` with the file's results for other APIs, if these are of the same day and the same server."""
     earlier = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     if any(earlier.get(name) != measured[name] for name in ("command", "versions", "clients", "date")):
         return measured

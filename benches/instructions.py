@@ -1,6 +1,6 @@
-"""Counts the instructions of a call, and of the loop around it, with callgrind.
+"""Counts, with callgrind, the machine instructions of one call of `feed` or one step of a stream, loop included.
 
-The count does not depend on what else the machine does.
+Other processes do not change the count.
 
     python benches/instructions.py
 

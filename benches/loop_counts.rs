@@ -14,7 +14,7 @@ use stopscan::{Loops, Repeat};
 
 mod model_texts;
 
-/// The settings of `Repeat`: count, longest period and least length.
+/// The settings of `Repeat`: `count`, `max_period` and `min_length`.
 const SETTINGS: [(usize, usize, usize); 9] = [
     (4, 1024, 32),
     (4, 1024, 64),

@@ -1,6 +1,6 @@
 """Times what `Repeat` adds to `feed` and, if vLLM is installed, vLLM's own check of the token ids.
 
-`cargo bench --bench loops` measures the core alone, and the worst texts.
+`cargo bench --bench loops` measures the Rust core alone, also on the texts that cost most.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def report(limits: Limits) -> Iterator[str]:
 
 
 def beside_vllm() -> str:
-    """Returns a table for a stream of random words, each of which is one token."""
+    """Returns a table of the times of `Repeat` and of vLLM's check, for random words, each of which is one token."""
     from vllm.sampling_params import RepetitionDetectionParams
     from vllm.v1.core.sched.utils import check_sequence_repetition
 

@@ -43,7 +43,7 @@ def exhaust(stream: Iterable[Any]) -> None:
 
 
 def own(function: Callable[[Any], object]) -> Callable[[Any], object]:
-    """Returns a copy with its own bytecode, because CPython specializes bytecode for the types that it has seen."""
+    """Returns a copy of `function` for one case: CPython specializes bytecode for the types that it has seen."""
     return FunctionType(function.__code__.replace(), function.__globals__)
 
 
@@ -65,7 +65,7 @@ def yardsticks() -> list[Case]:
 
 
 def feeding(name: str, make: Callable[[], Any]) -> Case:
-    """Feeds each piece to the object that `make` returns. Checks that no text is cut or lost."""
+    """Returns a case that feeds each piece to the object that `make` returns. Checks that no text is cut or lost."""
 
     def check(pieces: list[Any]) -> None:
         target = make()
@@ -77,7 +77,7 @@ def feeding(name: str, make: Callable[[], Any]) -> Case:
 
 
 def streaming(name: str, stream: Callable[[list[str]], Iterable[str]]) -> Case:
-    """Reads an iterator of safe text to its end. Checks that no text is cut or lost."""
+    """Returns a case that reads an iterator of safe text to its end. Checks that no text is cut or lost."""
 
     def check(deltas: list[str]) -> None:
         assert "".join(stream(deltas)) == "".join(deltas)
@@ -100,7 +100,7 @@ class Net:
 
 
 def net(cases: list[Case], inputs: list[list[Any]], passes: int) -> Net:
-    """Returns the times of the cases and of the empty method."""
+    """Returns the times of the cases and of the empty method, without the bare loop."""
     total = sum(map(len, inputs))
     times = {name: time / total for name, time in interleaved([*yardsticks(), *cases], inputs, passes).items()}
     loop = times.pop(LOOP)

@@ -1,4 +1,4 @@
-"""`measured(JOB)`: the time and memory of one job in a process of its own."""
+"""`measured(JOB)` runs one job in a process of its own, and returns its time and memory."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from workload import scattered, tokenizer, vocabularies
 
 import stopscan
 
-SCANNERS = 100_000  # the number of streams in a server's front process
+SCANNERS = 100_000  # as many streams as the front process of a large server may have
 
 
 def scanners() -> Callable[[], object]:
-    """Makes scanners as servers do. Each is in the middle of its stream and holds no text."""
+    """Returns a job that makes scanners as servers do. Each is in the middle of its stream and holds no text."""
     stops, kept = stopscan.StopSet(["END", "</s>"]), []
 
     def job() -> None:
@@ -34,7 +34,7 @@ def scanners() -> Callable[[], object]:
 
 
 def token_scanners() -> Callable[[], object]:
-    """Makes token scanners, each with an EOS and a limit of tokens, in the middle of its stream."""
+    """Returns a job that makes token scanners, each with an EOS and a token limit, in the middle of its stream."""
     from stopscan.tokens import TokenScanner, Vocabulary
 
     vocabulary, stops = Vocabulary(tokenizer()), stopscan.StopSet(["END", "</s>"])
@@ -91,8 +91,8 @@ def resident() -> int:
 
 
 def measured(job: str, of: str = "") -> tuple[float, int]:
-    """Returns the seconds that a job takes, and by how many bytes it raises the peak memory of its process. For the
-    vocabulary ``of``, the current memory is compared instead, because loading the tokenizer has raised the peak."""
+    """Returns the seconds that a job takes, and by how many bytes it raises the peak memory of its process. If ``of``
+    names a vocabulary, compares the current memory instead, because loading the tokenizer has raised the peak."""
     answer = subprocess.run([sys.executable, __file__, job, of], check=True, capture_output=True, text=True)
     seconds, size = json.loads(answer.stdout)
     return seconds, size

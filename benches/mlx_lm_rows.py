@@ -1,4 +1,4 @@
-"""Times one token of a batch's row in `RowScanner.advance` and `text`, and in mlx-lm's own detokenizer alone."""
+"""Times one token of one row of a batch: in stopscan's `RowScanner`, and in mlx-lm's own detokenizer alone."""
 
 from __future__ import annotations
 

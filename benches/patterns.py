@@ -1,4 +1,4 @@
-"""Regular expressions in streams, beside sglang's way (with `re`) and the package `regex`; and the worst texts."""
+"""Times patterns as stops in streams, beside sglang's way and the package `regex`; and patterns on the worst texts."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def regex_partial(deltas: Iterable[str], patterns: list[str]) -> Iterator[str]:
 
 
 def processor_time(run: Callable[[], object], times: int) -> float:
-    """Returns the least processor time of a run in nanoseconds. The time of other processes does not count."""
+    """Returns the processor time of the fastest run in nanoseconds. The time of other processes does not count."""
 
     def once() -> int:
         start = time.process_time_ns()

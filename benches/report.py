@@ -15,7 +15,7 @@ Table = Sequence[tuple[str, ...]]
 
 
 def options(description: str | None) -> argparse.ArgumentParser:
-    """The parser of a benchmark's command line, so that `--help` explains the benchmark and does not run it."""
+    """Returns the parser of a benchmark's command line: with it, `--help` explains the benchmark and runs nothing."""
     return argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
 
 

@@ -1,4 +1,4 @@
-"""`Segmenter.feed` and `split`, beside vLLM's lexer and mlx-lm's state machine, which also divide streams."""
+"""Times `Segmenter.feed` and `split`, beside vLLM's lexer and mlx-lm's state machine, which also divide streams."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stopscan.segments import Segmenter, SegmentSet, split
 
 
 def think(kinds: int) -> dict[str, dict[str, str]]:
-    """Returns the markers of an answer with this many kinds of regions, each with a marker at its begin and end."""
+    """Returns the regions of a set: an answer, and ``kinds`` others, each with an opening and a closing marker."""
     names = [f"part_{number:02}" for number in range(kinds)]
     return {"answer": {f"<{name}>": name for name in names}} | {name: {f"</{name}>": "answer"} for name in names}
 

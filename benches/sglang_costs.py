@@ -72,7 +72,7 @@ def scheduler(host: Host, ids: list[int], params: dict[str, Any]) -> float:
 
 
 def detokenizer(host: Host, ids: list[int], params: dict[str, Any]) -> float:
-    """Times a token of a request in the messages of a batch."""
+    """Times a token of a request in the detokenizer, which gets a message with the newest tokens of all requests."""
     reqs = [host._request(str(row), {"max_new_tokens": 1 << 20, **params}) for row in range(ROWS)]
     times = []
     for token_id in ids[:30]:

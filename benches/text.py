@@ -82,7 +82,7 @@ def per_delta(limits: Limits, language: str) -> str:
 
 
 def beside_others(limits: Limits) -> str:
-    """Returns times by number of stops, with the loop over the deltas. The slower ways get only the first deltas."""
+    """Returns a table of times per delta, loop included, by number of stops. Slower ways get only the first deltas."""
     curves: dict[str, dict[int, float]] = {}
     streams = windows("english")[:16]
     for count, length in [(1, 512), (4, 256), (16, 128), (64, 64), (256, 16), (1000, 16)]:
@@ -154,7 +154,7 @@ def hyperscan_search(stop: list[str]) -> Callable[[str], list[int]]:
     return search
 
 
-# How fast `truncate` has to be, compared with hyperscan.
+# The least speed of `truncate` for a text and stops, as a multiple of hyperscan's speed.
 OF_HYPERSCAN = {("english", "4 realistic"): 1, ("english", "64"): 1, ("cjk", "4 realistic"): 1, ("cjk", "64"): 0.95}
 
 

@@ -37,7 +37,7 @@ def ids(language: str) -> list[int]:
 
 
 def scanner(name: str, stop: Sequence[str]) -> Case:
-    """Feeds a scanner as servers make it: with an EOS and a limit of tokens."""
+    """Returns a case that feeds a scanner as servers make it: with an EOS and a limit of tokens."""
     stops, vocabulary = StopSet(stop), Vocabulary(tokenizer())
 
     def make() -> TokenScanner:
@@ -121,7 +121,7 @@ def vocabularies_table(limits: Limits) -> str:
 
 
 def size_of(source: Any) -> range:
-    """The ids of a tokenizer of any family."""
+    """Returns the range of the ids of a tokenizer of any library."""
     for name in ("get_vocab_size", "n_vocab", "n_words"):
         size = getattr(source, name, None)
         if size is not None:

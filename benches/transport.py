@@ -1,4 +1,4 @@
-"""What `StopTransport` adds to an event of a stream, by API, over a server in memory."""
+"""Times what `StopTransport` adds to each event of a streamed answer, by API. The server is in memory."""
 
 from __future__ import annotations
 

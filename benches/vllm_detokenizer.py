@@ -23,7 +23,7 @@ from stopscan.vllm import install, uninstall
 from stopscan_conformance.reciter import Reciter
 
 WORDS = [" the", " cat", " sat", " on", " a", " mat", " and", " read", " some", " code", " late", " night", " room"]
-# The processor time is measured, because other processes may run. The best of this many rounds counts.
+# The fastest of this many rounds counts. Only the time of this thread is measured, because other processes may run.
 ROUNDS = 15
 
 
@@ -49,7 +49,7 @@ def added(tokenizer: Any, stop: list[str], requests: int) -> tuple[OutputProcess
 
 
 def whole(tokenizer: Any, tokens: list[int], stop: list[str]) -> tuple[float, str]:
-    """Returns the nanoseconds of processor time of a token in `process_outputs` with 8 requests, and one text."""
+    """Returns the processor time in ns for one token of 8 requests in `process_outputs`, and the first one's text."""
     processor, queues = added(tokenizer, stop, 8)
     steps = [[EngineCoreOutput(request_id=name, new_token_ids=[token]) for name in queues] for token in tokens]
     pieces, took = [], 0

@@ -1,4 +1,5 @@
-"""A running vLLM server with stopscan: the delay of other requests by many patterns, faults in each request, a loop.
+"""Measures a vLLM server with stopscan: how long 300 patterns of one request delay others, how requests end in which
+stopscan fails, and when a request that loops ends.
 
 "$(ci/vllm-env)/bin/python" benches/vllm_server.py
 """
@@ -127,7 +128,7 @@ def longest_gap(client: httpx.Client, patterns: list[str]) -> float:
 
 
 def faulty_request(client: httpx.Client, number: int) -> str:
-    """Sends a request with a fault. Returns how it ended. One in three has a pattern, which vLLM itself cannot find."""
+    """Sends a request in which stopscan fails, returns how it ended. A third have patterns, which vLLM cannot find."""
     extra: dict[str, Any] = {"fault": FAULTS[number % len(FAULTS)]}
     body: dict[str, Any] = {"model": "m", "prompt": "[split]", "temperature": 0, "max_tokens": 40, "vllm_xargs": extra}
     if number % 3:

@@ -1,4 +1,4 @@
-"""Fails if a package imports a private name of another package, or a package above it. `python ci/check_imports.py`.
+"""Fails if a package imports a private name of another package, or a package that it may not import.
 
 A name that begins with `_` is private to its package, a directory below `stopscan`, `stopscan_clients` or
 `stopscan_conformance`. Imports go in one direction: adapters -> engines -> regions -> segments and tokens -> the
@@ -17,8 +17,8 @@ ROOT = Path(__file__).parent.parent
 SOURCES = [ROOT / "python", ROOT / "clients" / "src", ROOT / "conformance" / "src"]
 OURS = {"stopscan", "stopscan_clients", "stopscan_conformance"}
 
-# The packages of the library that each of its packages may import. All may import the modules directly below
-# `stopscan`.
+# For each package of the library, the other packages of it that it may import. All may import the modules directly
+# below `stopscan`.
 ADAPTERS = ("engines", "finish", "regions", "segments", "tokens")
 MAY_IMPORT = {
     "finish": (),

@@ -1,5 +1,5 @@
-"""Checks the built site in Chromium: code as in the source, links, contrast in both palettes, the width of a phone,
-search.
+"""Checks the built site in Chromium: code is shown as in the source, links lead somewhere, both palettes have enough
+contrast, pages are no wider than a phone, and search works.
 
 mkdocs build --strict && python ci/check_site.py
 """
@@ -23,7 +23,7 @@ from playwright.sync_api import Page, sync_playwright
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / "target" / "site"
 PHONE = {"width": 375, "height": 812}
-CONTRAST = 4.5  # WCAG 2.2, 1.4.3, for ordinary text
+CONTRAST = 4.5  # the least contrast ratio that WCAG 2.2, 1.4.3, allows for ordinary text
 CODE = """() => [...document.querySelectorAll("article code")]
     .filter(code => !code.closest(".doc")).map(code => code.textContent.trim())"""
 LINKS = "() => [...document.querySelectorAll('a[href]')].map(link => link.href)"
@@ -142,7 +142,7 @@ def faults(page: Page, base: str) -> Iterator[str]:
 
 def main() -> int:
     with served() as base, sync_playwright() as playwright:
-        # A container often runs as root, where Chromium has no sandbox.
+        # In containers this often runs as root, and as root Chromium starts only without its sandbox.
         browser = playwright.chromium.launch(executable_path=which("chromium"), args=["--no-sandbox"])
         found = list(faults(browser.new_page(), base))
         browser.close()

@@ -1,4 +1,4 @@
-"""A griffe extension for the API reference: adds docstrings of the core that its stub lacks, and formats examples."""
+"""A griffe extension for the API reference: adds docstrings that the type stub lacks, and formats examples."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CORE = "stopscan._stopscan."
 
 class Examples(Extension):
     def on_object(self, *, obj: Object, **_: Any) -> None:
-        """Adds docstrings of the core that its stub lacks, and makes examples code blocks."""
+        """Adds docstrings of the compiled module that its type stub lacks, and makes examples code blocks."""
         if obj.docstring is None and obj.path.startswith(CORE) and (text := documented(obj.path)):
             obj.docstring = Docstring(text, parent=obj)
         if obj.docstring:
@@ -25,7 +25,7 @@ class Examples(Extension):
             )
 
     def on_class_members(self, *, cls: Class, **_: Any) -> None:
-        """Shows `__new__` of a class of the core as `__init__`, where readers look for the arguments."""
+        """Shows `__new__` as `__init__`, where readers look for arguments. Adds members of bases in the stub."""
         if cls.path.startswith(CORE):
             take_in(cls, cls)
             cls.bases = [base for base in cls.bases if not str(base).startswith("_")]

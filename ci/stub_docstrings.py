@@ -22,14 +22,14 @@ Documented = ast.ClassDef | ast.FunctionDef
 
 
 def docstring(name: str, owners: list[object]) -> str | None:
-    """Returns the docstring of `name` if all owners have the same one, and it is not a default of Python."""
+    """Returns the docstring of `name` if all owners have the same. `None` for `__init__` and other special methods."""
     found = {inspect.getdoc(inspect.getattr_static(owner, name, None)) for owner in owners}
     (text,) = found if len(found) == 1 else (None,)
     return text if text and not (name.startswith("__") and name.endswith("__")) else None
 
 
 def documented(tree: ast.Module) -> Iterator[tuple[Documented, str]]:
-    """Yields each definition with its docstring."""
+    """Yields each class, function and method of the stub with its docstring in the compiled module."""
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     heirs: dict[str, list[object]] = {name: [] for name in classes}
 

@@ -34,7 +34,7 @@ enum Matched {
     Token(u32),
 }
 
-/// The stops of one stream. `decode`, the router's incremental decoder, returns the text that a token completes.
+/// Decodes one stream and finds its stops. `decode`, the router's own decoder, returns the text that a token completes.
 struct StopDecoder<D> {
     config: StopConfig,
     decode: D,
@@ -49,7 +49,7 @@ impl<D: FnMut(u32) -> String> StopDecoder<D> {
 
     fn step(&mut self, token_id: u32) -> Step {
         if self.config.stop_token_ids.contains(&token_id) {
-            // A hidden stop token is not part of the text, and no stop string continues after the token.
+            // A hidden stop token adds no text, and after it the held text cannot become a stop string.
             return Step::Stopped { text: self.flush(), matched: Matched::Token(token_id) };
         }
         let delta = (self.decode)(token_id);
@@ -57,7 +57,6 @@ impl<D: FnMut(u32) -> String> StopDecoder<D> {
             let text = self.scanner.bypass(&delta).text.to_owned();
             return Step::Stopped { text, matched: Matched::Token(token_id) };
         }
-        // One value has both the text and the match.
         let output = self.scanner.feed(&delta);
         let text = output.text.to_owned();
         match output.stop_match {

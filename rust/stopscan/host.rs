@@ -1,4 +1,4 @@
-//! Fast paths for hosts: bindings that keep streams behind a lock, in objects of another language. Not for Rust.
+//! Fast paths for hosts: bindings that keep streams in objects of another language, behind a lock. Rust needs none.
 //!
 //! Most text is plain: no stop or marker begins in it, and reading it changes only how much was read. A host looks for
 //! plain text first ([`Set::plain_length`], [`Shape`], [`Set::skim`]), because it can then avoid the lock or a new
@@ -16,12 +16,12 @@ pub use crate::vocabulary::TokenKind;
 #[cfg(feature = "serde")]
 pub use crate::vocabulary::tokenizer_json::read as read_tokenizer_json;
 
-/// From this many bytes on, `plain_length` returns `None`: the stream reads the text, and other threads may run then.
+/// `plain_length` returns `None` from this many bytes on. The host then calls `feed`, while other threads can run.
 const LONG: usize = 1_024;
 
 #[doc(hidden)]
 impl<E: Emit> Set<E> {
-    /// The number of nodes. A node is a state of a region, and most regions have one.
+    /// The number of nodes. A node is a state of a region, and most regions have one state.
     pub fn nodes(&self) -> u32 {
         self.graph().len() as u32
     }
@@ -39,12 +39,12 @@ impl<E: Emit> Set<E> {
         graph.plain_length(node, text).or_else(|| begins_in_vain(graph, node, text))
     }
 
-    /// Whether streams need plain text itself, not only its length. Patterns need its last character, loops all of it.
+    /// Whether streams must read even text in which nothing begins: patterns need its last character, loops all of it.
     pub fn needs_text(&self) -> bool {
         !self.graph().patterns().patterns.is_empty() || self.graph().repeat().is_some()
     }
 
-    /// Returns a filter for [`Shape::passes`]. Text that passes is plain at this node. Some plain text does not pass.
+    /// Returns a filter: if the [`Shape`] of a text passes it, no stop or marker of `node` begins in the text.
     pub fn filter(&self, node: u32) -> u64 {
         self.graph().plain(node).filter()
     }

@@ -79,7 +79,7 @@ pub use tokens::{
 };
 pub use vocabulary::{Strays, UnknownToken, Vocabulary, VocabularyBuilder, VocabularyError};
 
-/// Runs the examples of docs/rust.md.
+/// Runs the examples of docs/rust.md as doctests.
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/rust.md")]
 struct Document;

@@ -1,5 +1,5 @@
-//! Checks for memory before it is needed. If a caller decides how much memory something takes, a lack of memory must be
-//! an error, but the standard library would end the process.
+//! Checks that there is enough memory before it is needed. If an allocation fails in the standard library, the process
+//! ends. That must not happen if a caller chose the size: the caller gets an error instead.
 
 use std::collections::TryReserveError;
 use std::hint::black_box;

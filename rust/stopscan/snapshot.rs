@@ -124,14 +124,14 @@ impl Snapshot {
     }
 
     /// Returns the value that `decode` reads from the state. `decode` must read the state to its end. It also returns
-    /// the fingerprint of the set and the options with which it reads.
+    /// the fingerprint of its own set and options, which must be that of the snapshot.
     pub(crate) fn decode<T>(
         &self,
         decode: impl FnOnce(&mut Reader<'_>) -> Option<(T, Fingerprint)>,
     ) -> Result<T, SnapshotError> {
         let (fingerprint, mut reader) = self.parts()?;
         match decode(&mut reader) {
-            // A state that cannot be read with this set is the state of another set.
+            // The checksum was right. So a state that cannot be read was written with another set.
             None => Err(SnapshotError::OtherSet),
             Some((_, other)) if other.to_bytes() != fingerprint => Err(SnapshotError::OtherSet),
             Some((state, _)) if reader.0.is_empty() => Ok(state),
@@ -140,7 +140,7 @@ impl Snapshot {
     }
 }
 
-/// Writes the parts of a snapshot.
+/// Writes the numbers, flags and bytes of a snapshot.
 #[derive(Default)]
 pub struct Writer(pub(crate) Vec<u8>);
 
@@ -165,7 +165,7 @@ impl Writer {
     }
 }
 
-/// Reads the parts that a `Writer` wrote. Returns `None` for bytes that no `Writer` writes.
+/// Reads what a `Writer` wrote. Its methods return `None` for bytes that no `Writer` writes.
 pub struct Reader<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Reader<'a> {

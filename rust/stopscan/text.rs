@@ -1,8 +1,8 @@
-//! The text of a stream: places in it, the text that is held, and whether a stop can begin in a piece of it.
+//! The text of a stream: positions in it, the held text, and fast checks whether a stop or marker begins in a delta.
 
 use std::ops::Add;
 
-/// A place in the text of a stream.
+/// A position in the text of a stream, or the length of a text: in code points and in bytes of UTF-8.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Place {
     #[doc(hidden)]
@@ -38,16 +38,16 @@ impl Add for Place {
     }
 }
 
-/// Returns the number of code points of `text`: of its bytes that do not continue a character.
+/// Returns the number of code points of `text`: counts the bytes that do not continue a character.
 pub fn code_points(text: &str) -> usize {
     text.bytes().filter(|byte| byte & 0xC0 != 0x80).count()
 }
 
-/// A buffer of at most this many bytes is kept as it is. A larger one is shrunk, but not below this size.
+/// `Held::begin` shrinks a buffer of more bytes than this, but not below this size.
 const SPARE: usize = 64;
 
-/// The held text. Released text leaves at the front and new text comes in at the back, so the text between is not
-/// copied for each delta.
+/// The held text: a queue. `start` moves past released text and new text is appended, so held text is not copied for
+/// each delta.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
     buffer: String,
@@ -56,16 +56,16 @@ pub(crate) struct Held {
 }
 
 impl Clone for Held {
-    /// Copies only the held text. Released text stays in the buffer until the next step, and may be long.
+    /// Copies only the held text. The buffer may also have much released text, until `begin` drops it.
     fn clone(&self) -> Held {
         Held { buffer: self.as_str().to_owned(), start: 0 }
     }
 }
 
-/// The text that a delta releases: `from..to` of the buffer or, if that is empty, `..of_delta` of the delta.
+/// The text that a delta releases: `from..to` of the buffer of `Held` or, if that is empty, `..of_delta` of the delta.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Released {
-    /// Numbers, so that the buffer is not borrowed. Both are equal if no text was held before.
+    /// A range of numbers instead of a slice, so that the buffer is not borrowed. Empty if no text was held before.
     from: usize,
     to: usize,
     /// The number of bytes at the beginning of the delta that are released.
@@ -73,7 +73,7 @@ pub struct Released {
 }
 
 impl Released {
-    /// Returns a release of the whole delta.
+    /// Returns a `Released` of the whole delta. Call it only if no text was held.
     #[inline(always)]
     pub(crate) fn all_of(delta: &str) -> Released {
         Released { of_delta: delta.len(), ..Released::default() }
@@ -85,7 +85,7 @@ impl Released {
 }
 
 impl Held {
-    /// The most bytes that the buffer allocates if `bytes` more come in. 0 if it has room for them.
+    /// The most bytes that the buffer allocates if `bytes` more are appended. 0 if it has room for them.
     pub(crate) fn growth(&self, bytes: usize) -> usize {
         let needed = self.buffer.len() + bytes;
         if needed > self.buffer.capacity() { 2 * needed } else { 0 }
@@ -108,8 +108,8 @@ impl Held {
         }
     }
 
-    /// Begins a step. If at least half of the buffer is released text, drops that text: this never moves more bytes
-    /// than it drops. Also frees the memory that a long delta needed.
+    /// Called before text is read. If at least half of the buffer is released text, drops that text, so that it never
+    /// moves more bytes than it drops. Also frees the memory that a long delta needed.
     #[inline]
     pub(crate) fn begin(&mut self) {
         if self.start > 0 && self.start * 2 >= self.buffer.len() {
@@ -158,7 +158,7 @@ const BEGINS: u8 = 1;
 /// Marks a byte of a code point of several bytes.
 const NOT_ASCII: u8 = 2;
 
-/// Recognises plain text: short text in which no stop or marker begins. An automaton at its root stays there.
+/// Recognises plain text: short text in which no stop or marker begins. It leaves an automaton in its start state.
 #[derive(Clone, Debug)]
 pub(crate) struct Plain {
     marks: [u8; 256],
@@ -166,7 +166,7 @@ pub(crate) struct Plain {
 }
 
 impl Plain {
-    /// Makes a recogniser. Text is plain if it has none of the bytes `begins`.
+    /// Makes a recogniser of text that has none of the bytes `begins`, the first bytes of stops and markers.
     pub(crate) fn new(begins: impl IntoIterator<Item = u8>) -> Plain {
         let mut marks = [0; 256];
         marks[0x80..].fill(NOT_ASCII);
@@ -176,7 +176,7 @@ impl Plain {
         Plain { filter: filter((0..=u8::MAX).filter(|&byte| marks[byte as usize] & BEGINS != 0)), marks }
     }
 
-    /// Returns a filter for shapes. If the shape of a text passes, no byte of the text begins a word.
+    /// Returns a filter for `Shape::passes`. If the shape of a text passes it, no stop or marker begins in the text.
     pub(crate) fn filter(&self) -> u64 {
         self.filter
     }
@@ -186,13 +186,13 @@ impl Plain {
         self.marks[byte as usize] & BEGINS != 0
     }
 
-    /// Returns the number of code points of `delta` if it is plain, as most deltas are. Always `None` above 32 bytes.
+    /// Returns the number of code points of `delta` if it is plain, as most deltas are. `None` for more than 32 bytes.
     #[inline(always)]
     pub(crate) fn code_points(&self, delta: &str) -> Option<usize> {
         let text = delta.as_bytes();
-        // No loop over the bytes: deltas differ in length, so the processor would mispredict its end each time. In a
-        // text of up to 8 bytes, the last byte stands in for missing ones. In a longer text, two blocks that may
-        // overlap cover it.
+        // No loop of `len` rounds: deltas differ in length, so the processor would mispredict the loop's end each time.
+        // Up to 8 bytes take 8 rounds, the spare ones for the last byte again. More bytes are covered by two blocks of
+        // fixed length, which may overlap.
         let marks = match text.len() {
             0 => 0,
             1..=8 => (0..8).fold(0, |marks, at| marks | self.marks[text[at.min(text.len() - 1)] as usize]),
@@ -221,30 +221,30 @@ impl Plain {
     }
 }
 
-/// The shape of a text: the kinds of its bytes, and how many bytes there are. A host that has the shape can often tell
-/// that the text is plain, and need not read it.
+/// A summary of a text: which kinds of bytes it has, and how many bytes. If it shows that no stop or marker begins in
+/// the text, a caller that keeps the shape of each token's text need not read the text.
 ///
 /// The low 48 bits are a set of kinds. The next 8 bits are the number of bytes, and the last 8 the number of bytes that
 /// continue a code point. It fits in 64 bits, so that a token's shape and its string pointer share a cache line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape(u64);
 
-/// The kind of each byte. Most bytes with which stops begin have a kind of their own.
+/// The kind of each byte. Newline and punctuation, with which most stops begin, do not share their kinds.
 const KINDS: [u8; 256] = kinds();
 
-/// A kind that no byte has and that passes no filter. It marks text that has to be read.
+/// A kind that no byte has and that every filter refuses. It marks text whose bytes have to be read.
 const UNKNOWN: u8 = 47;
 
-/// The kind of the bytes that continue a code point. It passes every filter, because no word begins with such a byte.
+/// The kind of the bytes that continue a code point. Filters ignore it: no stop or marker begins with such a byte.
 const CONTINUES: u8 = 48;
 
 const FILTER: u64 = (1 << 48) - 1;
 
-/// The filter that no text passes.
+/// A filter that no text passes.
 pub const NOTHING_PASSES: u64 = u64::MAX;
 
 impl Shape {
-    /// The shape of text that has to be read.
+    /// The shape of empty text and of text above 255 bytes. It passes no filter, so the text itself has to be read.
     pub const UNKNOWN: Shape = Shape(FILTER);
 
     #[doc(hidden)]
@@ -256,7 +256,7 @@ impl Shape {
         }
     }
 
-    /// Returns whether the kinds of the text show that it has none of the bytes of a filter.
+    /// Returns whether the text surely has none of the bytes from which `filter` was made.
     #[inline(always)]
     pub fn passes(self, filter: u64) -> bool {
         self.0 & filter == 0
@@ -275,7 +275,7 @@ impl Shape {
     }
 }
 
-/// Returns a filter that only text without any of `bytes` passes. Some of it fails, because bytes share kinds.
+/// Returns a filter that only text without any of `bytes` passes. Some such text fails too, because bytes share kinds.
 pub(crate) fn filter(bytes: impl IntoIterator<Item = u8>) -> u64 {
     1 << UNKNOWN | kinds_of(bytes)
 }

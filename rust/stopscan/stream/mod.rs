@@ -1,5 +1,5 @@
-//! One stream of text: its position in the compiled set, the held text, and the stop that fired. The kind of output,
-//! text or segments, is a type parameter.
+//! One stream of text that is scanned for stops: the state of the automaton, the held text, and the stop that fired.
+//! The kind of output, text or segments, is a type parameter.
 
 use std::collections::TryReserveError;
 
@@ -34,20 +34,20 @@ pub(crate) use output::{Fired, FiredStop, SafeText};
 #[derive(Debug)]
 pub struct Stream<E: Emit> {
     pub(crate) set: Set<E>,
-    /// Whether every stop is visible: it stays in the output.
+    /// Whether every stop that fires stays in the output, also a hidden one.
     pub(crate) include_stop: bool,
-    /// The node (a state of a region) at which the stream begins.
+    /// The node of the graph at which the stream begins. A node stands for a region, or for one state of a region.
     pub(crate) start: u32,
     pub(crate) cursor: Cursor,
     pub(crate) held: Held,
-    /// The place up to which text was read.
+    /// The end of the text that was read, counted from the start of the stream.
     pub(crate) read: Place,
-    /// The number of parts before the current part. Only the markers of a [`SegmentSet`] begin parts.
+    /// The number of parts before the current part: a part is the text between two markers. 0 without a `SegmentSet`.
     pub(crate) part: u32,
-    /// The state of patterns and loops. `None` if the set has neither, and after a stop.
+    /// The state of the search for patterns and loops. `None` if the set has neither, and after a stop.
     pub(crate) history: Option<Box<History>>,
     pub(crate) fired: Option<Box<Fired>>,
-    /// The output of the last step, if it had to be joined from several pieces. Only a `Segmenter` uses the field. A
+    /// The texts that the last `feed` had to join from several pieces. Only a `Segmenter` uses the field. A
     /// `StopScanner` has it too, so that both have the same layout and the compiler makes most of their code once.
     joined: Box<str>,
 }
@@ -103,7 +103,7 @@ impl<E: Emit> Stream<E> {
         }
     }
 
-    /// Reads `delta`, and returns the text that is safe to emit. After a match the text is empty.
+    /// Reads `delta`, and returns the text that is safe to emit. Once a stop has fired, later calls return no text.
     ///
     /// ```
     /// use stopscan::{StopScanner, StopSet};
@@ -136,8 +136,8 @@ impl<E: Emit> Stream<E> {
         E::feed(self, delta, false)
     }
 
-    /// Ends the stream, and returns the held text, which belongs to the open region. A stop or marker that has begun is
-    /// forgotten. A pattern that needs the end of the text, such as `END$`, may complete here.
+    /// Ends the stream, and returns the held text, which belongs to the current region. A stop or marker that has begun
+    /// is forgotten. A pattern that matches only at the end of the text, such as `END$`, may fire here.
     ///
     /// ```
     /// use stopscan::{StopScanner, StopSet};
@@ -189,7 +189,7 @@ impl<E: Emit> Stream<E> {
         let options = Options::default().include_stop(self.include_stop);
         match self.start {
             0 => options,
-            // A protected region has the name of its opening marker. That may be `answer`, which is also node 0's name.
+            // The name would be ambiguous: it is the opening marker, which may be `answer`, and so is node 0's name.
             1 if self.graph().protected().is_some() => options.start_protected(true),
             node => options.region(self.graph().name(node)),
         }
@@ -200,8 +200,8 @@ impl<E: Emit> Stream<E> {
         self.held().len() + self.unused().len() + self.history.as_ref().map_or(0, |history| history.size())
     }
 
-    /// Checks that the memory for reading a delta of `bytes` bytes can be allocated. Without memory, reading a delta
-    /// ends the process, so a host that can raise an error calls this first.
+    /// Checks that the memory for reading a delta of `bytes` bytes can be allocated. If memory runs out in `feed`, the
+    /// process ends. A caller that can raise an error instead, as the Python package can, calls this first.
     ///
     /// # Errors
     /// If there is not enough memory.
@@ -209,7 +209,7 @@ impl<E: Emit> Stream<E> {
     pub fn ask_memory(&self, bytes: usize) -> Result<(), TryReserveError> {
         let history = self.history.as_ref().map_or(0, |history| history.growth(bytes));
         // Up to 7 bytes for each byte of the delta. 3 are for copies of the text of a match, of the text after a stop,
-        // and of text that is cut out. 4 are for a host that stores four bytes for each character.
+        // and of text that is cut out. 4 are for the caller's string: Python's may need four bytes for a character.
         room::ask(self.held.growth(bytes) + 7 * bytes + 4 * self.held.len() + history)
     }
 
@@ -254,8 +254,8 @@ impl<E: Emit> Stream<E> {
 pub type StopScanner = Stream<Text>;
 
 impl Stream<Text> {
-    /// Returns the held text and `text`, joined, without scanning `text`. A stop that has begun is forgotten, and an
-    /// open region stays open. After a match the result is empty.
+    /// Returns the held text and `text`, joined, without scanning `text`. A stop that has begun is forgotten. The
+    /// current region stays the same. Once a stop has fired, the result is empty.
     ///
     /// ```
     /// use stopscan::{StopScanner, StopSet};
@@ -280,7 +280,7 @@ impl Stream<Text> {
 /// Cuts one stream into segments: deltas in, safe text with its region out.
 ///
 /// If neighbouring segments of one region are joined, the segments do not depend on how the text is cut into deltas.
-/// Text is held only while it is a proper prefix of a live marker or of a hidden stop.
+/// Text is held only while it may still become a marker of the current region or a hidden stop.
 ///
 /// ```
 /// use stopscan::{SegmentSet, Segmenter};
@@ -324,13 +324,13 @@ impl Stream<Segmented> {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Options {
-    /// Whether every stop is visible: it stays in the output, and no text is held for it.
+    /// Whether every stop that fires stays in the output, also a hidden one. Then no text is held for stops.
     pub include_stop: bool,
     /// Whether the text begins inside the first protected region, as after a chat template that puts the opening marker
     /// into the prompt.
     pub start_protected: bool,
-    /// The region, or the state of a region, in which the text begins. [`Set::region_after`](crate::Set::region_after)
-    /// returns the region for a prompt. `None` means the first region.
+    /// The region, or the state of a region, in which the text begins. `None` means the first region. If the prompt
+    /// ends with a marker, [`Set::region_after`](crate::Set::region_after) returns the region that it opens.
     pub region: Option<String>,
 }
 
@@ -366,14 +366,14 @@ pub struct Part {
     pub(crate) number: u32,
 }
 
-/// One step: the text that was released in `part`, and the marker that ended the step, if there is one.
+/// The result of [`Stream::step`]: the released text, its part, and the marker at which the step ended, if at one.
 pub(crate) struct Step {
     pub(crate) part: Part,
     pub(crate) released: Released,
     pub(crate) marker: Option<Passed>,
 }
 
-/// A marker of a `SegmentSet` that completed: its end in the delta and, if its text is kept, the part that it begins.
+/// A marker of a `SegmentSet` that completed: its end in the delta and, if its text is kept, the part of that text.
 pub(crate) struct Passed {
     pub(crate) end: usize,
     pub(crate) word: Word,
@@ -381,7 +381,7 @@ pub(crate) struct Passed {
 }
 
 impl<E: Emit> Stream<E> {
-    /// Begins a step: drops the text that the previous step released.
+    /// Called first in `feed`, `flush` and `bypass`: drops the text that the previous call released.
     #[inline(always)]
     pub(crate) fn begin(&mut self) {
         self.held.begin();
@@ -390,8 +390,8 @@ impl<E: Emit> Stream<E> {
         }
     }
 
-    /// Whether no stop or marker has begun and no stop has fired. Then nothing is held, and text in which none begins
-    /// changes only `read` and the history of patterns and loops.
+    /// Whether no stop or marker has begun and no stop has fired. Then nothing is held. If no stop or marker begins in
+    /// the next text either, reading that text changes only `read` and `history`.
     #[inline(always)]
     pub(crate) fn is_idle(&self) -> bool {
         self.cursor == Cursor::start(self.cursor.node)
@@ -410,7 +410,7 @@ impl<E: Emit> Stream<E> {
         Some(self.feed_idle(delta, length, armed))
     }
 
-    /// Reads `delta`, of this length. No stop or marker begins in it or has begun before it, but a loop may complete.
+    /// Reads `delta`, which is `length` long. No stop or marker has begun or begins in it. It may complete a loop.
     #[inline(always)]
     fn feed_idle(&mut self, delta: &str, length: Place, armed: bool) -> Released {
         if let Some(history) = &mut self.history
@@ -423,7 +423,7 @@ impl<E: Emit> Stream<E> {
         Released::all_of(delta)
     }
 
-    /// Reads `delta` up to the end of a stop, or of the first marker in a `Segmenter`. If there is none, reads it all.
+    /// Reads `delta` up to the end of the first stop or, in a `Segmenter`, of the first marker. Otherwise reads it all.
     #[inline]
     pub(crate) fn step(&mut self, delta: &str, armed: bool) -> Step {
         let part = self.open();
@@ -439,7 +439,7 @@ impl<E: Emit> Stream<E> {
         self.conclude(delta, found, part)
     }
 
-    /// Reads `text`, the whole text of the live `marker`, which came as one token. No stop completes inside it.
+    /// Reads `text`, the text of `marker`, which came as one token. A stop that completes before its end does not fire.
     pub(crate) fn step_marker(&mut self, text: &str, marker: Word, armed: bool) -> Step {
         let part = self.open();
         let Stream { set, cursor, history, read, .. } = self;
@@ -447,7 +447,7 @@ impl<E: Emit> Stream<E> {
         self.conclude(text, found, part)
     }
 
-    /// Ends the step that read `delta`. `part` was the current part before it. `found` is what completed, if anything.
+    /// Ends the step that read `delta`. `part` was the current part before it. A stop or marker may have been `found`.
     #[inline]
     fn conclude(&mut self, delta: &str, found: Option<Completion>, part: Part) -> Step {
         let step = |released| Step { part, released, marker: None };
@@ -458,7 +458,7 @@ impl<E: Emit> Stream<E> {
         }
     }
 
-    /// Counts `delta`, in which no stop fired and no part ended, as read. Releases the text that is now safe.
+    /// Adds `delta`, in which no stop fired and no part ended, to the text read. Releases the text that is now safe.
     #[inline]
     fn release(&mut self, delta: &str) -> Released {
         self.read.advance(delta);
@@ -480,8 +480,8 @@ impl<E: Emit> Stream<E> {
         Step { part, released: self.cut(through, word), marker: Some(Passed { end: through.len(), word, kept_in }) }
     }
 
-    /// Releases the text before `word`, a stop or marker that completed at the end of `through`. Also releases `word`
-    /// itself if it is a visible stop. It may have begun in the held text.
+    /// Releases the text before `word`, a stop or marker that completed at the end of `through`. If it is a stop that
+    /// stays in the output, also releases the stop. `word` may have begun in the held text.
     fn cut(&mut self, through: &str, word: Word) -> Released {
         self.read.advance(through);
         let graph = self.set.graph();
@@ -494,7 +494,7 @@ impl<E: Emit> Stream<E> {
     }
 
     /// Ends the stream at a stop that completed in `delta`. Releases the text before the stop; also the stop itself if
-    /// it is visible.
+    /// it stays in the output.
     #[cold]
     fn stop(&mut self, delta: &str, stop: Completion) -> Released {
         let (through, unused) = delta.split_at(stop.end);
@@ -521,7 +521,7 @@ impl<E: Emit> Stream<E> {
         self.history = None;
     }
 
-    /// Returns the text from `start` to the end of `through`. It may begin in the text before `through`.
+    /// Returns the text from `start` to the end of `through`, the text just read. `start` may be before `through`.
     fn end_of_text(&self, through: &str, start: Place) -> Box<str> {
         let length = self.read.bytes + through.len() - start.bytes;
         match length.checked_sub(through.len()) {
@@ -546,7 +546,7 @@ impl<E: Emit> Stream<E> {
         self.held.push(text, 0)
     }
 
-    /// Ends the stream: releases the held text. A pattern whose match needed the end of the text (`END$`) may fire.
+    /// Ends the stream: releases the held text. A pattern that matches only at the end of the text (`END$`) may fire.
     pub(crate) fn end(&mut self) -> Released {
         if self.has_fired() {
             return Released::default();
@@ -558,7 +558,7 @@ impl<E: Emit> Stream<E> {
         }
     }
 
-    /// Returns the live marker with this text.
+    /// Returns the marker with this text, if the current region looks for it.
     pub(crate) fn marker(&self, text: &str) -> Option<Word> {
         self.graph().marker(self.cursor.node, text)
     }
@@ -568,13 +568,13 @@ impl<E: Emit> Stream<E> {
         self.graph().completes_marker(self.cursor, text)
     }
 
-    /// Returns the live stop with the text of a special token.
+    /// Returns the stop with the text of a special token, if the current region looks for it.
     pub(crate) fn stop_of(&self, special: &str) -> Option<Word> {
         self.graph().stop(self.cursor.node, special)
     }
 
-    /// Reads a special token whose text is left out. If it is a live stop and `armed`, the stop fires. If it is a live
-    /// marker, it opens its region. Both release the held text. Otherwise returns `None`.
+    /// Reads a special token whose text is not part of the stream's text. If the token is a stop and `armed` is true,
+    /// the stop fires. If it is a marker, the next region begins. Both release the held text. Otherwise returns `None`.
     pub(crate) fn take_special(&mut self, special: &str, armed: bool) -> Option<Released> {
         if self.has_fired() {
             return None;

@@ -147,7 +147,7 @@ impl Emit for Segmented {
         let graph = set.graph();
         let stop_match = fired.as_ref().map(|fired| fired.stop_match(graph, *read));
         let last = (part, held.text(released, rest));
-        *joined = Box::default(); // frees the memory that a long delta needed
+        *joined = Box::default(); // frees the memory that the previous delta needed
         if before.is_empty() {
             return Segments::new(stop_match, [last], graph);
         }
@@ -184,7 +184,7 @@ impl SafeText for Vec<(Part, String)> {
     }
 }
 
-/// The text of one part: of one region, between two markers.
+/// A piece of text that belongs to one part: it is in one region, between two markers.
 ///
 /// ```
 /// use stopscan::{SegmentSet, Segmenter};
@@ -223,7 +223,7 @@ pub struct Segment<'a> {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Segments<'a> {
-    /// The first segment is not in the list, because most deltas give one segment.
+    /// The first segment is not in `rest`: most deltas give one segment, which then needs no allocation.
     first: Option<Segment<'a>>,
     rest: Vec<Segment<'a>>,
     stop_match: Option<StopMatch<'a>>,
@@ -298,7 +298,7 @@ pub struct StopMatch<'a> {
 }
 
 impl<'a> StopMatch<'a> {
-    /// Returns the match of a string that ends at `end`.
+    /// Returns the match of the stop string `stop`, which ends at `end`.
     pub(crate) fn of_word(graph: &'a Graph, stop: Word, end: Place) -> StopMatch<'a> {
         let (sequence, visible) = (graph.text(stop), graph.kind(stop) == WordKind::Visible);
         let start = end.before(sequence);
@@ -323,7 +323,7 @@ impl<'a> StopMatch<'a> {
         self.period
     }
 
-    /// The stop as the user gave it; or the text that matched a pattern or is a loop.
+    /// The stop string as the user gave it. For a pattern or a loop, the text that matched.
     pub fn sequence(&self) -> &'a str {
         self.sequence
     }
@@ -339,7 +339,7 @@ impl<'a> StopMatch<'a> {
         self.index
     }
 
-    /// Whether the stop is visible, and so stays in the output.
+    /// Whether the stop was given as visible, and so stays in the output. A loop is always visible.
     pub fn visible(&self) -> bool {
         self.visible
     }
@@ -376,7 +376,7 @@ pub(crate) struct Fired {
 #[derive(Clone, Debug)]
 pub(crate) enum FiredStop {
     Word(Word),
-    /// A special token without text. The match begins where the text ends.
+    /// A special token whose text is not part of the stream's text. The match begins where that text ends.
     Special(Word),
     Pattern {
         index: usize,

@@ -1,5 +1,5 @@
-//! Writes and reads the state of a stream for snapshots. Of the text, only what the stream still needs is written. The
-//! state of an automaton is written as the index of a stop or marker, and the number of its bytes that were read.
+//! Writes and reads the state of a stream for snapshots. An automaton's state is written as the index of the stop or
+//! marker that has begun, and how many of its bytes were read. Held text follows from these, unless a pattern holds it.
 
 use super::{Emit, Fired, FiredStop, Stream};
 use crate::graph::{Graph, Word};
@@ -99,7 +99,7 @@ impl<E: Emit> Stream<E> {
         Some(stream)
     }
 
-    /// Restores the state of a stream in which no stop fired: what had begun, the held text, and the state of loops.
+    /// Restores a stream in which no stop fired: the stop or marker that had begun, the held text, and the loops.
     fn resume(&mut self, reader: &mut Reader<'_>) -> Option<()> {
         let graph = self.set.graph();
         let (node, word, length) = (self.cursor.node, reader.number()? as u32, reader.number()?);
