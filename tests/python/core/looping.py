@@ -12,7 +12,7 @@ def pieces(text: str, size: int) -> list[str]:
     return [text[start : start + size] for start in range(0, len(text), size)]
 
 
-# The pieces are tokens, which begin and end anywhere in the block.
+# Each string is a token. The tokens of a loop begin and end at any place in the text that repeats.
 LOOPS = {
     "sentence": ["Let me think. ", *pieces(SENTENCE * 20, 9)],
     "lines": ["def dot(values, weights):\n", *pieces(LINES * 8, 13)],

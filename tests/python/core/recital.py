@@ -12,7 +12,7 @@ from reference import Reference
 
 @dataclass
 class Recital:
-    """The safe text that comes with each token, EOS included, and why the recital ended."""
+    """The text that must come out with each token (the last one is the EOS's), and why the output ended."""
 
     texts: list[str]
     matched: str | None = None
@@ -28,7 +28,7 @@ def recite(
 ) -> Recital:
     """The expected output for a script, token by token. ``args`` and ``options`` are those of the reference."""
     reference, texts = Reference(*args, **options), []
-    # A character in two pieces comes with the second piece. Bytes that are not a character are U+FFFD at once.
+    # A character whose bytes are in two pieces comes with the second piece. Invalid bytes become U+FFFD at once.
     decoder = getincrementaldecoder("utf-8")("replace")
     for number, piece in enumerate(script, 1):
         decoded = decoder.decode(piece.encode() if isinstance(piece, str) else piece)

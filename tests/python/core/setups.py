@@ -140,7 +140,7 @@ def texts(draw: st.DrawFn, setup: Setup, *, longest_filler: int = 0) -> str:
     """Random texts of the setup's stops and markers, their beginnings and their characters."""
     beginnings = sorted({word[:length] for word in setup.words for length in range(1, len(word) + 1)}) or ["a"]
     characters = sorted(set("".join(setup.words))) or ["a"]
-    kinds = [(beginnings, 1), (beginnings, 1), (characters, 1)]  # pieces, and how often at most one is repeated
+    kinds = [(beginnings, 1), (beginnings, 1), (characters, 1)]  # pieces, and the most copies of one piece in a row
     if setup.repeat:
         kinds.append(([*beginnings, "x", "xyж", *(f"{one}x{two}" for one in setup.words for two in setup.words)], 40))
     if longest_filler:

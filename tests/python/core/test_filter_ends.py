@@ -1,4 +1,4 @@
-"""How `python -m stopscan` ends: with its writer, its reader, a signal or a full disk."""
+"""How `python -m stopscan` ends: when its writer or reader ends, at a signal, or when the disk is full."""
 
 from __future__ import annotations
 

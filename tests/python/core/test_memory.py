@@ -158,7 +158,7 @@ def test_a_stream_with_an_error_of_its_source_is_collected() -> None:
     def stopped() -> weakref.ref[Source]:
         source = Source()
         stream = scan(source, "END")
-        assert next(stream) == "text "  # the stream keeps the error, which leads to this frame and to the stream
+        assert next(stream) == "text "  # the stream keeps the error of `close`, whose traceback keeps the stream
         return weakref.ref(source)
 
     source = stopped()
@@ -193,7 +193,7 @@ SEGMENTS = SegmentSet({"a": {"<b>": "b"}, "b": {"</b>": "a"}}, stop=["END"])
     ],
 )
 def test_no_utf8_of_a_long_text_is_left_behind(letter: str, read: Callable[[str], object]) -> None:
-    """CPython keeps the UTF-8 of a string that was asked for it. Once, that doubled the memory of a data set."""
+    """A CPython string keeps its UTF-8 once it was asked for. Once, that doubled the memory of a data set."""
 
     def strings(found: object) -> Iterator[str]:
         if isinstance(found, str):
@@ -219,7 +219,7 @@ def test_a_hundred_thousand_scanners_share_their_set() -> None:
 
 
 class Delta(str):
-    """A delta that knows its stream."""
+    """A delta that has a reference to its stream."""
 
     __slots__ = ("__weakref__", "stream")
 

@@ -106,7 +106,7 @@ class SimpleNamespaceIds:
 
 
 def test_the_engines_own_word_counts_where_no_marker_speaks(checkpoint: Checkpoint) -> None:
-    """The prompt's end ``<think>\\nOkay, `` is not a marker, but an engine can say that the model is reasoning."""
+    """A prompt that ends in ``<think>\\nOkay, `` does not end in a marker, but ``inside`` says that it is reasoning."""
     stops = checkpoint.stops(StopSet("END"), CHAT)
     assert checkpoint.begins(stops, IDS(["<think>", "Hello"]), inside=True) == "reasoning"
     assert checkpoint.begins(stops, IDS(["<think>", "</think>"]), inside=True) == "answer/after reasoning"

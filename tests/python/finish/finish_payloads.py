@@ -118,7 +118,7 @@ CASES: dict[str, list[tuple[Any, Report]]] = {
         ({"choices": [], "prompt_filter_results": [{"prompt_index": 0}]}, None),  # Azure's first chunk
         ({"choices": [], "usage": {"total_tokens": 9}}, None),
         ({"choices": None, "usage": {"total_tokens": 9}}, None),
-        ({"object": "chat.reasoning.done", "choices": [{"index": 0, "message": {}}]}, None),  # Perplexity, concise
+        ({"object": "chat.reasoning.done", "choices": [{"index": 0, "message": {}}]}, None),  # Perplexity (concise)
         ({"object": "chat.completion.done", "choices": [{"index": 0, "finish_reason": "stop"}]}, EOS),
         ({"choices": [{"index": 1, "finish_reason": "length"}]}, LENGTH),
         ({"choices": [{"index": "0", "finish_reason": "length"}]}, LENGTH),

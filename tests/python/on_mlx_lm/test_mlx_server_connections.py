@@ -81,7 +81,7 @@ def test_the_answer_of_a_client_that_left_is_not_generated(tmp_path: Path, engin
         while before != len(counted):
             before = len(counted)
             time.sleep(0.3)
-        assert len(counted) < 2000  # the whole answer takes about 4000 steps, also with drafts, whose steps count
+        assert len(counted) < 2000  # the whole answer takes about 4000 steps, those of the draft model included
 
 
 def test_many_connections_at_once(ours: Server, reciter: Reciter) -> None:
@@ -148,7 +148,7 @@ def test_two_machines_answer_with_stops(tmp_path: Path) -> None:
     reciter = Reciter()
     checkpoint = reciter.write(tmp_path / "model")
     config = json.loads((checkpoint / "config.json").read_text())
-    heads = {"num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 32}  # one for each machine
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 32}  # one head for each process
     (checkpoint / "config.json").write_text(json.dumps(config | heads))
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
