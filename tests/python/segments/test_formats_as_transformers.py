@@ -10,7 +10,7 @@ from transformers_parts import parts
 
 serving = pytest.importorskip("transformers.cli.serving.utils", reason="transformers' server, 5.20 or later")
 
-# For each form: the model type of the template, and the text that its pattern removes from a call with the marker.
+# For each form: the template's model type, and the beginning of a call that the template's pattern also removes.
 TEMPLATES = {
     "hermes": ("qwen2", ""),
     "qwen3": ("qwen3", ""),
