@@ -8,7 +8,7 @@ from pathlib import Path
 from stopscan.segments import FORMATS
 from stopscan_conformance.reciter import SCRIPTS, Reciter
 
-# For each chat format: an answer's tokens, its text before the END in the reasoning, its text before the other END.
+# For each format: an answer's tokens, its text before the END in the reasoning, its text before the END in the answer.
 HARMONY = list(map(str, SCRIPTS["harmony"]))
 MISTRAL = ["[THINK]", "Is it EN", "D?", "[/THINK]", "It is 5 or 6 EN", "D here"]
 FORMS = {

@@ -91,7 +91,7 @@ class Stream:
         return None
 
     def follow(self, marker: str) -> None:
-        """Enters the state that `marker` leads to. A part begins if the state is a new one, or if it is a `keep`."""
+        """Enters the state that `marker` leads to. A part begins if this is another state, or a `keep`."""
         state = self.graph[self.state][marker]
         self.part += state != self.state or isinstance(state, keep)
         self.state = state

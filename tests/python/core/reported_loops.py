@@ -28,7 +28,7 @@ class Report:
 
     @property
     def end(self) -> int:
-        """Where the loop is proven. It begins at the first block, because ``before`` and ``block`` end differently."""
+        """The offset that proves the loop. The loop begins after ``before``, which ends otherwise than ``block``."""
         assert self.before[-1] != self.block[-1]
         return len(self.before) + max(self.repeat.count * len(self.block), self.repeat.min_length)
 

@@ -134,7 +134,7 @@ def test_a_million_characters_held_and_given_up() -> None:
 
 
 def test_a_stop_that_falls_back_at_every_character() -> None:
-    """In a Fibonacci word, one mismatch makes an automaton of stops fall back more often than in any other word."""
+    """A Fibonacci word is the worst case of a Knuth-Morris-Pratt search: a mismatch falls back the most times."""
     one, two = "a", "ab"
     while len(two) < 100_000:
         one, two = two, two + one

@@ -230,7 +230,7 @@ def test_max_held_loses_no_match_that_it_allows(text: str, max_held: int, data: 
     ],
 )
 def test_max_held_lost_the_only_match_that_fits(pattern: str, max_held: int, text: str, match: StopMatch) -> None:
-    """Once, a begun match that became too long took with it a later one that was in the same state of the automaton."""
+    """Once, a begun match that became too long was dropped together with a later one in the same automaton state."""
     stops = StopSet(patterns=[pattern], max_held=max_held)
     scanner = StopScanner(stops)
     out = "".join(map(scanner.feed, text)) + scanner.flush()
