@@ -1,4 +1,4 @@
-"""Lets each allocation of Python fail in turn."""
+"""Makes each memory allocation of Python fail in turn."""
 
 from __future__ import annotations
 

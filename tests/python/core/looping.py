@@ -1,4 +1,4 @@
-"""Answers that loop, which a test model writes token by token, and what is left of them if ``Repeat`` ends them."""
+"""Answers in which a test model repeats itself, as tokens, and the text that comes out if ``Repeat`` ends them."""
 
 from __future__ import annotations
 

@@ -147,6 +147,6 @@ def refused(call: Callable[[], object]) -> Callable[[None], object]:
     ],
 )
 def test_an_error(call: Callable[[], object]) -> None:
-    """Once, an error's message was made only while the error was raised, which panicked if memory ran out."""
+    """Once, the message was made while the error was already being raised, and Rust panicked if memory ran out."""
     assert refused(call)(None) in (TypeError, ValueError)
     check(lambda: None, refused(call))

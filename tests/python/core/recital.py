@@ -1,4 +1,4 @@
-"""What an engine must return for given stops when a test model recites a script. The reference computes it."""
+"""What an engine must return for given stops when a test model recites a script. `Reference` computes it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Recital:
 def recite(
     script: Sequence[str | bytes], *args: Any, min_tokens: int = 0, max_tokens: int = -1, **options: Any
 ) -> Recital:
-    """The expected output for a script, token by token. ``args`` and ``options`` are those of the reference."""
+    """The expected output for a script, token by token. ``args`` and ``options`` are those of ``Reference``."""
     reference, texts = Reference(*args, **options), []
     # A character whose bytes are in two pieces comes with the second piece. Invalid bytes become U+FFFD at once.
     decoder = getincrementaldecoder("utf-8")("replace")

@@ -28,7 +28,7 @@ class Report:
 
     @property
     def end(self) -> int:
-        """The offset that proves the loop. The loop begins after ``before``, which ends otherwise than ``block``."""
+        """The offset that proves the loop. The loop begins after ``before``, since the two texts end differently."""
         assert self.before[-1] != self.block[-1]
         return len(self.before) + max(self.repeat.count * len(self.block), self.repeat.min_length)
 

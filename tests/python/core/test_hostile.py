@@ -10,7 +10,7 @@ import pytest
 
 from stopscan import StopMatch, StopScanner, StopSet
 
-LIMIT = 8_000_000  # bytes of stops and markers, documented
+LIMIT = 8_000_000  # the documented limit, in bytes of stops and markers
 ON_WINDOWS = sys.platform == "win32"
 
 # Stops that a hostile request may send, as Python code: a new process runs the code, and its memory is measured.

@@ -42,7 +42,7 @@ def test_ten_million_feeds_take_no_memory() -> None:
     run(map(scanner.feed, islice(cycle(DELTAS), 100_000)))
     before = resident_bytes()
     run(map(scanner.feed, islice(cycle(DELTAS), 10_000_000)))
-    assert resident_bytes() - before < MEGABYTE  # a tenth of a byte a feed
+    assert resident_bytes() - before < MEGABYTE  # a tenth of a byte for each feed
     assert (scanner.match, scanner.held) == (None, "")
 
 
@@ -90,7 +90,7 @@ def test_reference_counts_stay() -> None:
         assert scanner.stops is STOPS
         scanner.flush()
     after = [sys.getrefcount(thing) for thing in objects]
-    # `None` has no count since Python 3.12. Before that, other threads may hold it for a moment.
+    # Since Python 3.12, `None` has no reference count. Before, other threads may have references to it for a moment.
     assert [now - then for then, now in zip(before, after, strict=True) if abs(now - then) > 20] == []
 
 
@@ -193,7 +193,7 @@ SEGMENTS = SegmentSet({"a": {"<b>": "b"}, "b": {"</b>": "a"}}, stop=["END"])
     ],
 )
 def test_no_utf8_of_a_long_text_is_left_behind(letter: str, read: Callable[[str], object]) -> None:
-    """A CPython string keeps its UTF-8 once it was asked for. Once, that doubled the memory of a data set."""
+    """After it is asked for its UTF-8, a CPython string keeps it. Once, that doubled the memory of a data set."""
 
     def strings(found: object) -> Iterator[str]:
         if isinstance(found, str):

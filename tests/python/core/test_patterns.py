@@ -1,4 +1,4 @@
-"""A pattern must match where `re` does, asked at every beginning and end. Deltas and copies are random."""
+"""Compares patterns with `re`, which is asked at every beginning and end in the text. Deltas and copies are random."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def matches(pattern: str, length: int) -> list[str]:
 
 
 def can_match(pattern: str, begun: str, max_held: int) -> bool:
-    """Whether `begun` begins a match within the limit. A match is held whole only if the next character must confirm it."""
+    """Whether `begun` begins a match within the limit. A whole match is held only if the next character confirms it."""
     longest = max_held + (not PATTERNS[pattern])
     least = len(begun) + (not PATTERNS[pattern])
     found = (word for length in range(least, longest + 1) for word in matches(pattern, length))

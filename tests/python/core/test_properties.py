@@ -1,6 +1,6 @@
 """Properties of every set of stops and every text: the scanner is compared with the reference and with itself.
 
-The long texts have filler between the words, because other code of the scanner may read a long delta than a short one.
+The long texts have filler between the words, because the scanner may read long and short deltas with different code.
 """
 
 from __future__ import annotations

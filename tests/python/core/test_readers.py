@@ -1,4 +1,4 @@
-"""A call that looks at a stream waits for another thread's call to end. An error instead would end a request."""
+"""A call that reads the state of a stream waits for another thread's call. If it raised instead, a request would end."""
 
 from __future__ import annotations
 

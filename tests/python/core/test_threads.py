@@ -1,4 +1,4 @@
-"""Any number of threads may share a set. A scanner is for one thread: with more, it raises or stays right."""
+"""Any number of threads may share a set. A scanner is for one thread: others get an error or right results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``Repeat`` in mlx-lm's loops: a model that falls into a loop is ended by the token that proves the loop."""
+"""``Repeat`` in mlx-lm's generation: if a model repeats itself, the token that proves it ends the generation."""
 
 from __future__ import annotations
 

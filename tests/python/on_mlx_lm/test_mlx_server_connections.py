@@ -144,7 +144,7 @@ def test_a_row_of_several_machines_does_not_end_alone(distributed: bool, monkeyp
 
 
 def test_two_machines_answer_with_stops(tmp_path: Path) -> None:
-    """Serves under ``mlx.launch -n 2``, which starts two processes. Each request is pickled for the other one."""
+    """Serves under ``mlx.launch -n 2``, which starts two processes. Each request is pickled for the other process."""
     reciter = Reciter()
     checkpoint = reciter.write(tmp_path / "model")
     config = json.loads((checkpoint / "config.json").read_text())
@@ -215,7 +215,7 @@ def test_after_three_faults_what_mlx_lm_can_keep_is_left_to_it(
     failures = Failures(logging.getLogger("stopscan.mlx_lm"))
     monkeypatch.setattr(server, "failures", failures)
     failures.count = failures.LIMIT
-    monkeypatch.setattr(server._Row, "__init__", None)  # so a row that is made would raise
+    monkeypatch.setattr(server._Row, "__init__", None)  # so that making a row would raise
     assert ours.ask(reciter.prompt("count")).text == reciter.text("count")
     got = ours.ask(reciter.prompt("count"), stop=["6"])
     assert (got.text, got.matched_stop) == ("1, 2, 3 hello world 4, 5, ", None)

@@ -1,4 +1,4 @@
-"""``restricted`` keeps the answer and the named regions of a graph. Graphs with, e.g., headers are left unchanged."""
+"""``restricted`` keeps the answer and the named regions of a graph. A graph with headers is returned unchanged."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def test_one_token_may_be_of_two_regions_and_a_marker() -> None:
         [("answer", " is", 1)],
     ]
     assert outputs[3:] == [[("answer", " 6", 1)], [], [], [("reasoning", "x", 2)]]
-    # "?</think>It" counts in the region of its last character. "<th" is the answer's. "ink>" ends a marker: not counted.
+    # "?</think>It" counts in the region of its last character, "<th" in the answer, "ink>" (a marker's end) nowhere.
     assert segmenter.tokens_in == {"answer": 4, "reasoning": 2}
     assert (segmenter.tokens_seen, segmenter.tokens_kept) == (7, 7)
 
