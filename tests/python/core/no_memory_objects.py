@@ -94,7 +94,7 @@ def test_an_object(name: str, call: str) -> None:
     if call == "pickle" and name.startswith("Token"):
         return  # its `Vocabulary` cannot be pickled; the call "reduce" tests the rest
     if call == "repr" and type(OBJECTS[name]()).__repr__ is object.__repr__:
-        return  # the `repr` shows an address
+        return  # the `repr` has an address, which differs
     check(OBJECTS[name], CALLS[call])
 
 

@@ -1,4 +1,4 @@
-"""A call that reads the state of a stream waits for another thread's call. If it raised instead, a request would end."""
+"""A call that reads the state of a stream waits for another thread's call. An error instead would end a request."""
 
 from __future__ import annotations
 

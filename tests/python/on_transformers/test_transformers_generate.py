@@ -322,7 +322,7 @@ assert dict(vars(GenerationMixin)) == before
 
 @pytest.fixture(scope="module")
 def ends(tmp_path_factory: pytest.TempPathFactory) -> tuple[Reciter, Engine]:
-    """For each length two scripts: a stop completes at a token of one, and the other has its EOS at that token."""
+    """Two scripts for each length: after that many tokens, a stop completes in one, and the other has its EOS."""
     words = [f" word{number}" for number in range(6)]
     scripts = {f"stop{length}": [*words[:length], "W!ND", *words] for length in range(6)}
     reciter = Reciter(scripts | {f"eos{length}": words[:length] for length in range(6)})

@@ -222,7 +222,7 @@ def whisper(tokenizer: Any) -> Any:
         decoder_start_token_id=0, begin_suppress_tokens=None, suppress_tokens=None, tie_word_embeddings=False,
     )  # fmt: skip
     model = WhisperForConditionalGeneration(config).eval()
-    model.generation_config.suppress_tokens = [0]  # as a real Whisper never generates its prompt token
+    model.generation_config.suppress_tokens = [0]  # like a real Whisper, it never generates its prompt token
     return model
 
 

@@ -29,7 +29,7 @@ def template_of(model_type: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("answer", CLOSED, ids=lambda answer: answer.form)
 def test_the_parts_are_those_of_transformers(answer: Answer) -> None:
-    """Except for white space around the parts, which transformers' patterns and values drop."""
+    """White space around the parts is not compared, because transformers' patterns and values drop it."""
     model_type, taken = TEMPLATES[answer.form]
     template = template_of(model_type)
     anchor = template["start_anchor"]

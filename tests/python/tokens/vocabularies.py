@@ -1,4 +1,4 @@
-"""Vocabularies of every family, real, trained and staged, and every way to spell a text in their tokens."""
+"""Vocabularies of every family (real, trained, or made for one test), and ways to spell a text in their tokens."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def decoder(tokenizer: Tokenizer) -> Callable[[Sequence[int], bool], str]:
 
 
 def byte_level(name: str, tokenizer: Tokenizer, carrier: Any = None) -> Vocabulary:
-    """A vocabulary of the tokenizers library in GPT-2's spelling."""
+    """A byte-level vocabulary of the tokenizers library: each byte is spelled as a letter, as in GPT-2."""
 
     def raw(token_id: int) -> Raw:
         token = tokenizer.id_to_token(token_id)
@@ -111,7 +111,7 @@ def byte_level(name: str, tokenizer: Tokenizer, carrier: Any = None) -> Vocabula
 
 
 def in_pieces(name: str, tokenizer: Tokenizer, first: Callable[[str], str] | None = None) -> Vocabulary:
-    """A vocabulary of the tokenizers library in SentencePiece's spelling. `first` gives the text of a first token."""
+    """A vocabulary of the tokenizers library with `▁` for a space. `first` gives the text of a stream's first token."""
     fallback = "ByteFallback" in str(tokenizer.decoder)
 
     def raw(token_id: int) -> Raw:
