@@ -226,7 +226,7 @@ class Delta(str):
 
 @pytest.mark.parametrize("make", [scan, split])
 def test_a_cycle_through_a_delta_that_comes_again_is_collected(make: Callable[..., Any]) -> None:
-    """Once, if there was no memory to read a delta, the stream kept it where the garbage collector did not see it."""
+    """Once, if memory ran out while a delta was read, the stream kept a reference that the garbage collector missed."""
     delta = Delta("text<th")
     gone = weakref.ref(delta)
     delta.stream = stream = make(

@@ -112,7 +112,7 @@ def test_samples_end_where_the_reference_ends_them(
             assert decode(kept).startswith(text)
             assert not text or not decode(kept[:-1]).startswith(text)
         else:
-            # Half a character at the end is U+FFFD in both.
+            # Half a character at the end is U+FFFD in both texts.
             assert text == reference.text
             assert finish.reason == ("eos" if tokenizer.eos_token_id in row else "length")
 
