@@ -1,4 +1,4 @@
-"""What all tests share: profiles of hypothesis, and a tiny model that writes given texts, for tests that run an engine.
+"""Shared by all tests: settings of hypothesis, and a tiny model that recites given texts, for tests that run an engine.
 By default, hypothesis tries the same examples each time, and keeps no database in the working tree."""
 
 from __future__ import annotations

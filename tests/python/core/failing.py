@@ -1,4 +1,4 @@
-"""Lets each allocation of Python fail in turn."""
+"""Makes each memory allocation of Python fail in turn."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def failing(start: Callable[[], T], call: Callable[[T], object]) -> Iterator[tuple[T, object]]:
-    """Calls `call` with new objects while its first, second, … allocation fails, until 50 calls in a row succeed."""
+    """Calls `call(start())` while allocation 0 fails, then allocation 1, …, until 50 calls in a row succeed."""
     succeeded = 0
     for number in range(2_000):
         made = start()

@@ -1,4 +1,4 @@
-"""Runs `python -m stopscan` in pipes."""
+"""Runs the filter, `python -m stopscan`, in pipes."""
 
 from __future__ import annotations
 

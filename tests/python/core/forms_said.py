@@ -8,7 +8,7 @@ from pathlib import Path
 from stopscan.segments import FORMATS
 from stopscan_conformance.reciter import SCRIPTS, Reciter
 
-# For each form: its tokens, all text before the END in the reasoning, and all text before the END in the answer.
+# For each format: an answer's tokens, its text before the END in the reasoning, its text before the END in the answer.
 HARMONY = list(map(str, SCRIPTS["harmony"]))
 MISTRAL = ["[THINK]", "Is it EN", "D?", "[/THINK]", "It is 5 or 6 EN", "D here"]
 FORMS = {
@@ -19,7 +19,7 @@ THOUGHT = {"harmony": 6, "mistral": 2}
 
 
 def write(form: str, path: Path) -> Path:
-    """Writes a tiny model into ``path``: it answers the prompt ``[said]``, and its template has the form's markers."""
+    """Writes a tiny model into ``path`` that answers the prompt ``[said]``. Its chat template has the markers."""
     Reciter({"said": FORMS[form][0]}, added_tokens=()).write(path)
     config = json.loads((path / "tokenizer_config.json").read_text())
     markers = sorted({marker for edges in FORMATS[form].values() for marker in edges})

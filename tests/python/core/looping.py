@@ -1,4 +1,4 @@
-"""Answers that loop, which a test model writes token by token, and what is left of them if ``Repeat`` ends them."""
+"""Answers in which a test model repeats itself, as tokens, and the text that comes out if ``Repeat`` ends them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def pieces(text: str, size: int) -> list[str]:
     return [text[start : start + size] for start in range(0, len(text), size)]
 
 
-# The pieces are tokens, which begin and end anywhere in the block.
+# Each string is a token. The tokens of a loop begin and end at any place in the text that repeats.
 LOOPS = {
     "sentence": ["Let me think. ", *pieces(SENTENCE * 20, 9)],
     "lines": ["def dot(values, weights):\n", *pieces(LINES * 8, 13)],

@@ -1,5 +1,5 @@
-"""If there is no memory while an object is shown, pickled, copied or refused, a `MemoryError` is raised, and PyO3 does
-not panic. Each allocation of Python fails in turn."""
+"""If memory runs out in a `repr`, a pickle, a copy or a call with a bad argument, a `MemoryError` is raised, and PyO3
+does not panic. Each allocation of Python fails in turn."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def tokens(read: list[int], **options: Any) -> TokenScanner:
 
 
 OBJECTS: dict[str, Callable[[], Any]] = {
-    "StopSet": stops,  # a new one each time: after a `repr` failed, Python shows its tuple as `(...)`
+    "StopSet": stops,  # a new set each time: after a failed `repr`, Python shows its tuples as `(...)`
     "regions": lambda: StopSet("END", regions={"answer": {}, "tool": {}}, stop_in=["answer"]),
     "SegmentSet": lambda: SEGMENTS,
     "Repeat": lambda: Repeat(300, max_period=400, min_length=500),
@@ -92,9 +92,9 @@ def check(start: Callable[[], Any], call: Callable[[Any], object]) -> None:
 def test_an_object(name: str, call: str) -> None:
     """Once, a pickle, a `repr` and an attribute above 256, which needs a new `int`, panicked if memory ran out."""
     if call == "pickle" and name.startswith("Token"):
-        return  # a core `Vocabulary` cannot be pickled; `reduce` tests our part
+        return  # its `Vocabulary` cannot be pickled; the call "reduce" tests the rest
     if call == "repr" and type(OBJECTS[name]()).__repr__ is object.__repr__:
-        return  # the `repr` shows an address
+        return  # the `repr` has an address, which differs
     check(OBJECTS[name], CALLS[call])
 
 
@@ -147,6 +147,6 @@ def refused(call: Callable[[], object]) -> Callable[[None], object]:
     ],
 )
 def test_an_error(call: Callable[[], object]) -> None:
-    """Once, an error's message was made only while the error was raised, which panicked if memory ran out."""
+    """Once, the message was made while the error was already being raised, and Rust panicked if memory ran out."""
     assert refused(call)(None) in (TypeError, ValueError)
     check(lambda: None, refused(call))

@@ -1,5 +1,5 @@
 """If memory runs out, a call raises a `MemoryError`, and the stream stays usable: the delta was read whole or not at
-all. First, each allocation of Python fails in turn. Then the core's fail, in a process that gets no more memory."""
+all. First, each allocation of Python fails in turn. Then those of Rust fail, in a process that gets no more memory."""
 
 from __future__ import annotations
 

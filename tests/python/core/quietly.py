@@ -1,4 +1,4 @@
-"""Runs cases of the conformance kit that compare times, which a busy machine can make fail."""
+"""Runs a case of the conformance kit up to three times: a case that compares times can fail on a busy machine."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from stopscan_conformance import Case, Result, Server
 
 
 def quietly(case: Case, server: Server) -> Result:
-    """Returns the result of a case, tried up to three times: a busy machine hardly makes all three fail."""
+    """Returns the first result that passes, or the third result."""
     for _ in range(2):
         result = case.run(server)
         if result.outcome == "pass":

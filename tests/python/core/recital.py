@@ -1,4 +1,4 @@
-"""What an engine must return for given stops when a test model recites a script. The reference computes it."""
+"""What an engine must return for given stops when a test model recites a script. `Reference` computes it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reference import Reference
 
 @dataclass
 class Recital:
-    """The safe text that comes with each token, EOS included, and why the recital ended."""
+    """The text that must come out with each token, also with the EOS, and why the output ended."""
 
     texts: list[str]
     matched: str | None = None
@@ -26,9 +26,9 @@ class Recital:
 def recite(
     script: Sequence[str | bytes], *args: Any, min_tokens: int = 0, max_tokens: int = -1, **options: Any
 ) -> Recital:
-    """The expected output for a script, token by token. ``args`` and ``options`` are those of the reference."""
+    """The expected output for a script, token by token. ``args`` and ``options`` are those of ``Reference``."""
     reference, texts = Reference(*args, **options), []
-    # A character in two pieces comes with the second piece. Bytes that are not a character are U+FFFD at once.
+    # A character whose bytes are in two pieces comes with the second piece. Invalid bytes become U+FFFD at once.
     decoder = getincrementaldecoder("utf-8")("replace")
     for number, piece in enumerate(script, 1):
         decoded = decoder.decode(piece.encode() if isinstance(piece, str) else piece)

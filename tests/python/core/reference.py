@@ -51,7 +51,7 @@ class Stream:
         self.edge = 0  # no match and no loop begins before this place: the last marker, bypass or flush
         self.sent = 0  # how much of the text was returned or taken out
         self.state = self.first
-        self.part = 0  # the number of the current part: how many markers have begun one
+        self.part = 0  # the number of the current part: how many markers have begun a part
         self.match: Match | None = None
         self.unused = ""
         self.marker_ended = False  # whether a marker ended with the last character
@@ -61,7 +61,7 @@ class Stream:
         return region_of(self.state)
 
     def live_stops(self) -> list[str]:
-        """The stops that can fire in the open region."""
+        """The stops that can fire in the current region."""
         enders = [*self.stops, *self.graph[self.state]]
         return [s for s in self.stops if self.region in self.stop_in and not any(other in s[:-1] for other in enders)]
 
@@ -91,14 +91,14 @@ class Stream:
         return None
 
     def follow(self, marker: str) -> None:
-        """Enters the state that `marker` leads to. This begins a part, unless it is the same state and not a `keep`."""
+        """Enters the state that `marker` leads to. A part begins if this is another state, or a `keep`."""
         state = self.graph[self.state][marker]
         self.part += state != self.state or isinstance(state, keep)
         self.state = state
 
     @property
     def withheld(self) -> int:
-        """How many characters at the end of the text do not go out now."""
+        """How many characters at the end of the text are held, or are cut because they are a hidden stop."""
         if self.match is None:
             return len(self.held)
         is_cut = self.match.period is None and self.match.sequence in self.hidden

@@ -28,7 +28,7 @@ class Report:
 
     @property
     def end(self) -> int:
-        """The loop's end. The loop begins at the first block, because ``before`` and ``block`` end differently."""
+        """The offset that proves the loop. The loop begins after ``before``, since the two texts end differently."""
         assert self.before[-1] != self.block[-1]
         return len(self.before) + max(self.repeat.count * len(self.block), self.repeat.min_length)
 
@@ -48,7 +48,7 @@ class Report:
 
     @property
     def once(self) -> str:
-        """What is left of an answer that is truncated as a whole: one copy of the block."""
+        """What ``StopSet.truncate`` leaves of the whole answer: one copy of the block."""
         return self.before + self.block
 
 

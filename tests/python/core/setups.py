@@ -57,7 +57,7 @@ class Setup(NamedTuple):
 
 
 def numbers_in(drawn: bytes) -> list[int]:
-    """Numbers of three bytes each. The first byte says how many; often it is all of them."""
+    """Reads numbers of three bytes each from `drawn`. Its first byte says how many; often it is all of them."""
     count = min(drawn[0] % (len(drawn) // 3 + 2), len(drawn) // 3)
     return [int.from_bytes(drawn[place : place + 3], "big") for place in range(1, 3 * count, 3)]
 
@@ -116,7 +116,7 @@ def setups(draw: st.DrawFn, *, hidden_only: bool = False) -> Setup:
     return setup._replace(protect=protect, start_protected=draw(coins) if protect else False)
 
 
-# Loops with the smallest `min_length` that is allowed. Texts contain such loops because `texts` repeats some pieces.
+# Settings of `Repeat` with the smallest allowed `min_length`. Texts often loop, because `texts` repeats some pieces.
 repeats = st.none() | st.builds(Repeat, st.integers(3, 40), max_period=st.integers(1, 9), min_length=st.just(32))
 
 STATES = ("answer", "reasoning", "tool_call", "tool_call/in reasoning")
@@ -140,7 +140,7 @@ def texts(draw: st.DrawFn, setup: Setup, *, longest_filler: int = 0) -> str:
     """Random texts of the setup's stops and markers, their beginnings and their characters."""
     beginnings = sorted({word[:length] for word in setup.words for length in range(1, len(word) + 1)}) or ["a"]
     characters = sorted(set("".join(setup.words))) or ["a"]
-    kinds = [(beginnings, 1), (beginnings, 1), (characters, 1)]  # pieces, and how often at most one is repeated
+    kinds = [(beginnings, 1), (beginnings, 1), (characters, 1)]  # pieces, and the most copies of one piece in a row
     if setup.repeat:
         kinds.append(([*beginnings, "x", "xyж", *(f"{one}x{two}" for one in setup.words for two in setup.words)], 40))
     if longest_filler:

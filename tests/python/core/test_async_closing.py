@@ -151,14 +151,14 @@ def test_an_async_error_of_the_source_comes_through(make: Callable[..., Any]) ->
         with pytest.raises(OSError, match="connection lost"):
             await anext(stream)
         assert stream.held == "<th"
-        assert texts([item async for item in stream]) == "<th"  # the source has ended
+        assert texts([item async for item in stream]) == "<th"  # the source has ended, so the held text comes out
 
     asyncio.run(run())
 
 
 @pytest.mark.parametrize("make", [ascan, asplit], ids=["ascan", "asplit"])
 def test_the_source_and_its_iterator_are_closed_both(make: Callable[..., Any]) -> None:
-    """Only the close of an API client's stream ends the request, whatever the close of its iterator does."""
+    """An API client's stream must be closed to end its request, even if closing the stream's iterator fails."""
 
     class Request:
         closed = 0

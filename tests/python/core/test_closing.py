@@ -80,7 +80,7 @@ def test_an_error_of_the_source_comes_through(make: Callable[..., Any]) -> None:
     with pytest.raises(OSError, match="connection lost"):
         next(stream)
     assert stream.held == "<th"
-    assert texts(list(stream)) == "<th"  # the source has ended
+    assert texts(list(stream)) == "<th"  # the source has ended, so the held text comes out
 
 
 def test_segments_that_are_ready_survive_a_close() -> None:

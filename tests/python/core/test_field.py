@@ -106,7 +106,7 @@ def test_mlx_engine_loses_the_held_tail_at_the_limit() -> None:
 
 
 def test_an_aborted_stream_keeps_its_held_tail() -> None:
-    """Asked for in most trackers: held text survives every kind of end, also an error of the source."""
+    """Users of most projects ask for this: held text survives every kind of end, also an error of the source."""
 
     def aborted() -> Iterable[str]:
         yield "ends in ST"
@@ -170,7 +170,7 @@ def test_exo_ollama_sglang_and_dynamo_14848_search_in_list_order(stop: list[str]
 
 @pytest.mark.parametrize("deltas", [["abc"], ["a", "b", "c"], ["ab", "c"], ["a", "bc"]])
 def test_llama_cpp_and_mlx_engine_answer_by_chunks_for_nested_stops(deltas: list[str]) -> None:
-    """The match that begins first in the text so far is `abc` after one delta, but `b` if `abc` comes in three."""
+    """Both take the match that begins first in the text so far: `abc` after one delta, `b` if `abc` comes in three."""
     stream = scan(deltas, ["abc", "b"])
     assert (list(stream), stream.match) == (["a"], StopMatch("b", 1))
 

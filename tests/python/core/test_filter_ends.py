@@ -1,4 +1,4 @@
-"""How `python -m stopscan` ends: with its writer, its reader, a signal or a full disk."""
+"""How `python -m stopscan` ends: when its writer or reader ends, at a signal, or when the disk is full."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stopscan.__main__ import write as write_all
 
 
 def test_a_writer_without_end_ends() -> None:
-    """What `seq 1 100000000 | python -m stopscan --stop 4242` does."""
+    """Like `seq 1 100000000 | python -m stopscan --stop 4242`: the writer ends when the filter has ended."""
     code = "import itertools\nfor n in itertools.count(1): print(n)"
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as writer:
         assert writer.stdout is not None
@@ -100,7 +100,7 @@ def test_a_full_disk_is_an_error() -> None:
 @posix_only
 @pytest.mark.parametrize("limit", [1, 20], ids=["in-the-first-write", "later"])
 def test_a_disk_that_fills_up_in_mid_write_is_an_error(tmp_path: Path, limit: int) -> None:
-    """The write that no longer fits is cut short and succeeds; only the next one fails."""
+    """The system writes only a part of the data that no longer fits, without an error. Only the next write fails."""
     out = tmp_path / "out"
     command = f'ulimit -f {limit} && exec "$0" -m stopscan --stop END > "$1"'
     text = b"0123456789abcde\n" * 10_000

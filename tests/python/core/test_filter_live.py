@@ -1,4 +1,4 @@
-"""`python -m stopscan` in pipes: when it writes, however its input is cut."""
+"""`python -m stopscan` in pipes: it writes safe text at once, however its input is cut."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_invalid_utf8_is_at_the_same_offset_however_it_is_read(pieces: list[byte
 
 
 def read_apart(data: bytes, size: int) -> tuple[str, int | None]:
-    """Reads `data`, `size` bytes at once. Returns the text, and the offset that an error names."""
+    """Reads `data`, `size` bytes at a time. Returns the text, and the offset that an error names."""
     text, message = "", ""
     reading, writing = os.pipe()
     try:

@@ -10,7 +10,7 @@ import pytest
 
 from stopscan import StopMatch, StopScanner, StopSet
 
-LIMIT = 8_000_000  # bytes of stops and markers, documented
+LIMIT = 8_000_000  # the documented limit, in bytes of stops and markers
 ON_WINDOWS = sys.platform == "win32"
 
 # Stops that a hostile request may send, as Python code: a new process runs the code, and its memory is measured.
@@ -134,7 +134,7 @@ def test_a_million_characters_held_and_given_up() -> None:
 
 
 def test_a_stop_that_falls_back_at_every_character() -> None:
-    """No string has more prefixes that are also its suffixes than a Fibonacci word."""
+    """A Fibonacci word is the worst case of a Knuth-Morris-Pratt search: a mismatch falls back the most times."""
     one, two = "a", "ab"
     while len(two) < 100_000:
         one, two = two, two + one

@@ -42,7 +42,7 @@ def test_ten_million_feeds_take_no_memory() -> None:
     run(map(scanner.feed, islice(cycle(DELTAS), 100_000)))
     before = resident_bytes()
     run(map(scanner.feed, islice(cycle(DELTAS), 10_000_000)))
-    assert resident_bytes() - before < MEGABYTE  # a tenth of a byte a feed
+    assert resident_bytes() - before < MEGABYTE  # a tenth of a byte for each feed
     assert (scanner.match, scanner.held) == (None, "")
 
 
@@ -90,7 +90,7 @@ def test_reference_counts_stay() -> None:
         assert scanner.stops is STOPS
         scanner.flush()
     after = [sys.getrefcount(thing) for thing in objects]
-    # `None` has no count since Python 3.12. Before that, other threads may hold it for a moment.
+    # Since Python 3.12, `None` has no reference count. Before, other threads may have references to it for a moment.
     assert [now - then for then, now in zip(before, after, strict=True) if abs(now - then) > 20] == []
 
 
@@ -158,7 +158,7 @@ def test_a_stream_with_an_error_of_its_source_is_collected() -> None:
     def stopped() -> weakref.ref[Source]:
         source = Source()
         stream = scan(source, "END")
-        assert next(stream) == "text "  # the stream keeps the error, which leads to this frame and to the stream
+        assert next(stream) == "text "  # the stream keeps the error of `close`, whose traceback keeps the stream
         return weakref.ref(source)
 
     source = stopped()
@@ -193,7 +193,7 @@ SEGMENTS = SegmentSet({"a": {"<b>": "b"}, "b": {"</b>": "a"}}, stop=["END"])
     ],
 )
 def test_no_utf8_of_a_long_text_is_left_behind(letter: str, read: Callable[[str], object]) -> None:
-    """CPython keeps the UTF-8 of a string that was asked for it. Once, that doubled the memory of a data set."""
+    """After it is asked for its UTF-8, a CPython string keeps it. Once, that doubled the memory of a data set."""
 
     def strings(found: object) -> Iterator[str]:
         if isinstance(found, str):
@@ -219,14 +219,14 @@ def test_a_hundred_thousand_scanners_share_their_set() -> None:
 
 
 class Delta(str):
-    """A delta that knows its stream."""
+    """A delta that has a reference to its stream."""
 
     __slots__ = ("__weakref__", "stream")
 
 
 @pytest.mark.parametrize("make", [scan, split])
 def test_a_cycle_through_a_delta_that_comes_again_is_collected(make: Callable[..., Any]) -> None:
-    """Once, if there was no memory to read a delta, the stream kept it where the garbage collector did not see it."""
+    """Once, if memory ran out while a delta was read, the stream kept a reference that the garbage collector missed."""
     delta = Delta("text<th")
     gone = weakref.ref(delta)
     delta.stream = stream = make(

@@ -1,4 +1,4 @@
-"""Patterns compared with `re`, which tries every beginning and end in the text. Deltas and copies are random."""
+"""Compares patterns with `re`, which is asked at every beginning and end in the text. Deltas and copies are random."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ def test_max_held_loses_no_match_that_it_allows(text: str, max_held: int, data: 
     ],
 )
 def test_max_held_lost_the_only_match_that_fits(pattern: str, max_held: int, text: str, match: StopMatch) -> None:
-    """Once, when the beginning of a match became too long, a later one in the same state was dropped with it."""
+    """Once, a begun match that became too long was dropped together with a later one in the same automaton state."""
     stops = StopSet(patterns=[pattern], max_held=max_held)
     scanner = StopScanner(stops)
     out = "".join(map(scanner.feed, text)) + scanner.flush()

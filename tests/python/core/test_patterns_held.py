@@ -13,7 +13,7 @@ from setups import cut
 
 from stopscan import StopScanner, StopSet
 
-# Each pattern, and whether the next character must confirm its match. `re` finds the matches themselves.
+# Each pattern, and whether the character after a match must confirm the match, as `\b` requires.
 PATTERNS = {
     "a[ab]{2}b": False,
     "ab+a": False,
@@ -33,7 +33,7 @@ def matches(pattern: str, length: int) -> list[str]:
 
 
 def can_match(pattern: str, begun: str, max_held: int) -> bool:
-    """Whether `begun` begins a match within the limit. The last character is held only if the next must confirm it."""
+    """Whether `begun` begins a match within the limit. A whole match is held only if the next character confirms it."""
     longest = max_held + (not PATTERNS[pattern])
     least = len(begun) + (not PATTERNS[pattern])
     found = (word for length in range(least, longest + 1) for word in matches(pattern, length))

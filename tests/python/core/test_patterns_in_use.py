@@ -1,11 +1,12 @@
 """Patterns that people wrote to find where answers of models begin and end, as stops.
 
 `patterns_in_use.json` has them with their sources. Some are from issue trackers and agents. The others are a choice
-from eleven projects that search models' answers: patterns that mark a place, and mostly accepted ones. So the test only
-checks that they stay accepted. How many are accepted was counted with all 855 patterns of the projects, many of which
-are for other texts: 544, and 210 more with `max_held`, because they match any text between two places. 101 are refused:
-47 look ahead or behind, 45 are not in the syntax of the regex crate, such as an unescaped brace, 6 match the empty
-string, and 3 refer back.
+from eleven projects that search models' answers: patterns that mark a place in an answer, mostly accepted ones. So the
+test only checks that they stay accepted.
+
+Of all 855 patterns of these projects, many of which are for other texts, 544 are accepted. 210 more are accepted with
+`max_held`, because they match text of any length between two places. 101 are refused: 47 look ahead or behind, 45 are
+not in the syntax of the regex crate (an unescaped brace), 6 match the empty string, and 3 refer back.
 """
 
 from __future__ import annotations

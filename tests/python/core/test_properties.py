@@ -1,7 +1,6 @@
 """Properties of every set of stops and every text: the scanner is compared with the reference and with itself.
 
-The long texts put filler between words, because the scanner may skip through a long delta in another way than it steps
-through a short one.
+The long texts have filler between the words, because the scanner may read long and short deltas with different code.
 """
 
 from __future__ import annotations

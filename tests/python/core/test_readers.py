@@ -1,4 +1,4 @@
-"""A call that looks at a stream waits for another thread's call to end. An error instead would end a request."""
+"""A call that reads the state of a stream waits for another thread's call. An error instead would end a request."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from stopscan.tokens import TokenScanner, TokenSegmenter
 
 MARKERS = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}}
 VOCABULARY = Vocabulary(["a ", "E", "N", "D", "<think>", "</think>"])
-# A text that takes so long to read that the two threads' calls overlap: a match may begin at every character.
+# A text that takes so long to read that the two threads' calls overlap: a match of the pattern begins 20,000 times.
 LONG = "plain text, 字 and \nUser " * 20_000 + "."
 STOPS = StopSet(["END"], patterns=[r"\nUser \d+:"])
 

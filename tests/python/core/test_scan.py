@@ -11,7 +11,7 @@ from stopscan import StopMatch, ascan, scan
 
 
 class Source:
-    """Deltas that know how far they were read, and whether they were closed."""
+    """A source of deltas that counts how many were read, and how often it was closed."""
 
     def __init__(self, *deltas: str) -> None:
         self.deltas = iter(deltas)

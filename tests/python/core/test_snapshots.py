@@ -30,7 +30,7 @@ def test_version_3_is_that_of_rust() -> None:
 
 
 def test_a_set_of_stops_has_one_order() -> None:
-    """A Python set has another order in each process. If stopscan kept it, snapshots would fit no other process."""
+    """A Python set's order differs between processes. If stopscan kept it, snapshots would fit no other process."""
     made = "from stopscan import StopScanner; print(StopScanner({'END', 'STOP', 'Human:', '###'}).snapshot().hex())"
     snapshots = {
         subprocess.run(

@@ -1,4 +1,4 @@
-"""Any number of threads may share a set. A scanner is for one thread: with more, it raises or stays right."""
+"""Any number of threads may share a set. A scanner is for one thread: others get an error or right results."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_shared_set_is_right_in_every_thread() -> None:
 
 
 def test_a_shared_scanner_never_loses_text() -> None:
-    """With the GIL a call is one step. Without it, a call that meets another raises and reads nothing."""
+    """With the GIL a call is one step. Without it, a call during another call raises and reads nothing."""
     scanner = StopScanner("END")
     taken: list[str] = []
     returned: list[str] = []

@@ -1,4 +1,4 @@
-"""A local server for the programs in the documents. Environment variables lead the official clients to it."""
+"""A local server for the programs in the documents. Environment variables give its address to the official clients."""
 
 from __future__ import annotations
 

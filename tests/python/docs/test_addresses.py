@@ -1,4 +1,4 @@
-"""The links that a release publishes work on a package index, which has none of the repository's other files."""
+"""The links in a published README must work on a package index, which has none of the repository's other files."""
 
 from __future__ import annotations
 

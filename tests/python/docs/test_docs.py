@@ -53,7 +53,7 @@ def test_console_block_prints_what_it_shows(needs: list[str], session: str) -> N
 
 
 def test_ci_runs_the_shell_blocks() -> None:
-    """The shell blocks install everything, so they cannot run in the middle of the tests."""
+    """The shell blocks install everything, so CI runs them, and not these tests."""
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     words = re.findall(r"readme_command (\S+)\)", script)
     commands = [block.values[1].strip() for block in blocks("sh")]
@@ -62,7 +62,7 @@ def test_ci_runs_the_shell_blocks() -> None:
 
 
 def test_every_extra_that_is_named_exists() -> None:
-    """pip only warns of an extra that is not there, and installs nothing for it."""
+    """pip only warns of an extra that does not exist, and installs nothing for it."""
     manifest = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     table = manifest.split("[project.optional-dependencies]")[1].split("[project.scripts]")[0]
     extras = {*re.findall(r"^([\w-]+) = \[", table, re.MULTILINE)}

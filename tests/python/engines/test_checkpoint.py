@@ -64,7 +64,7 @@ def test_a_default_may_name_regions_that_the_model_lacks() -> None:
 
 
 def test_a_set_is_compiled_once(checkpoint: Checkpoint) -> None:
-    """Once, mlx-lm's server compiled a set twice, one of these times in the thread that makes all answers."""
+    """Once, the server for mlx-lm compiled each set a second time, in the thread that makes all answers."""
     options = read_options({"stop": ["END"], "protect": ["reasoning"]})
     first = checkpoint.stops(options.stops, options.protect)
     assert Checkpoint(TOKENIZER.backend, graph=QWEN3).stops(StopSet(["END"]), ["reasoning"]) is first
@@ -93,7 +93,7 @@ def test_the_prompts_end_says_where_the_answer_begins(checkpoint: Checkpoint, pr
 
 
 class SimpleNamespaceIds:
-    """Token ids like an array's: with slices and `tolist()`."""
+    """Stands for an array of token ids: it has slices and `tolist()`."""
 
     def __init__(self, ids: list[int]) -> None:
         self.ids = ids
@@ -106,7 +106,7 @@ class SimpleNamespaceIds:
 
 
 def test_the_engines_own_word_counts_where_no_marker_speaks(checkpoint: Checkpoint) -> None:
-    """The prompt's end ``<think>\\nOkay, `` is not a marker, but an engine can say that the model is reasoning."""
+    """A prompt that ends in ``<think>\\nOkay, `` has no marker at its end. ``inside`` tells that the model reasons."""
     stops = checkpoint.stops(StopSet("END"), CHAT)
     assert checkpoint.begins(stops, IDS(["<think>", "Hello"]), inside=True) == "reasoning"
     assert checkpoint.begins(stops, IDS(["<think>", "</think>"]), inside=True) == "answer/after reasoning"

@@ -1,4 +1,4 @@
-"""An adapter's defaults, which the operator sets, its switch, and the breaker that turns it off after faults."""
+"""An adapter's settings: the operator's defaults, a switch to turn it on, and `Failures`, which turns it off."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of finish reports share: `to_*` and `from_*` by API, and a payload as nested objects."""
+"""Shared by the tests of finish reports: calls of `to_*` and `from_*` by API, and payloads as nested objects."""
 
 from __future__ import annotations
 

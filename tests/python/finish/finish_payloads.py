@@ -90,7 +90,7 @@ CASES: dict[str, list[tuple[Any, Report]]] = {
         (chat(finish_reason="error", native_finish_reason="MALFORMED_FUNCTION_CALL"), ABORT),  # litellm#23273
         (chat(finish_reason="length", native_finish_reason="stop"), LENGTH),
         (chat(finish_reason="content_filter", native_finish_reason="max_tokens"), FILTER),
-        (chat(finish_reason=None, native_finish_reason=None), UNKNOWN),  # a whole answer has ended
+        (chat(finish_reason=None, native_finish_reason=None), UNKNOWN),  # a whole answer, so it has ended
         (chunk(finish_reason=None, native_finish_reason=None), None),
         (chat(finish_reason="stop_sequence"), STOP),  # TGI
         (chat(finish_reason="stop_sequence", stop_reason="END"), END),
@@ -118,7 +118,7 @@ CASES: dict[str, list[tuple[Any, Report]]] = {
         ({"choices": [], "prompt_filter_results": [{"prompt_index": 0}]}, None),  # Azure's first chunk
         ({"choices": [], "usage": {"total_tokens": 9}}, None),
         ({"choices": None, "usage": {"total_tokens": 9}}, None),
-        ({"object": "chat.reasoning.done", "choices": [{"index": 0, "message": {}}]}, None),  # Perplexity, concise
+        ({"object": "chat.reasoning.done", "choices": [{"index": 0, "message": {}}]}, None),  # Perplexity (concise)
         ({"object": "chat.completion.done", "choices": [{"index": 0, "finish_reason": "stop"}]}, EOS),
         ({"choices": [{"index": 1, "finish_reason": "length"}]}, LENGTH),
         ({"choices": [{"index": "0", "finish_reason": "length"}]}, LENGTH),

@@ -8,7 +8,7 @@ from finish_payloads import ABORT, CALLS, END, EOS, FILTER, ID, LENGTH, REFUSED,
 
 
 class Stream:
-    """JSON events of which one, the last unless `at` says otherwise, reports the end."""
+    """JSON events of a stream. Only the event with index `at` reports the end."""
 
     def __init__(self, api: str, events: list[dict[str, Any]], report: Report, at: int = -1) -> None:
         self.api, self.events, self.report = api, events, report

@@ -1,4 +1,4 @@
-"""A dict or an object of any shape is read without an error: no payload costs a client its answer."""
+"""A dict or an object of any shape is read without an error, so that a strange payload cannot break a client."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ sys.path.insert(0, EXAMPLES)
 def cluster() -> Iterator[None]:
     import ray
 
-    # Ray sends functions of the main program to its workers. The workers import functions of a module from this path.
+    # Ray sends its workers only the functions of the main program. The workers import all others, from this path.
     environment = {"env_vars": {"PYTHONPATH": EXAMPLES}}
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env=environment)
     yield

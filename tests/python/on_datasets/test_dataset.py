@@ -48,8 +48,8 @@ def stops(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 @pytest.fixture(params=[dataset.with_datasets, dataset.with_ray], scope="module")
 def engine(request: pytest.FixtureRequest) -> Any:
-    """Returns each engine in turn. All tests of `datasets` come first: it forks, and a process with Ray's threads that forks
-    can hang."""
+    """Returns each engine in turn. The tests of `datasets` run before Ray starts: `datasets` forks its process, which
+    can hang once Ray has threads in it."""
     if request.param is dataset.with_ray:
         request.getfixturevalue("cluster")
     return request.param

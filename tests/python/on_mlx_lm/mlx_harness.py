@@ -21,7 +21,7 @@ from mlx_lm import server
 from mlx_lm.models import llama
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 
-# Whether this mlx-lm is 0.32 or later, in which each row of a batch may have a test of its own for its end.
+# Whether this mlx-lm is 0.32 or later, in which each row of a batch can have stop sequences of its own.
 NEW = hasattr(sys.modules["mlx_lm.generate"], "StopSequences")
 
 

@@ -211,7 +211,7 @@ def test_options_hold_for_all_rows(mlx: tuple[Any, Any], reciter: Reciter) -> No
 
 
 def test_other_options_are_mlx_lms(mlx: tuple[Any, Any], reciter: Reciter) -> None:
-    """Tests mlx-lm's ``sampler``. Here it draws ids that the tokenizer does not have: no text, but counted."""
+    """``sampler`` is mlx-lm's option. This one draws ids that the tokenizer lacks: they have no text, but count."""
     beyond, five = mlx[0].args.vocab_size - 1, reciter.token_id("count", "5")
 
     def drawn(*ids: int, **options: Any) -> Any:

@@ -83,7 +83,7 @@ def test_without_stops_the_text_is_untouched(
 
 @pytest.fixture(scope="module")
 def ends(tmp_path_factory: pytest.TempPathFactory) -> tuple[Reciter, tuple[Any, Any]]:
-    """For each length, a script in which a stop completes with the token where another script has its EOS."""
+    """Two scripts for each length: after that many tokens, a stop completes in one, and the other has its EOS."""
     words = [f" word{number}" for number in range(6)]
     scripts = {f"stop{length}": [*words[:length], "W!ND", *words] for length in range(6)}
     reciter = Reciter(scripts | {f"eos{length}": words[:length] for length in range(6)})
@@ -131,7 +131,7 @@ def test_the_prompt_cache_is_that_of_an_eos_at_the_same_place(ends: Any, draft: 
             options["draft_model"] = model
         for response in generator(model, tokenizer, reciter.prompt(prompt), prompt_cache=cache, **options):
             if response.finish_reason is not None and generator is stream_generate:
-                offsets.append([part.offset for part in cache])  # already final at the last response
+                offsets.append([part.offset for part in cache])  # the caches are final when the last response comes
         offsets.append([part.offset for part in cache])
     assert offsets[0] == offsets[1] == offsets[2]
 

@@ -1,4 +1,4 @@
-"""``Repeat`` in mlx-lm's loops: a model that falls into a loop is ended by the token that proves the loop."""
+"""``Repeat`` in mlx-lm's generation: if a model repeats itself, the token that proves it ends the generation."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_the_single_loop_ends_with_the_token_that_proves_it(
     assert "".join(response.text for response in responses) == text
     assert responses[-1].finish == Finish("repetition", offset=match.offset)
     assert (responses[-1].match, responses[-1].finish_reason) == (match, "stop")
-    # mlx-lm runs one step ahead, as it does at an EOS.
+    # mlx-lm runs one step ahead, as it does at an EOS: there is one step more than tokens.
     assert (len(responses), len(model)) == (tokens, tokens + 1)
     assert generate(looping[0], tokenizer, reciter.prompt(name), stop=STOPS, max_tokens=5000) == text
 

@@ -131,7 +131,7 @@ def test_what_else_differs_without_a_stop(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_prompt_that_is_cached_with_its_answer_needs_a_server_without_a_cache(checkpoint: Path) -> None:
-    """mlx-lm's generation thread dies at a prompt that is all in its cache. This test fails when that is mended."""
+    """mlx-lm's generation thread dies at a prompt that is all in its cache. This test fails when mlx-lm fixes that."""
     asked = [("[alphabet]", 27), ("[alphabet]abcdefghijklmnopqrstuvwxyz<|eos|>", 1)]
     with serving(plain_server.main, "--model", checkpoint) as plain:
         assert plain.ask(asked[0][0], chat=False).tokens == 27

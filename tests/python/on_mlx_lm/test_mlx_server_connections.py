@@ -81,7 +81,7 @@ def test_the_answer_of_a_client_that_left_is_not_generated(tmp_path: Path, engin
         while before != len(counted):
             before = len(counted)
             time.sleep(0.3)
-        assert len(counted) < 2000  # the whole answer takes about 4000 steps, also with drafts, whose steps count
+        assert len(counted) < 2000  # the whole answer takes about 4000 steps, those of the draft model included
 
 
 def test_many_connections_at_once(ours: Server, reciter: Reciter) -> None:
@@ -144,11 +144,11 @@ def test_a_row_of_several_machines_does_not_end_alone(distributed: bool, monkeyp
 
 
 def test_two_machines_answer_with_stops(tmp_path: Path) -> None:
-    """Serves under ``mlx.launch -n 2``, which starts two processes. Each request is pickled for the other one."""
+    """Serves under ``mlx.launch -n 2``, which starts two processes. Each request is pickled for the other process."""
     reciter = Reciter()
     checkpoint = reciter.write(tmp_path / "model")
     config = json.loads((checkpoint / "config.json").read_text())
-    heads = {"num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 32}  # one for each machine
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 32}  # one head for each process
     (checkpoint / "config.json").write_text(json.dumps(config | heads))
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -215,7 +215,7 @@ def test_after_three_faults_what_mlx_lm_can_keep_is_left_to_it(
     failures = Failures(logging.getLogger("stopscan.mlx_lm"))
     monkeypatch.setattr(server, "failures", failures)
     failures.count = failures.LIMIT
-    monkeypatch.setattr(server._Row, "__init__", None)  # so a row that is made would raise
+    monkeypatch.setattr(server._Row, "__init__", None)  # so that making a row would raise
     assert ours.ask(reciter.prompt("count")).text == reciter.text("count")
     got = ours.ask(reciter.prompt("count"), stop=["6"])
     assert (got.text, got.matched_stop) == ("1, 2, 3 hello world 4, 5, ", None)

@@ -1,4 +1,4 @@
-"""The options of a request to the server, right and wrong."""
+"""Valid and invalid options of requests to stopscan's server for mlx-lm."""
 
 from __future__ import annotations
 

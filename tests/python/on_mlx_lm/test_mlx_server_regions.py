@@ -1,4 +1,4 @@
-"""The server's stops in answers with reasoning or tool calls."""
+"""Stops of stopscan's server for mlx-lm, in answers with reasoning or tool calls."""
 
 from __future__ import annotations
 

@@ -193,7 +193,7 @@ SENTENCE = r"[.!?]\s*$"
     [
         ({"stop": "\n"}, "One and two! ", "\n", "One and two! "),
         ({"stop_regex": "and|or"}, "One and", "and|or", "One "),
-        # In sglang's own search, `$` matches at the end of any step.
+        # In sglang's own search, `$` matches at the end of the text of any step.
         ({"stop_regex": SENTENCE}, "One and two!", SENTENCE, None),
         ({"max_new_tokens": 5}, "One a", None, "One a"),
     ],
@@ -317,7 +317,7 @@ ODD += [{TOLD: [["a"], 5, None], ADDED: 7}, {"stopscan_protect": {"a": 1}}, {"st
 def test_no_custom_params_end_the_server_or_count_as_a_failure(
     host: Host, forgiving: Failures, custom: Any, stop: Any, door: bool
 ) -> None:
-    """The hook ``DOOR`` checks such params. Tokenizer workers without plugins lack it, so the scheduler gets them."""
+    """The hook ``DOOR`` checks such params. Without it (tokenizer workers load no plugins) they reach the scheduler."""
     placed = hooks(Defaults(), forgiving)
     if not door:
         del placed[DOOR]
@@ -398,7 +398,7 @@ def test_a_fault_concerns_only_the_request_in_which_it_is(
 
 
 def test_a_message_without_a_new_token_is_left_to_sglang(host: Host) -> None:
-    """sglang begins to decode a request at its first message. After a retraction, that one may have no new token."""
+    """sglang begins to decode a request at its first message, which may have no new token if the request was paused."""
     with installed(hooks(Defaults())):
         ours, theirs = host._request("ours", {"stop": ["END"]}), host._request("theirs", {})
         theirs.stream = False

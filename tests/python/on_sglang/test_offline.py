@@ -1,4 +1,4 @@
-"""The offline `Engine` with the plugin on."""
+"""sglang's offline `Engine` with stopscan's plugin on."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ TOPOLOGIES: dict[str, tuple[list[str], dict[str, str]]] = {
     "msgpack": ([], {"SGLANG_USE_PICKLE_IPC": "0"}),
     "2 + 2 workers": (
         ["--tokenizer-worker-num", "2", "--detokenizer-worker-num", "2"],
-        {"SGLANG_UVICORN_WORKER_HEALTHCHECK_TIMEOUT": "120"},  # for a busy machine
+        {"SGLANG_UVICORN_WORKER_HEALTHCHECK_TIMEOUT": "120"},  # seconds; a busy machine is slow
     ),
     "dp 2": (["--dp-size", "2"], {"SGLANG_CPU_OMP_THREADS_BIND": "0|1"}),
     "retraction forced": ([], {"SGLANG_TEST_RETRACT": "1"}),

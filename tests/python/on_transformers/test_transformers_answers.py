@@ -93,7 +93,7 @@ def test_a_pipelines_text_is_cut(pipeline: Any, reciter: Reciter, options: dict[
             assert record["generated_text"] == (prompt if whole else "") + one.text
             assert record["finish"].matched_stop == one.matched
             assert record.keys() == {"generated_text", "finish"}
-    # The pipeline that `cut` got still knows no stops.
+    # `cut` has not changed the pipeline that it got: it still has no stops.
     plain = pipeline(reciter.prompt("count"), max_new_tokens=100, return_full_text=False)
     assert plain == [{"generated_text": reciter.text("count")}]
 

@@ -80,7 +80,7 @@ def test_transformers_shows_what_follows_the_stop(engine: Engine, tmp_path: Path
 
 
 def test_a_stop_is_found_where_several_ids_share_a_text(engine: Engine, reciter: Reciter) -> None:
-    # transformers' criterion knows one id for each text. Each "ha" of this script has another id, so it misses "haha".
+    # transformers' criterion knows one id for each text. Each "ha" in this script has its own id: it misses "haha".
     inputs = engine.tokenizer(reciter.prompt("echo"), return_tensors="pt")
     theirs = engine.model.generate(**inputs, stop_strings=["haha"], tokenizer=engine.tokenizer, max_new_tokens=50)
     assert theirs.shape[1] == 1 + len(SCRIPTS["echo"]) + 1
@@ -251,7 +251,7 @@ def test_the_models_eos_may_be_others_than_the_tokenizers(engine: Engine, recite
 @ways
 @pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "criterion"])
 def test_a_second_eos_of_the_model_ends_its_row(engine: Engine, reciter: Reciter, streamed: bool, way: str) -> None:
-    """Gemma and Llama 3 have several EOS ids; the tokenizer knows one. Once, padding after another was read as text."""
+    """Gemma and Llama 3 have several EOS ids; the tokenizer knows one. Once, padding after another EOS became text."""
     five, filler = reciter.token_id("count", "5"), reciter.token_id("late", " fox")
     eos = [reciter.eos_token_id, five]
     prompts = [reciter.prompt("count"), reciter.prompt("late")][: 1 if WAYS[way] else 2]  # only one row can be drafted
@@ -322,7 +322,7 @@ assert dict(vars(GenerationMixin)) == before
 
 @pytest.fixture(scope="module")
 def ends(tmp_path_factory: pytest.TempPathFactory) -> tuple[Reciter, Engine]:
-    """For each length, a script in which a stop completes with the token where another script has its EOS."""
+    """Two scripts for each length: after that many tokens, a stop completes in one, and the other has its EOS."""
     words = [f" word{number}" for number in range(6)]
     scripts = {f"stop{length}": [*words[:length], "W!ND", *words] for length in range(6)}
     reciter = Reciter(scripts | {f"eos{length}": words[:length] for length in range(6)})

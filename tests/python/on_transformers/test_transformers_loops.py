@@ -1,4 +1,4 @@
-"""``Repeat``, which ends an answer at the token that proves a loop, snapshots, and answer formats, in transformers."""
+"""``Repeat`` (an answer ends at the token that proves a loop), snapshots, and answer formats, in transformers."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def test_samples_end_where_the_reference_ends_them(
             assert decode(kept).startswith(text)
             assert not text or not decode(kept[:-1]).startswith(text)
         else:
-            # Half a character at the end is U+FFFD in both.
+            # Half a character at the end is U+FFFD in both texts.
             assert text == reference.text
             assert finish.reason == ("eos" if tokenizer.eos_token_id in row else "length")
 
@@ -222,7 +222,7 @@ def whisper(tokenizer: Any) -> Any:
         decoder_start_token_id=0, begin_suppress_tokens=None, suppress_tokens=None, tie_word_embeddings=False,
     )  # fmt: skip
     model = WhisperForConditionalGeneration(config).eval()
-    model.generation_config.suppress_tokens = [0]  # as a real Whisper never generates its prompt token
+    model.generation_config.suppress_tokens = [0]  # like a real Whisper, it never generates its prompt token
     return model
 
 

@@ -39,7 +39,7 @@ def free_port() -> int:
 
 @contextmanager
 def running(log: Path, port: int, *command: str) -> Iterator[str]:
-    """The address of a server, as soon as it listens."""
+    """Starts a server, and yields its address as soon as it listens."""
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     with (
         log.open("w") as output,

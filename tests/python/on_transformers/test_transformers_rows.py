@@ -97,7 +97,7 @@ def test_a_processor_carries_its_tokenizer(engine: Engine, reciter: Reciter) -> 
 
 
 def test_the_first_word_of_an_answer_keeps_its_space() -> None:
-    """SentencePiece's decoders drop the first space of a text. Here that is the prompt's, not the answer's."""
+    """SentencePiece's decoders drop the first space of a text. Here the prompt loses its space, not the answer."""
     words = ["\N{LOWER ONE EIGHTH BLOCK}" + word for word in ("What", "now", "the", "END")]
     tokenizer = Tokenizer(models.WordLevel({word: number for number, word in enumerate(words)}, unk_token=words[0]))
     tokenizer.decoder = decoders.Metaspace()

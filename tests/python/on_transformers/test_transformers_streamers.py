@@ -193,7 +193,7 @@ def test_a_stops_is_for_one_generation(engine: Engine, reciter: Reciter, streame
 
 @pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "criterion"])
 def test_a_refused_generation_leaves_the_results(engine: Engine, reciter: Reciter, streamed: bool) -> None:
-    """The second prompt is longer than the first sequence, so it could look like a further step of it."""
+    """The second prompt is longer than the first sequence. It must not be read as that sequence with new tokens."""
     stops = Stops(engine.tokenizer, "END")
     engine.generate(reciter.prompt("split"), stops, streamed=streamed)
     with pytest.raises(ValueError, match="one generation"):

@@ -17,7 +17,7 @@ from stopscan.segments import FORMATS, Segmenter, SegmentSet
 pytestmark = pytest.mark.vllm
 pytest.importorskip("vllm.parser.engine", reason="vLLM is not installed")
 
-# For each name in `FORMATS`: vLLM's module and function that describe the same answers.
+# For each name in `FORMATS`: the module and the function of vLLM that configure its parser of the same answers.
 CONFIGS = {
     "hermes": ("qwen3", "qwen3_config"),
     "qwen3": ("qwen3", "qwen3_config"),

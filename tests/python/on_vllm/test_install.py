@@ -1,4 +1,4 @@
-"""Installing and uninstalling, beside other plugins."""
+"""Installs and uninstalls stopscan in vLLM, also together with other plugins."""
 
 from __future__ import annotations
 

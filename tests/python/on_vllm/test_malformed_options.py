@@ -1,4 +1,4 @@
-"""Options of a request that are refused, and patterns."""
+"""Options of a vLLM request that stopscan refuses, and patterns as stops."""
 
 from __future__ import annotations
 

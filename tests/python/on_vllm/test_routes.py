@@ -1,4 +1,4 @@
-"""Where stops fire by default. A request's route, tools and tool choice decide it, and the parsers of the server."""
+"""Where stops fire by default: it depends on a request's route, tools and tool choice, and on the server's parsers."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def test_the_default_of_a_server_with_parsers(tmp_path: Path) -> None:
             marked, unmarked = answer("[think]"), answer("[unmarked]")
             assert (marked.model_extra["reasoning"], marked.content) == ("Is it END?", "It is 5 or 6 ")
             assert (unmarked.model_extra["reasoning"], unmarked.content) == ("Is it END?", "It is 5 ")
-        # vLLM's chat template may add the tools to the prompt. The answer depends only on its last token, [call].
+        # The chat template may add the tools to the prompt. The model only looks at the prompt's last token, [call].
         (call,) = answer("[call]", tools=[tool]).tool_calls
         assert (call.function.name, json.loads(call.function.arguments)) == ("f", {"a": "END"})
         # Without tools, or with the tool choice "none", the call is a part of the content, so the stop fires in it.

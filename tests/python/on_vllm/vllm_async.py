@@ -1,4 +1,4 @@
-"""``AsyncLLM`` in a test that is not asynchronous."""
+"""Runs ``AsyncLLM`` in tests that are not asynchronous."""
 
 from __future__ import annotations
 

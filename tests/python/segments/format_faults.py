@@ -1,4 +1,4 @@
-"""Answers with faults that models make, from the tests of vLLM's parsers, and forms that `format_answers` lacks.
+"""Answers with faults that models make, and answers that `format_answers` lacks, from the tests of vLLM's parsers.
 
 Paths are in vLLM's repository, followed by the name of the test. Each expected answer is what that test expects,
 except for white space; if ours differs, the source says so.

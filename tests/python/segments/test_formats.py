@@ -164,7 +164,7 @@ def test_a_bare_call_is_text_in_the_reasoning(form: str, call: str) -> None:
     assert read(form, f"as {call}") == [("reasoning", f"as {call}")]
 
 
-# Forms in which one marker opens an array or a section of calls: one part. Every other form marks each call.
+# Forms in which one marker opens an array or a section of several calls, which is one part. Others mark each call.
 ONE_PART = {
     "apertus", "cohere_command", "deepseek_v3", "deepseek_v32", "deepseek_v4", "deepseek_v41", "dots", "granite",
     "hunyuan_a13b", "hy_v3", "hy_v4", "jamba", "k2_horizon", "kimi_k2", "kimi_k3", "lfm2", "llama3", "llama4",

@@ -14,7 +14,7 @@ from transformers_parts import parts
 
 from stopscan.segments import Segmenter, SegmentSet, from_response_template, split
 
-# As in tests/utils/test_chat_parsing.py of transformers.
+# This template and the next are from transformers' tests/utils/test_chat_parsing.py.
 COHERE = {
     "defaults": {"role": "assistant"},
     "start_anchor": "<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>",
@@ -163,7 +163,7 @@ anchor = marker | st.lists(marker, min_size=1, max_size=3)
 
 @st.composite
 def templates(draw: st.DrawFn) -> dict[str, Any]:
-    # With these keys, transformers' values are the texts themselves, joined.
+    # With these keys, transformers' parser returns a field's texts unchanged, joined into one.
     verbatim = {"repeats": True, "join": "", "content_args": {"strip": False}}
     fields = {}
     for name in draw(st.lists(st.sampled_from(sorted(NAMES)), min_size=1, unique=True)):

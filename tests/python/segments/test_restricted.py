@@ -1,4 +1,4 @@
-"""``restricted`` keeps only the answer and the named regions. A form with others, such as headers, stays whole."""
+"""``restricted`` keeps the answer and the named regions of a graph. A graph with headers is returned unchanged."""
 
 from __future__ import annotations
 

@@ -149,12 +149,12 @@ def test_rapid_mlx_799_reasoning_that_is_cut_off_is_sent_once() -> None:
     [(["<think>abc", "def</th", "ink> answer"], "abcdef", " answer"), (["<think>a</th", "ink>b"], "a", "b")],
 )
 def test_smg_1751_a_marker_behind_text_and_in_two_chunks(deltas: list[str], reasoning: str, answer: str) -> None:
-    """smg holds a chunk only if all of it begins a marker. This marker is missed, and all that follows is reasoning."""
+    """smg holds a chunk only if the whole chunk begins a marker. It misses this one: the answer becomes reasoning."""
     assert cut("qwen3", deltas) == [("reasoning", reasoning), ("answer", answer)]
 
 
 def test_vllm_52393_stops_inside_the_thinking() -> None:
-    """In vLLM, `Question:`, which lm-evaluation-harness sends, ends the answer before it begins."""
+    """In vLLM, the stop `Question:` of lm-evaluation-harness fires in the reasoning, so there is no answer."""
     segments = SegmentSet(FORMATS["deepseek_v4"], stop=["Question:"], stop_in=["answer"])
     segmenter = Segmenter(segments, region=segments.region_after("<think>"))
     assert segmenter.feed("Question: 2 + 2.</think>It is 4.\n\nQuest") == [

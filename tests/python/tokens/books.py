@@ -16,7 +16,7 @@ from typing import Literal
 Character = tuple[str, int]
 Run = list[tuple[int, int]]  # bytes, each with the number of its token
 
-# What a token is: text, bytes that may be parts of characters, or one byte of a run of byte tokens.
+# What a token stands for: text, or bytes that may be a part of a character, or a single byte (`<0xE4>`) as a number.
 Raw = str | bytes | int
 
 
@@ -30,7 +30,7 @@ class Book:
     # The text or bytes of a token at the start of a stream, if they differ there.
     first: Callable[[int], Raw] | None = None
     special_ends_character: bool = False
-    # Whether `decode` differs: in a run of bytes with a stray byte, it also replaces the characters before that byte.
+    # Whether the tokenizer's `decode` differs: in a run of bytes, it also replaces the characters before a stray byte.
     takes_back: bool = field(default=False, init=False)
     # The leading space, which the decoder strips from the text.
     _stripped: Character | None = field(default=None, init=False)
@@ -52,7 +52,7 @@ class Book:
                     continue
             raw = (first or self.raw)(token_id)
             if first is not None and raw == ord(" ") and self.strays == "runs":
-                self._stripped = (" ", number)  # the decoder strips the text, not the token
+                self._stripped = (" ", number)  # the decoder strips the space from the whole text
             first = None
             if isinstance(raw, int):
                 run.append((raw, number))
@@ -81,7 +81,7 @@ class Book:
                 out.append((character, run[at - 1][1]))
             if error is None or (error.reason == "unexpected end of data" and not ended):
                 break
-            if out == [self._stripped]:  # no text has come out of the run yet, so all of it is replaced
+            if out == [self._stripped]:  # this space is stripped from texts, but before a stray byte it is U+FFFD
                 out = [("\ufffd", out[0][1])]
             else:
                 self.takes_back |= self.strays == "runs" and bool(out)
@@ -98,7 +98,7 @@ class Book:
 
 @dataclass
 class Decoded:
-    """A vocabulary whose text only `decode` knows. Text that `decode` may still change is not certain."""
+    """A vocabulary whose text comes only from `decode`. Text that `decode` may change with more tokens is left out."""
 
     decode: Callable[[Sequence[int], bool], str]
     withheld: Callable[[str], int] = lambda text: len(text) - len(text.rstrip("\ufffd"))

@@ -127,7 +127,7 @@ def small_bytes() -> Vocabulary:
 
 
 def prefixed_bytes() -> Vocabulary:
-    """A byte-level tokenizer in one of transformers. Its added tokens are not special, and one has a space."""
+    """A byte-level tokenizer, wrapped by transformers. Its added tokens are not special, and one has a space."""
     transformers = pytest.importorskip("transformers", reason="transformers is not installed")
     tokenizer = trained_bytes(add_prefix_space=True)
     tokenizer.add_tokens(["<think>", "</think>", AddedToken("two words", normalized=False), "é🚀"])
@@ -160,14 +160,14 @@ def small_fallback() -> Vocabulary:
 
 
 def gemma() -> Vocabulary:
-    """With a decoder like Gemma's: byte fallback, and no space is stripped."""
+    """A vocabulary with a decoder like Gemma's: it has byte fallback, and strips no space."""
     tokenizer = small_fallback().tokenizer
     tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
     return in_pieces("gemma", tokenizer)
 
 
 def normalized() -> Vocabulary:
-    """Like Llama's tokenizers from before 2024: with a normalizer that added tokens go through as well."""
+    """Like Llama's tokenizers from before 2024: a normalizer makes the `▁`. The added tokens do not go through it."""
     tokenizer = small_fallback().tokenizer
     tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
     tokenizer.pre_tokenizer = None

@@ -22,7 +22,7 @@ load = cache(lambda make: make())
 
 
 @given(deltas=st.lists(st.sampled_from([*" .?!,'ntmsa", " '", " n", "ve", "re"]), max_size=12), cut=st.integers(0, 12))
-@example(deltas=["a '", " "], cut=0)  # text that one replacement withholds is a part of another replacement
+@example(deltas=["a '", " "], cut=0)  # the space that `" ."` withholds is the end of `" ' "`
 def test_a_stream_is_cleaned_up_like_the_whole_text(deltas: list[str], cut: int) -> None:
     clean_up, safe = CleanUp(), ""
     for number, delta in enumerate(deltas):

@@ -49,7 +49,7 @@ def test_every_token_is_what_decode_says_of_it(vocabulary: Vocabulary) -> None:
             assert decoded(read, [token_id], skip) == vocabulary.decode([token_id], skip)
 
 
-# Marks and spaces at all places, byte tokens, a character spelled in them, and a gap: no token has the id 11.
+# Tokens with `▁` or a space at all places, byte tokens that can spell "é", and a gap: no token has the id 11.
 PIECES = ["▁a", "▁b▁c", "▁▁", " d", "e▁", "<0x20>", "<0x41>", "<0xC3>", "<0xA9>", "é", "_f▁"]
 SPACES = decoders.Replace("▁", " ")
 STRIP = decoders.Strip(" ", 1, 0)
@@ -97,7 +97,7 @@ def test_a_vocabulary_without_tokens_or_with_some_of_a_characters_bytes() -> Non
         assert emitted(TokenScanner(tokenizer), [*pieces.values()]) == "a\ufffd"[: len(pieces)]
 
 
-# Decoders that are not native. Some give the same text for these tokens, but single ids cannot show that.
+# Decoders that are not native: stopscan calls `decode`. Some need no call, but single ids cannot show that.
 OTHERS = {
     "a pattern": [decoders.Replace(Regex("▁"), " ")],
     "bytes before the spaces": [decoders.ByteFallback(), SPACES],

@@ -24,7 +24,7 @@ def test_stray_bytes_after_a_character_in_bytes() -> None:
 
 
 def test_decode_takes_back_a_character_before_stray_bytes_and_a_stream_cannot() -> None:
-    # The one difference from `decode`: in a run of byte tokens that is not UTF-8, it replaces the characters too.
+    # The one difference: in a run of byte tokens that is not UTF-8, `decode` also replaces the valid characters.
     vocabulary = load(small_fallback)
     for end, tail in (("", ["\ufffd", ""]), (" the", ["\ufffd", " the", ""])):
         token_ids = vocabulary.spell("a你", [1, 0]) + vocabulary.spell(b"\x80") + vocabulary.spell(end, [4])
@@ -33,7 +33,7 @@ def test_decode_takes_back_a_character_before_stray_bytes_and_a_stream_cannot() 
 
 
 def test_a_space_as_a_byte_does_not_come_again_before_stray_bytes() -> None:
-    # DecodeStream decodes only the newest tokens, strips a space at their start, and misses that it becomes U+FFFD.
+    # DecodeStream decodes only the newest tokens. It strips the space at their start, which here becomes U+FFFD.
     vocabulary = load(small_fallback)
     spaced = [*vocabulary.spell("the", [3]), *vocabulary.spell(b" ")]
     assert run(TokenScanner(vocabulary.tokenizer), spaced + vocabulary.spell("é")) == ["the", " ", "", "é", ""]

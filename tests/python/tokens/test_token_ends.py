@@ -16,7 +16,7 @@ from stopscan.tokens import TokenScanner, Vocabulary
 
 
 class Carrier:
-    """A wrapper of a tokenizer. Because of its own ``decode``, stopscan cannot decode without it (not native)."""
+    """A wrapper of a tokenizer with a ``decode`` of its own: stopscan must call it to get the text (not native)."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.backend_tokenizer = tokenizer

@@ -55,7 +55,7 @@ def test_one_id_for_several_was_an_error_that_named_nothing(name: str) -> None:
 
 
 def test_tokens_that_share_a_replacement_character_are_all_kept() -> None:
-    # U+FFFD is spelled by two tokens, or by three.
+    # Two tokens, or three, together become one U+FFFD.
     for half in ([b"\xe4", b"\xbd"], [b"\xf0", b"\x9f", b"\x9a"]):
         tokenizer, token_ids = staged("a", *half, "END")
         scanner = agree(tokenizer, byte_level_book(tokenizer), token_ids, ["END"])

@@ -65,7 +65,7 @@ def test_a_prompt_that_ends_in_half_a_character(
 
 def test_a_character_of_the_prompt_is_not_cut_off_where_bytes_are_one_run() -> None:
     """Once, the rest of the character was decoded without its first byte, so all its bytes were invalid UTF-8."""
-    tokenizer = small_fallback().tokenizer  # its own: the decoder of the shared one must not change
+    tokenizer = small_fallback().tokenizer  # a new one: the tokenizer that tests share must keep its decoder
     tokenizer.decoder = decoders.Sequence(
         [decoders.ByteFallback(), decoders.Fuse(), decoders.Replace("▁", " "), decoders.Strip(" ", 1, 0)]
     )

@@ -108,7 +108,7 @@ def observed(segmenter: TokenSegmenter) -> tuple[Any, ...]:
 
 @st.composite
 def cut(draw: Callable[..., Any], vocabulary: Known) -> tuple[list[int], dict[str, Any]]:
-    """Token ids, and markers and stops that are in their text or nearly, some of them special tokens."""
+    """Token ids, and markers and stops that are often in their text. Some of them are special tokens."""
     token_ids, stop = draw(streams(vocabulary))
     names = [text(vocabulary.book.raw(token_id)) for token_id in token_ids if token_id in vocabulary.special]
     words = st.sampled_from([*WORDS, *stop, *names])

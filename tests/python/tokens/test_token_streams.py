@@ -38,7 +38,7 @@ WORDS = [
     "አማ",
 ]
 WORDS += ["🚀", "😀", "👩\u200d💻", "e\u0301", "<think>", "</think>", "\t", "  ", "x", "ENDS", "\u00a0", "Ω"]
-# Up to six lengths, for the tokens that a text is spelled in. Drawn as bytes, see `setups`.
+# Up to six numbers: the `wishes` of `Vocabulary.spell`. Drawn as bytes, because that is fast (see `setups`).
 WISHES = st.binary(min_size=6, max_size=6).map(lambda drawn: [byte % 7 for byte in drawn[: drawn[0] % 6 + 1]])
 BYTES = [b"END", b"\xe4", b"\xbd\xa0", b"\xff", b"\x80", "🚀".encode(), b"\xf0\x9f", b"a", b" ", "é".encode()]
 
@@ -59,7 +59,7 @@ ALL = over(NATIVE)
 
 
 def stop_of(text: str, number: int) -> str:
-    """A stop that is in the text, or nearly."""
+    """A stop that is often in the text."""
     number, one = divmod(number, 3)
     if not one:
         return piece_of(text, number // 64) + piece_of(text, number % 64)
@@ -76,7 +76,7 @@ def piece_of(text: str, number: int) -> str:
 
 @st.composite
 def streams(draw: Callable[..., Any], vocabulary: Vocabulary) -> tuple[list[int], list[str]]:
-    """Random token ids, and stops that are in their text or nearly."""
+    """Random token ids, and stops that are often in their text."""
     text = "".join(WORDS[number % len(WORDS)] for number in draw(NUMBERS[12]))
     token_ids = vocabulary.spell(text, draw(WISHES)) if draw(coins) else vocabulary.encode(text)
     for number in draw(NUMBERS[2]):

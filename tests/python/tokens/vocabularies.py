@@ -1,4 +1,4 @@
-"""Vocabularies of every family, real, trained and staged, and every way to spell a text in their tokens."""
+"""Vocabularies of every family (real, trained, or made for one test), and ways to spell a text in their tokens."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class Vocabulary:
         return {text: token_id for token_id, text in raw.items() if isinstance(text, int)}
 
     def spell(self, text: str | bytes, wishes: Iterable[int] = (0,)) -> list[int]:
-        """Token ids of `text`. Each is the longest token of at most `wish` characters, or bytes if tokens may be parts
-        of characters; a wish of 0 is for the smallest. What no token spells is left out. Bytes need not be UTF-8."""
+        """Token ids of `text`. Each wish in turn is the greatest length of a token: in bytes if tokens may be parts of
+        characters, otherwise in characters (0: a byte). What no token spells is left out. Bytes need not be UTF-8."""
         if isinstance(text, bytes) and self.book.strays != "parts":
             return [self.byte_tokens[byte] for byte in text]
         data = text if isinstance(text, bytes) else text.encode()
@@ -98,7 +98,7 @@ def decoder(tokenizer: Tokenizer) -> Callable[[Sequence[int], bool], str]:
 
 
 def byte_level(name: str, tokenizer: Tokenizer, carrier: Any = None) -> Vocabulary:
-    """A vocabulary of the tokenizers library in GPT-2's spelling."""
+    """A byte-level vocabulary of the tokenizers library: each byte is spelled as a letter, as in GPT-2."""
 
     def raw(token_id: int) -> Raw:
         token = tokenizer.id_to_token(token_id)
@@ -111,7 +111,7 @@ def byte_level(name: str, tokenizer: Tokenizer, carrier: Any = None) -> Vocabula
 
 
 def in_pieces(name: str, tokenizer: Tokenizer, first: Callable[[str], str] | None = None) -> Vocabulary:
-    """A vocabulary of the tokenizers library in SentencePiece's spelling. `first` gives the text of a first token."""
+    """A vocabulary of the tokenizers library with `▁` for a space. `first` gives the text of a stream's first token."""
     fallback = "ByteFallback" in str(tokenizer.decoder)
 
     def raw(token_id: int) -> Raw:

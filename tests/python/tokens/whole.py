@@ -1,4 +1,4 @@
-"""The reference for token scanners: after each token, it spells out all tokens again and scans their text."""
+"""The reference for token scanners: after each token, it decodes all tokens again and scans their text."""
 
 from __future__ import annotations
 
