@@ -19,7 +19,7 @@ OPENING, CLOSING = THINKING
 NO_LIMIT = 1_000_000
 # The default limit of a request. It is more than the tokens of any script that is asked for as a whole.
 MAX_TOKENS = 200
-MISSING: Any = object()  # the request has no stop
+MISSING: Any = object()  # the value of `stop` for a request without this field
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,7 @@ class Asked:
 
 
 class Fired(NamedTuple):
-    """The stop `text[start:end]`."""
+    """A stop that has fired: `text[start:end]`."""
 
     start: int
     end: int
@@ -52,8 +52,8 @@ class Fired(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """The result of a scan. `fired` is the stop that ends the text, or None. `begins[i]` is the offset from which
-    `text[:i]` is scanned, or None if its end is reasoning."""
+    """The result of a scan. `fired` is the stop that ends the text, or None. `begins[i]` is the least offset
+    at which a stop in `text[:i]` may begin, or None if `text[:i]` ends in reasoning."""
 
     fired: Fired | None
     begins: list[int | None]
@@ -106,7 +106,7 @@ class Recital:
     text: str
     tokens: int
     reason: str
-    fires: str | int | None  # the stop that ends the text, or the index of the piece of a stop token
+    fires: str | int | None  # the stop string that ends the text, or the index of the stop token
     said: tuple[int, ...]
     safe: tuple[int, ...]
     competes: bool = False  # another stop is also in the text when the stop fires, so a rule must choose between them

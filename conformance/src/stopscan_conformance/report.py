@@ -93,7 +93,7 @@ class Report:
 
     @property
     def status(self) -> int:
-        """The exit status."""
+        """The exit status: 2 if no case is supported, 1 after a failure that is new, otherwise 0."""
         if all(result.outcome == "not supported" for result in self.results.values()):
             return 2
         return int(any(result.outcome == "fail" for result in self.fresh.values()))
@@ -228,7 +228,7 @@ def limited(result: Result, columns: Collection[Column], level: Level, api: str)
     return result_of(findings, counted(APIS[api], level)) if findings else None
 
 
-# Files.
+# The files of the results: JSON and JUnit XML.
 
 
 def write(report: Report, *, json_path: Path | None, junit_path: Path | None) -> None:

@@ -1,5 +1,5 @@
 """The scripts of the default checkpoint: the texts that the kit's model recites. They come from `scripts.json`,
-`named/` and `vectors/`. Made scripts are long texts for stops at any place, and texts that contain almost a stop."""
+`named/` and `vectors/`. `made_scripts` adds long texts, and texts that contain almost a stop."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def written(file: Path) -> Any:
 
 
 def _piece(text: str) -> str | bytes:
-    """Returns the piece, as bytes if a character in it is incomplete: in JSON, its bytes are lone surrogates."""
+    """Returns a piece of a JSON file. If a character in it is incomplete, its lone surrogates stand for bytes."""
     return text if text.isascii() or text == text.encode(errors="replace").decode() else _encoded(text)
 
 

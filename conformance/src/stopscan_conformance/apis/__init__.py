@@ -1,4 +1,4 @@
-"""The APIs by name. The Harmony APIs have the same routes as others, but their model writes in Harmony's channels."""
+"""The APIs by name. "Harmony" is gpt-oss's format: these APIs have the routes of others, and test its channels."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Ollama's chat and generate, with `stop_token_ids` among the options as an extension."""
+"""Ollama's chat and generate APIs. Their field `options` has the stops, and `stop_token_ids` as an extension."""
 
 from __future__ import annotations
 
