@@ -13,7 +13,7 @@ Messages = list[dict[str, Any]]
 
 
 class Prompts:
-    """Encodes the prompts of one model. The methods return the ids, and a text at the end of the prompt."""
+    """Encodes the prompts of one model. The methods return the ids, and the end of the prompt as text."""
 
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
@@ -31,7 +31,7 @@ class Prompts:
         return ids, self._tokenizer.decode(ids[-TAIL:])
 
     def of_messages(self, messages: Messages, **options: Any) -> tuple[list[int], str]:
-        """Returns the ids, and the text that the template adds at the end. It has no `<think>` of a user."""
+        """Returns the ids, and the text that the template adds at the end, which has no `<think>` that a user wrote."""
         try:
             asked, whole = (
                 self._tokenizer.apply_chat_template(messages, add_generation_prompt=add, tokenize=False, **options)

@@ -116,7 +116,7 @@ class Reply:
         return part
 
     async def blocks(self) -> AsyncIterator[tuple[Step, int, Part]]:
-        """Yields the parts as the deltas of blocks. Each block has a "start" and a "stop", the last an "end"."""
+        """Yields the parts as the deltas of blocks. A block ends with a "stop", the last with an "end"."""
         index, block = -1, Part("answer", "")
         async for part in self:
             if index < 0 or part.call is not None or part.kind != block.kind:

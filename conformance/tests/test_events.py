@@ -1,4 +1,4 @@
-"""The events of a stream: what all of them have, and in what order they come."""
+"""What the kit reports about the events of a stream: what all of them must have, and in what order they must come."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def test_transformers_knows_its_end_and_its_length(checkpoint: Path) -> None:
     config = transformers.AutoConfig.from_pretrained(checkpoint)
     assert config.max_position_embeddings == tokenizer.model_max_length == 8192
     assert (config.bos_token_id, config.eos_token_id) == (None, RECITER.eos_token_id)
-    assert config.architectures == ["LlamaForCausalLM"]  # vLLM asks for that
+    assert config.architectures == ["LlamaForCausalLM"]  # vLLM reads this field
     assert str(config.dtype).endswith("float32")
     with safe_open(checkpoint / "model.safetensors", "numpy") as weights:
         assert weights.metadata() == {"format": "pt"}

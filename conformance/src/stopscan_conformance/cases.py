@@ -271,7 +271,7 @@ def _requests(api: Api, stream: bool, made: Made) -> Iterator[Told]:
     paced = Point(script="paced", place=None, stream=stream)
     others = [paced, replace(paced, place=250, length=12), replace(paced, among="decoys-3")]
     lasting = [plays.exchange_of(api, point).run for point in others]
-    beside = plays.at_once([plays.leaving(left, 4), *lasting, *_runs(made(LASTING))])  # after 4 pieces, all have begun
+    beside = plays.at_once([plays.leaving(left, 4), *lasting, *_runs(made(LASTING))])  # after 4 pieces, all others run
     yield "together", "after-leaving", "a client that goes away leaves nothing", after
     yield "together", "beside-leaving", "a client that goes away takes nothing along", beside
     (plain,) = made([PLAIN])

@@ -62,7 +62,7 @@ class Server:
         self.api_key = api_key
         self.clients = clients
         self.named = model
-        self.alias: Any = None  # the name of the model in answers
+        self.alias: Any = None  # the model's name in answers, which may differ from `model`
         self.probed: dict[str, Any] = {}  # the result of `probe` by API
         self._flights: list[Flight] = []
 

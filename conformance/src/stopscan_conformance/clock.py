@@ -184,9 +184,9 @@ GATHERED = 4  # chunks that may come together: speculative decoding makes severa
 # If a token takes fewer seconds than this, this process may wake up late and read several tokens at once.
 UNHURRIED = 0.0018
 BEHIND = 0.6  # held text is late if it comes later than this many tokens after it became safe
-# The last chunk may have more tokens than usual: its token may come together with the one before, and with held text.
+# The last chunk may have more tokens than usual: the last token may come with the one before, and with held text.
 MANY_MORE = 2  # it may have this many more than nine of ten bursts (chunks that come together) before it
-ENOUGH = 12  # the least number of samples that show what is usual
+ENOUGH = 12  # fewer samples than this are not judged
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,7 +244,7 @@ def unevenness(answer: Answer, recital: Recital, /) -> str | None:
 
 
 def _crowded(known: Sequence[int], awake: Sequence[bool], total: int) -> str | None:
-    """Returns a complaint if most tokens come many at once. Counts only those that came while this process ran."""
+    """Returns a complaint if most tokens come in large bursts. Counts only those that came while this process ran."""
     seen, came = [], 0
     for step, was_awake in zip((after - before for before, after in pairwise([0, *known])), awake, strict=True):
         came += step if was_awake else 0

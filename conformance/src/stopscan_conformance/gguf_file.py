@@ -27,8 +27,8 @@ PRINTABLE = [chr(code) for code in range(0x21, 0x7F)]
 
 
 def spellings(tokens: list[bytes]) -> list[str]:
-    """Returns the escaped tokens, all different. Of equal tokens the last has the plain spelling, because `encode` must
-    find it."""
+    """Returns the escaped tokens, all different. Of equal tokens the last has the plain spelling, because text must
+    encode to it."""
     seen: Counter[bytes] = Counter()
     escaped = []
     for token in reversed(tokens):

@@ -17,7 +17,7 @@ from stopscan_conformance.scripts import THINKING
 
 OPENING, CLOSING = THINKING
 NO_LIMIT = 1_000_000
-# The default limit of a request. It is more than the tokens of any script that is asked for as a whole.
+# The default limit of a request. Scripts that a request asks for to their end have fewer tokens.
 MAX_TOKENS = 200
 MISSING: Any = object()  # the value of `stop` for a request without this field
 
@@ -79,7 +79,7 @@ def read(text: str, stops: Sequence[str], *, protected: bool = True, marked: fro
 
 
 def can_fire(stops: Sequence[str]) -> list[str]:
-    """Returns the stops that can fire: those without another stop, or `<think>`, before their last character."""
+    """Returns the stops that can fire: those that do not contain another stop, or `<think>`, before their end."""
     return [stop for stop in stops if not any(other in stop[:-1] for other in {*stops, OPENING} - {stop})]
 
 

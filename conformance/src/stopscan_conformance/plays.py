@@ -93,7 +93,7 @@ def _expected(api: Api, asked: Asked, ids: Sequence[int], skipped: int, reasonin
     return Expected(
         answers=_answers(recital.text) if apart else ((recital.text, reasoning),),
         ends=ends,
-        # The token that ends an answer, and is not part of it, may count or not: APIs do not say.
+        # The token that ends an answer, and is not part of it, may be counted or not: APIs do not say.
         tokens=(tokens, tokens - 1) if recital.reason in ("eos", "stop_token") else (tokens,),
         # If the text has a `<`, chunks are not compared: a server may hold it as the beginning of `<think>`.
         recital=None if "<" in recital.text else recital,
@@ -354,7 +354,7 @@ def prompted_twice(exchange: Exchange, before: str = "") -> Play:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """A play of one request, with `n` or several prompts, for several answers (rows), one for each exchange."""
+    """A play of one request, with `n` or several prompts, for several answers (rows): one for each exchange."""
 
     api: Api
     rows: Sequence[Exchange]

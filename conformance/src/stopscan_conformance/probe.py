@@ -70,7 +70,7 @@ async def _probe(server: Server, api: Api) -> Can:
 
 
 async def _both_ways(server: Server, api: Api, prompt: str, stops: Mapping[str, Any]) -> list[Answer]:
-    """Returns a whole answer and a stream."""
+    """Sends the request twice, and returns a whole answer and a stream."""
     return [await ask(server, api, Request(prompt, stream, stops)) for stream in (False, True)]
 
 

@@ -208,7 +208,7 @@ def _named(case: Case, glob: str) -> bool:
 
 
 def _hint(every: Iterable[Case], glob: str) -> str:
-    """Returns a hint for a glob that names a case without its API, or by its name in reports."""
+    """Returns a hint for a glob that names a case without its API, or in the form in which reports print it."""
     named = [
         f"{case.api}/{case.name}" for case in every if fnmatchcase(case.name, glob) or fnmatchcase(str(case), glob)
     ]
@@ -240,7 +240,7 @@ def write(report: Report, *, json_path: Path | None, junit_path: Path | None) ->
 
 
 def write_json(path: Path, report: Report) -> None:
-    """Writes the summary and each result."""
+    """Writes the summary and each result as JSON."""
     content = {
         "url": report.server.url,
         "model": report.server.model if report.results else None,

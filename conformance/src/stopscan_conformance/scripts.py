@@ -24,7 +24,7 @@ def written(file: Path) -> Any:
 
 
 def _piece(text: str) -> str | bytes:
-    """Returns a piece of a JSON file. If a character in it is incomplete, its lone surrogates stand for bytes."""
+    """Returns a piece of a script as text, or as bytes if JSON spells a part of a character as lone surrogates."""
     return text if text.isascii() or text == text.encode(errors="replace").decode() else _encoded(text)
 
 
@@ -116,7 +116,7 @@ def made_scripts() -> Mapping[str, tuple[bytes, ...]]:
 
 
 def _looks(near: str, stop: str) -> tuple[bytes, ...]:
-    """Returns the text that looks like the stop and then the stop, with one token for each character."""
+    """Returns a script with the text `near`, which looks like the stop, and then the stop, as tokens of a character."""
     return tuple(
         piece.encode() for piece in ("It ", "is: ", *near, " and", " then: ", *stop, " but", " there", " is", " more.")
     )

@@ -32,12 +32,12 @@ class Point:
     skip: int = 0
     length: int = 6
     among: str = "alone"  # the other stops; "none": no stops at all, "id": the token is a stop token instead
-    limit: str = "enough"  # the kind of limit
-    says: str = "nothing"  # the other options
+    limit: str = "enough"  # the limit of tokens, by where the stop is
+    says: str = "nothing"  # what else the request says: options, earlier turns
     usage: str = "asked"
     company: int = 1  # requests at once
     kept: int = 0  # earlier requests on the connection
-    after: str = "nothing"  # the kind of request just before
+    after: str = "nothing"  # what happens just before: a client leaves, a request is refused
     stream: bool = False
 
     def __str__(self) -> str:
@@ -184,7 +184,7 @@ def _around_reasoning() -> Iterator[Point]:
 
 
 def _pairs() -> Iterator[Point]:
-    """Yields each pair of values of two small dimensions, alternately as a stream and as a whole answer."""
+    """Yields each pair of values of two dimensions in `names`, alternately as a stream and as a whole answer."""
     stream = False
     names = ("among", "limit", "says", "usage", "after", "length")
     for at, first in enumerate(names):

@@ -1,4 +1,4 @@
-"""The APIs by name. "Harmony" is gpt-oss's format: these APIs have the routes of others, and test its channels."""
+"""The APIs by name. Those named `harmony-…` are OpenAI's APIs again, for a model that writes in gpt-oss's format."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -120,8 +120,8 @@ def unnamed(end: End) -> End:
 
 
 def lacks(what: str, data: Any, **needs: Any) -> Iterator[str]:
-    """Yields what is wrong with `data`. Each key of `needs` must have a value of this type (NAME and COUNT are types,
-    a tuple allows several), or one of the values in this set."""
+    """Yields what is wrong with `data`. `needs` has for each key the type that its value must have (NAME and COUNT are
+    types, too), a tuple of several types, or a set of the values that are allowed."""
     if not isinstance(data, dict):
         yield f"{what} is {short(data)}, not an object"
         return
@@ -133,7 +133,7 @@ def lacks(what: str, data: Any, **needs: Any) -> Iterator[str]:
 
 
 def differ(what: str, parts: list[Any], *keys: str) -> Iterator[str]:
-    """Yields the keys that should have the same value in all parts of a stream, but do not."""
+    """Yields a complaint for each of the keys whose value is not the same in all parts of a stream."""
     for key in keys:
         values = list(dict.fromkeys(str(part[key]) for part in parts if isinstance(part, dict) and key in part))
         if len(values) > 1:
@@ -146,7 +146,7 @@ def objects(value: Any) -> list[Data]:
 
 
 def inner(value: Any, *keys: str) -> Any:
-    """Returns the value under the keys, or None if there is none."""
+    """Returns the value under the keys, or None if one of the keys is missing."""
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value

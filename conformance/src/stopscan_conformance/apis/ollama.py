@@ -24,7 +24,7 @@ def generate_body(model: str, request: Request) -> Data:
 
 
 def _options(request: Request) -> Data:
-    """Returns the object `options`, and next to it `format` and `think`, which Ollama has outside of it."""
+    """Returns the field `options`, and the fields `format` and `think`, which Ollama has outside of `options`."""
     options = {**request.limit("num_predict"), **request.named("stop")}
     return {name: options.pop(name) for name in ("format", "think") if name in options} | {"options": options}
 

@@ -83,7 +83,7 @@ def both_limits(body: Any) -> Any:
 
 
 def reads_messages_of(role: str) -> type[Generation]:
-    """A stop in an earlier message ends the answer."""
+    """Returns a generation that a stop in an earlier message of `role` ends at once."""
 
     class Reads(Generation):
         async def texts(self) -> Parts:
@@ -234,7 +234,7 @@ class IdsBeforeStops(Generation):
 
 
 def nulls_are(word: str) -> Callable[[Any], list[str]]:
-    """Reads null, also among stops, as the word that a programming language prints for it."""
+    """Returns a function that reads null, by itself or among stops, as the stop `word`."""
     return lambda given: right_stops([word if one is None else one for one in listed(given)])
 
 

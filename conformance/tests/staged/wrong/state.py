@@ -89,7 +89,7 @@ class NullIsTheLast:
 
 
 class AfterARefusal:
-    """Changes the stops of a request that comes after refused stops. `then` gets the refused stops and its own."""
+    """Changes the stops of a request that comes after refused stops. `then` gets the refused stops and the new."""
 
     def __init__(self, then: Callable[[Any, list[str]], list[str]]) -> None:
         self.then = then
@@ -111,7 +111,7 @@ def with_refused(refused: Any, stops: list[str]) -> list[str]:
 
 
 class LeftByARefusal:
-    """A request that is refused for its limit or its temperature leaves its stops to the next that has none."""
+    """A request that is refused for its limit or its temperature leaves its stops to the next request without stops."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -145,7 +145,7 @@ def beyond(count: int, then: Chunks) -> Chunks:
 
 
 def nth(which: Callable[[int], bool], then: Chunks, *, by_connection: bool = False) -> Chunks:
-    """Answers with `then` the requests whose number, among all requests or those of a connection, `which` chooses."""
+    """Answers the nth request (of all, or of a connection) with `then` if `which(n)`, and the others rightly."""
 
     async def chunks(made: Generation) -> Parts:
         here = shared(made)
@@ -274,13 +274,13 @@ def names_the_last(made: Generation) -> tuple[str, Any]:
 
 
 def but(*names: str) -> Key:
-    """Returns the key of a cache: the fields of a request, without these."""
+    """Returns a function that makes the key of a cache from all fields of a request except these."""
     fields = [name for name in ("prompt", "stops", "stop_token_ids", "max_tokens", "stream") if name not in names]
     return lambda ask: str([getattr(ask, name) for name in fields])
 
 
 def cached(key: Key, *, partial: bool = False, end: bool = True) -> Chunks:
-    """Caches answers by `key`; with `partial`, also those whose client left. Without `end`, they end as at an EOS."""
+    """Caches answers by `key`; with `partial`, also those whose client left. Without `end`, cached ones end by EOS."""
 
     async def chunks(made: Generation) -> Parts:
         answers: dict[Any, Any] = made.staged.memory.setdefault("answers", {})

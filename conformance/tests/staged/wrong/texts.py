@@ -336,7 +336,7 @@ def without_mark() -> Any:
 
 
 def limit_on_the_eos(made: Generation) -> tuple[str, Any]:
-    """Reports an EOS in the last token that the limit allows as the limit."""
+    """Reports the finish reason "length" if the EOS is the last token that the limit allows."""
     return ("length", None) if made.end[0] == "eos" and made.tokens == made.ask.max_tokens else made.end
 
 
@@ -384,7 +384,7 @@ class StopsTakeThePlaceOfEos(Generation):
 
 
 class IdeographTwice(codecs.getincrementaldecoder("utf-8")):  # type: ignore[misc]
-    """Sends an ideograph again with the next token if half a character follows it in its token."""
+    """If a token has an ideograph and then half a character, sends the ideograph again with the next token."""
 
     def __init__(self) -> None:
         super().__init__(errors="replace")
