@@ -34,7 +34,7 @@ def tokenizer(checkpoint: Path) -> Tokenizer:
 
 
 def test_json_is_spelled_with_tokens_whose_text_no_other_token_has(tokenizer: Tokenizer) -> None:
-    """Once, vLLM could not recite the script: it finds the tokens that JSON allows by their texts, one id for each."""
+    """Once, vLLM could not recite the script: of several tokens with the same text, it allows only one in JSON."""
     ids = RECITER.token_ids("json")
     assert [tokenizer.get_vocab()[tokenizer.id_to_token(token_id) or ""] for token_id in ids] == ids
 

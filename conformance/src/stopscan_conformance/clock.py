@@ -175,7 +175,7 @@ async def _seconds(server: Server, load: Load, request: Request) -> float:
 
 # Limits for the pace of a stream. With faster tokens, this process cannot tell a late chunk from its own late reading.
 FAST = 0.0005  # seconds for each token
-AT_ONCE = 0.3  # chunks within this part of a token's time came together
+AT_ONCE = 0.3  # chunks closer together than this part of a token's time count as one
 PAUSE = 0.15
 # An answer of less than LEAST seconds is too fast to judge. A server that makes the whole answer and then replays it
 # sends nothing at first, for more than the share WAITED of the whole time.

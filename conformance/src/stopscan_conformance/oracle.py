@@ -84,7 +84,7 @@ def can_fire(stops: Sequence[str]) -> list[str]:
 
 
 def beginnings(stops: Sequence[str]) -> frozenset[str]:
-    """Returns all proper beginnings of the stops, which must be stops that can fire."""
+    """Returns all proper beginnings of `stops`, which must be stops that can fire."""
     return frozenset(stop[:length] for stop in stops for length in range(1, len(stop)))
 
 

@@ -185,7 +185,7 @@ class Generated:
         return exchange_of(self.api, self.point)
 
     async def _disturb(self, server: Server, kept: httpx.AsyncClient | None) -> None:
-        """Plays what comes just before the request: a client that leaves, or a wrong request."""
+        """Sends what comes just before the request: requests whose clients leave, or a wrong request."""
         point, api = self.point, self.api
         if point.after in ("left", "left-held"):
             # The stop begins with the last character of the first token, so that text is held from then on.

@@ -92,7 +92,7 @@ def _is_plain(vector: Mapping[str, Any]) -> bool:
     )
 
 
-# By name: a text that looks like a stop or that hides the beginning of the stop, and the stop.
+# Pairs by name: a text that looks like the stop or hides where the stop begins, and the stop.
 NEAR: Mapping[str, tuple[str, str]] = {
     name: (near, stop) for name, (near, stop) in written(FOLDER / "near.json").items()
 }

@@ -25,7 +25,7 @@ EVERY = [
     *(case for case in cases(*APIS) if case.topic != "generated"),
     *(case for case in cases("openai-chat", vectors=True) if case.topic == "vectors" and case.name != LEFT_OVER),
 ]
-# The kit expects that stops fire only in the answer, also in raw completions.
+# The default of this server: stops fire only in the answer, on all routes, also on those for text completions.
 PROTECT = Defaults(CHAT)
 HARMONY = [case for case in EVERY if case.api.startswith("harmony")]
 APART = [case for case in EVERY if not case.timed and case not in HARMONY]

@@ -421,7 +421,7 @@ def at_most_four(given: Any) -> list[str]:
 
 
 def none_at_all(status: int) -> Callable[[Any], list[str]]:
-    """Refuses all stops with `status`. Frameworks refuse an invalid request with different statuses."""
+    """Returns a function that refuses all stops with `status`: frameworks differ in the status of a refusal."""
 
     def stops(given: Any) -> list[str]:
         if given:

@@ -37,7 +37,7 @@ def shared(made: Generation) -> Shared:
 
 
 def kept(name: str, then: Callable[[Any, Any], Any], *, by_connection: bool = False) -> Callable[[Ask], Ask]:
-    """Replaces a field by `then(before, mine)`: its values in the last request (on the connection) and in this one."""
+    """Returns a function that replaces a field by `then(before, mine)`: the values in the last request and this one."""
     known: dict[Any, Any] = {}
 
     def ask(ask: Ask) -> Ask:
@@ -130,7 +130,7 @@ class LeftByARefusal:
 
 
 def beyond(count: int, then: Chunks) -> Chunks:
-    """Answers with `then` while more than `count` requests run."""
+    """Returns a function that answers with `then` while more than `count` requests run."""
 
     async def chunks(made: Generation) -> Parts:
         here = shared(made)
@@ -145,7 +145,7 @@ def beyond(count: int, then: Chunks) -> Chunks:
 
 
 def nth(which: Callable[[int], bool], then: Chunks, *, by_connection: bool = False) -> Chunks:
-    """Answers the nth request (of all, or of a connection) with `then` if `which(n)`, and the others rightly."""
+    """Returns a function that answers the nth request (of all, or of a connection) with `then` if `which(n)`."""
 
     async def chunks(made: Generation) -> Parts:
         here = shared(made)
@@ -158,7 +158,7 @@ def nth(which: Callable[[int], bool], then: Chunks, *, by_connection: bool = Fal
 
 
 def after_leaving(then: Chunks, *, held: bool = False) -> Chunks:
-    """Answers with `then` the request after one whose client left; with `held`, only if it left while text was held."""
+    """Returns a function that answers with `then` after a client left (`held`: only if it left while text was held)."""
 
     async def chunks(made: Generation) -> Parts:
         here = shared(made)
@@ -280,7 +280,7 @@ def but(*names: str) -> Key:
 
 
 def cached(key: Key, *, partial: bool = False, end: bool = True) -> Chunks:
-    """Caches answers by `key`; with `partial`, also those whose client left. Without `end`, cached ones end by EOS."""
+    """Returns a function that caches answers by `key` (`partial`: also abandoned ones; no `end`: they end by EOS)."""
 
     async def chunks(made: Generation) -> Parts:
         answers: dict[Any, Any] = made.staged.memory.setdefault("answers", {})
@@ -312,7 +312,7 @@ class Flight:
 
 
 def merged(key: Key, *, late: bool = False) -> Chunks:
-    """Gives a request the answer of a running one with the same key; with `late`, only the rest of that answer."""
+    """Returns a function that gives a request the answer of a running one with the same key, or (`late`) its rest."""
 
     async def chunks(made: Generation) -> Parts:
         flying: dict[Any, Flight] = made.staged.memory.setdefault("flying", {})
