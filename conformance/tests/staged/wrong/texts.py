@@ -18,7 +18,7 @@ from stopscan_conformance.reciter import EOS as EOS_TEXT
 
 
 def without_the_stop(one: Simple, before: int) -> Found | None:
-    """Also sends the text that follows the stop in the same token."""
+    """Removes the stop, but also sends the text that follows the stop in the same token."""
     found = Simple.find(one, before)
     if found:
         one.text = one.text[: found[0]] + one.text[found[0] + len(found[1]) :]
