@@ -37,7 +37,7 @@ class Model(NamedTuple):
 @dataclass(frozen=True)
 class Ask:
     """A request. `prompt` is text, token ids or messages. With `apart`, reasoning, answer and calls are separate, and
-    stops fire only in the answer. Without it, they fire everywhere. The request's option `protect` can change both.
+    stops fire only in the answer. Without it, they fire everywhere. The request's option `protect` can say otherwise.
     """
 
     prompt: str | list[int] | list[dict[str, Any]]

@@ -10,7 +10,7 @@ from stopscan_conformance.apis.api import NAME, NULL, Api, Data, End, Part, Requ
 from stopscan_conformance.wire import Event, Wire
 
 DONE = "[DONE]"
-# Names of the field with the reasoning, and of the field with the stop that fired. vLLM uses the second of each.
+# Names of the fields with reasoning and with the stop that fired. vLLM has the second ones; mlx-lm has `reasoning`.
 REASONING = ("reasoning_content", "reasoning")
 MATCHED = ("matched_stop", "stop_reason")
 # The finish reasons in OpenAI's API reference. ENDS has those that this kit's requests can cause, and what they mean.
@@ -147,7 +147,8 @@ def _stream_form(wire: Wire, request: Request, kind: str, words: set[str], **con
 
 
 def _usage_form(chunks: list[Any], request: Request) -> Iterator[str]:
-    """Checks that the usage comes once, in a last chunk without choices, and only if the request asks for it."""
+    """Checks that the usage comes once, in a last chunk without choices, and only if the request asks for it. OpenAI's
+    reference: "An additional chunk will be streamed before the data: [DONE] message"."""
     bare = [chunk for chunk in chunks if inner(chunk, "choices") == []]
     told = [chunk for chunk in chunks if inner(chunk, "usage") is not None]
     if not request.usage:

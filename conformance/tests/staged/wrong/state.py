@@ -280,7 +280,8 @@ def but(*names: str) -> Key:
 
 
 def cached(key: Key, *, partial: bool = False, end: bool = True) -> Chunks:
-    """Returns a function that caches answers by `key` (`partial`: also abandoned ones; no `end`: they end by EOS)."""
+    """Returns a function that caches answers by `key`. With `partial`, also caches answers whose client left. Without
+    `end`, reports that cached answers ended by EOS."""
 
     async def chunks(made: Generation) -> Parts:
         answers: dict[Any, Any] = made.staged.memory.setdefault("answers", {})
