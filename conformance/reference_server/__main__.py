@@ -1,4 +1,4 @@
-"""`python conformance/reference_server [MODEL]`: serves a model of mlx-lm, by default the kit's, on 7 routes."""
+"""`python conformance/reference_server [MODEL]`: serves a model with mlx-lm, by default the kit's tiny test model."""
 
 from __future__ import annotations
 

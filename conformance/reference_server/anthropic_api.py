@@ -1,4 +1,4 @@
-"""Anthropic's messages. All options about stops are extensions, except `stop_sequences`."""
+"""Anthropic's Messages API. Its own option about stops is `stop_sequences`; all others are extensions."""
 
 from __future__ import annotations
 

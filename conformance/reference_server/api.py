@@ -1,4 +1,4 @@
-"""What the APIs have in common: a path, a request's body, and how answers, errors and events are written."""
+"""The base class of the APIs: a path, the form of a request, and how answers, errors and events are written."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 class Api:
     path: str
-    body: Any  # a pydantic model with `model` and `ask()`, which returns an `Ask`, or None if nothing is asked
+    body: Any  # the pydantic model of a request. Its `ask()` returns an `Ask`, or None if there is no prompt
 
     def error(self, status: int, message: str) -> dict[str, Any]:
         raise NotImplementedError

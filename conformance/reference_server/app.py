@@ -1,4 +1,4 @@
-"""The routes, the limits, and the errors in the form of each API."""
+"""Makes the web server: the routes of all APIs, and errors in the form of each API."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FORMS = {"/v1/messages": APIS[3], "/api": APIS[4], "/generate": APIS[6], "": API
 
 
 def make_app(engine: Engine, form: str = "hermes", defaults: Defaults = Defaults()) -> Starlette:  # noqa: B008
-    """Returns the server of a model. `form` says how the model marks its regions; see `stopscan.segments.FORMATS`."""
+    """Returns the server of a model. `form`, a key of `FORMATS`, says how the model marks reasoning and calls."""
     checkpoint = Checkpoint(engine.tokenizer, graph=FORMATS[form])
     model = Model(engine, checkpoint, Prompts(engine.tokenizer), defaults)
 

@@ -19,7 +19,7 @@ from stopscan.segments import Segment
 
 Scanner = RowScanner | RowSegmenter
 DEFAULT_CONTEXT = 8192
-PLACES = 64  # rows (answers) that run at once in the batch; mlx-lm lets others wait
+PLACES = 64  # the most rows (answers) in the batch at once; mlx-lm lets further rows wait
 
 
 class EngineError(RuntimeError):
@@ -27,9 +27,9 @@ class EngineError(RuntimeError):
 
 
 class Row:
-    """One generation. Iterate over its steps, which are the segments that are safe to send. With a `RowScanner`, all
-    text is in segments of the region "answer". If the iteration ends early because the client is gone, the row ends.
-    Raises `EngineError` if the engine fails.
+    """One generation. Iterate over its steps: each is a list of segments (region, text, part) that are safe to send. A
+    `RowScanner` does not tell regions apart, so all its text has the region "answer". If the iteration ends early
+    because the client is gone, the row ends. Raises `EngineError` if the engine fails.
     """
 
     def __init__(self, engine: Engine, prompt: list[int], max_tokens: int, scanner: Scanner, sampler: Any) -> None:
@@ -51,7 +51,7 @@ class Row:
                     ended = True
                     raise step
                 yield step
-                await asyncio.sleep(0)  # a row that catches up after a wait lets other tasks run in between
+                await asyncio.sleep(0)  # if steps are queued, `get` does not wait: let other tasks run between them
             ended = True
         finally:
             if not ended:
@@ -71,7 +71,7 @@ class Row:
 
 
 class Engine:
-    """The model at `path`. A row that stops leaves the batch before the next step.
+    """Runs the model at `path` in a thread. A row that stops leaves the batch before the next step.
 
     After a failure, every running row raises `EngineError`, and later rows run in a new batch. If no new batch can be
     made, the engine gives no more answers: `failure` says why, and every row raises it.

@@ -1,5 +1,5 @@
-"""The fields that requests of several APIs share. A field that is neither in a pydantic model nor in its table `taken`
-is refused by its name.
+"""The fields that requests of several APIs share. If a field is neither in the pydantic model of a request nor in
+its table `taken`, the request is refused with an error that names the field.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class Sampling(Strict):
 
 
 class Stopping(Sampling):
-    """The options of sampling and of stops. Those of stops, except `stop`, are extensions, named alike in all APIs."""
+    """The options of sampling and of stops. Those below, except `stop`, are extensions, and the same in all APIs."""
 
     stop: Strings = []
     patterns: Strings = []
@@ -145,7 +145,7 @@ class Stopping(Sampling):
     min_tokens: Count | None = None
     include_stop: bool | None = None
     protect: Protect = None  # null: the server's or the route's default
-    repeat: Any = None  # `read_options` reads it
+    repeat: Any = None  # `read_options` checks the value
     start_protected: bool | None = None
 
     def options(self, defaults: Defaults) -> StopOptions:

@@ -1,4 +1,4 @@
-"""Ollama's chat and generate, with the extensions about stops among the options."""
+"""Ollama's chat and generate APIs. The extensions about stops are in the field `options` of a request."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Options(Stopping):
 
 
 class Common(Streamed):
-    """The fields that both requests share."""
+    """The fields that chat and generate requests share."""
 
     taken = OLLAMA
     options: Options | None = None
@@ -42,7 +42,7 @@ class Common(Streamed):
         limit = stopping.num_predict
         return Ask(
             prompt,
-            limit if limit is not None and limit > 0 else None,  # -1: no limit, -2: as much as there is room for
+            limit if limit is not None and limit > 0 else None,  # -1 and -2 (fill the context) mean no limit
             stopping,
             stream=self.stream is not False,  # a stream is the default, unlike in the other APIs
             tools=tools,

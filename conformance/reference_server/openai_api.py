@@ -1,4 +1,4 @@
-"""OpenAI's chat and text completions, with the extensions of the engines: `stop_token_ids`, `matched_stop`."""
+"""OpenAI's chat and text completions, with extensions that sglang also has: `stop_token_ids`, `matched_stop`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class StreamOptions(Lenient):
 
 
 class Common(Streamed, Stopping):
-    """The fields that both requests share."""
+    """The fields that requests for chat and text completions share."""
 
     taken = OPENAI
     max_tokens: Limit | None = None
@@ -84,7 +84,7 @@ class OpenAI(Api):
 class _Choices(OpenAI):
     """The common code of chat and completions: an answer with one choice, whole or in chunks."""
 
-    kinds: tuple[str, str]  # `object` of a whole answer, and of a chunk
+    kinds: tuple[str, str]  # the field `object` of a whole answer, and of a chunk
     last: dict[str, Any]  # the content of the chunk with the finish reason
 
     def content(self, parts: list[Part]) -> dict[str, Any]:

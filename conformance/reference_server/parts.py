@@ -16,15 +16,13 @@ DECODER, SPACE = json.JSONDecoder(), re.compile(r"\s*")
 
 
 class Call(NamedTuple):
-    """A tool call of the model."""
-
     name: str
     arguments: dict[str, Any]
     id: str
 
 
 class Part(NamedTuple):
-    """A piece of the answer or of the reasoning, or a `call`, whose arguments are JSON in `text`."""
+    """A piece of the answer or of the reasoning, or a whole tool call. A call has its arguments in `text`, as JSON."""
 
     kind: Kind
     text: str
@@ -83,5 +81,5 @@ def calls(text: str) -> list[Call]:
         if not isinstance(arguments, dict):
             raise ValueError("the arguments are not an object")
         found.append(Call(data["name"], arguments, f"call_{uuid4().hex[:24]}"))
-        at = SPACE.match(text, at).end()  # type: ignore[union-attr] # it also matches the empty string
+        at = SPACE.match(text, at).end()  # type: ignore[union-attr] # this pattern matches everywhere
     return found

@@ -1,4 +1,4 @@
-"""Prompts as token ids."""
+"""Makes prompts into token ids."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Any
 from jinja2 import TemplateError
 from starlette.exceptions import HTTPException
 
-TAIL = 32  # a marker in this many ids at the end of the prompt may open the region in which the answer begins
+TAIL = 32  # how many ids at the end of a prompt are searched for a marker that opens a region, such as <think>
 
 Messages = list[dict[str, Any]]
 
 
 class Prompts:
-    """Encodes the prompts of one model. The methods return the ids, and the text that the answer directly follows."""
+    """Encodes the prompts of one model. The methods return the ids, and the end of the prompt as text."""
 
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
         self._fast = getattr(tokenizer, "backend_tokenizer", None)
 
     def of_text(self, text: str) -> tuple[list[int], str]:
-        """Returns the ids, and the text of the last ids."""
+        """Returns the ids, and the text of the last `TAIL` ids."""
         ids = self._encoded(text, True)
         return ids, self._tokenizer.decode(ids[-TAIL:])
 
@@ -31,7 +31,7 @@ class Prompts:
         return ids, self._tokenizer.decode(ids[-TAIL:])
 
     def of_messages(self, messages: Messages, **options: Any) -> tuple[list[int], str]:
-        """Returns the ids, and the text that the template adds at the end. A `<think>` of a user is not in it."""
+        """Returns the ids, and the text that the template adds at the end, which has no `<think>` that a user wrote."""
         try:
             asked, whole = (
                 self._tokenizer.apply_chat_template(messages, add_generation_prompt=add, tokenize=False, **options)

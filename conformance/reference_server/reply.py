@@ -37,7 +37,7 @@ class Model(NamedTuple):
 @dataclass(frozen=True)
 class Ask:
     """A request. `prompt` is text, token ids or messages. With `apart`, reasoning, answer and calls are separate, and
-    stops fire only in the answer. Without it, they fire everywhere. A request may choose other regions for its stops.
+    stops fire only in the answer. Without it, they fire everywhere. The request's option `protect` can say otherwise.
     """
 
     prompt: str | list[int] | list[dict[str, Any]]
@@ -47,7 +47,7 @@ class Ask:
     apart: bool = True
     tools: Sequence[dict[str, Any]] = ()
     think: bool | None = None
-    usage: bool = False  # whether a stream has its usage, if the API has it only on request
+    usage: bool = False  # whether a stream must report its token counts, in APIs that do so only on request
 
     def start(self, model: Model) -> Reply:
         """Returns the reply, which begins when it is iterated over. Compiles the stops and encodes the prompt, which
@@ -116,7 +116,7 @@ class Reply:
         return part
 
     async def blocks(self) -> AsyncIterator[tuple[Step, int, Part]]:
-        """Yields the parts as the deltas of blocks. A block has a "start" and a "stop"; the last has "end" instead."""
+        """Yields the parts as the deltas of blocks. A block ends with a "stop", the last with an "end"."""
         index, block = -1, Part("answer", "")
         async for part in self:
             if index < 0 or part.call is not None or part.kind != block.kind:
@@ -130,7 +130,7 @@ class Reply:
             yield "end", index, block
 
     async def whole(self) -> list[Part]:
-        """Returns all blocks. If a repetition ended the answer, keeps one copy of it, or all with `include_stop`."""
+        """Returns all blocks. If a repetition ended the answer, keeps its first copy, or all with `include_stop`."""
         parts = [part async for step, _, part in self.blocks() if step in ("stop", "end")]
         match = self.row.scanner.match
         if match is not None and match.period is not None and parts and not self.ask.options.include_stop:
@@ -140,7 +140,7 @@ class Reply:
 
     @property
     def finish(self) -> Finish:
-        """Why the answer ended. It must have ended."""
+        """Why the answer ended. Only for an answer that has ended."""
         finish = self.row.scanner.finish
         assert finish is not None
         return replace(finish, reason="tool_calls") if self._called and finish.reason == "eos" else finish

@@ -1,5 +1,5 @@
 """What the tests share: one hypothesis profile, with the same examples in every run and no database in the working
-tree, the checkpoint that recites known texts, and the staged servers."""
+tree, the checkpoint that recites known texts, and the staged servers, which need no engine."""
 
 from __future__ import annotations
 

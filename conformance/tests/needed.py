@@ -1,4 +1,4 @@
-"""The kind of each key of an answer, by API and by whether it is a stream. A key that is not named may be anything."""
+"""For each key of an answer, by API: its kind, which says what values are right. Other keys may have any value."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ KINDS = {
     "as before": {"absent"},  # the same as in earlier events
     "right if there": {"absent"},
     "object if there": {"absent", "null", "{}"},
-    "fixed": set(),  # only its value is right, or it must agree with other keys
+    "fixed": set(),  # no other value is right, or the value must agree with other keys
 }
 
 GENERATE = {

@@ -1,4 +1,4 @@
-"""Answers of the right server, and functions that change something in them."""
+"""Answers of the right staged server, and functions that change something in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The script of the GitHub Action, as the runner starts it."""
+"""Runs the script of the kit's GitHub Action as a runner of GitHub does."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def test_a_stop_token_takes_what_it_made_the_scanner_hold_along() -> None:
 
 
 def test_the_end_of_a_script_may_be_named() -> None:
-    """sglang names the EOS as the stop token."""
+    """sglang reports an EOS as a stop token that matched."""
     expected = exchange(APIS["openai-chat"], False, KNOWN["no-stop"]).expected
     assert expected.ends == (("eos", None), ("stop_token", CHECKPOINT.eos_token_id))
     tokens = len(KNOWN["no-stop"].pieces) + 1

@@ -339,7 +339,7 @@ def test_official_clients_read_the_same(staged_url: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("defect", "name", "told"),
     [
-        ("chat: an error in the stream", "openai-chat", None),  # after an error, the client does not read
+        ("chat: an error in the stream", "openai-chat", None),  # the client reads no answer with an error
         ("anthropic: no names", "anthropic", "the client anthropic reads '', not 'This is the '"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The command for people: what it prints, and its exit status."""
+"""The command `stopscan-conformance`: what it prints, and its exit status."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FEW = ("split", "no-stop", "think")
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command sends a few cases of each API only."""
+    """Makes the command send only the cases named in `FEW`."""
 
     def chosen(*apis: str, **options: Any) -> list[Case]:
         return [case for case in cases(*apis, **options) if case.name in FEW]
@@ -66,7 +66,7 @@ def test_missing_route_and_missing_channels(staged_url: str, capsys: pytest.Capt
 def test_a_promise_alone_counts_the_cases_that_test_it(staged_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Once, a case that does not test the promise counted as a pass."""
     assert run(f"{staged_url}/right", "--only", "late", "--only", "*/no-stop", "--only", "*/split") == 0
-    assert "2 pass, 0 fail, 0 not supported" in capsys.readouterr().out  # the two streams
+    assert "2 pass, 0 fail, 0 not supported" in capsys.readouterr().out  # only the streams test `late`
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:8000", "localhost", "ftp://127.0.0.1"])

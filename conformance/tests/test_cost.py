@@ -31,7 +31,7 @@ class Asked(NamedTuple):
 
 
 class Asks:
-    """Replaces `ask`. Keeps the requests, and returns answers that took the next of `seconds`, or always `answer`."""
+    """Replaces `ask`. Records the requests. Returns answers that took the next of `seconds`, or always `answer`."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *seconds: float, answer: Answer | None = None) -> None:
         self.seconds, self.answer = iter(seconds), answer
@@ -89,7 +89,7 @@ def goes_on(share: int) -> Findings:
         ([(1, 7.5, 10)] * 4, goes_on(72), 4),
         ([(1, 7, 10)] * 4, {"cost-of-a-stop": None}, 4),
         ([(1, 3.25, 10)] * 4, {"cost-of-a-stop": None}, 4),
-        ([(1, 10, 10), (1, 1, 10)], {"cost-of-a-stop": None}, 2),  # a disturbance made the first longer
+        ([(1, 10, 10), (1, 1, 10)], {"cost-of-a-stop": None}, 2),  # the first try was disturbed
         ([(1, 10, 10)] * 3 + [(1, 1, 10)], {"cost-of-a-stop": None}, 4),
         ([(5, 10, 10), (1, 9.1, 10), (1, 9.1, 10), (1, 9.1, 10)], goes_on(90), 4),
         ([(1, 10, 10), (1, 10, 2), (1, 10, 10), (1, 10, 10)], goes_on(100), 4),

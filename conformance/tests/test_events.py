@@ -1,4 +1,4 @@
-"""The events of a stream: what all of them have, and in what order they come."""
+"""What the kit reports about the events of a stream: what all of them must have, and in what order they must come."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def kind_of(event: str) -> str:
     return "end" if ended else "role" if '"role": "assistant", "content": ""}, "f' in event else "text"
 
 
-# The kinds of events that may be missing, may come twice, or may change places with the next. Other rules judge texts.
+# By API: the kinds of events that may be missing, may come twice, or may swap places. Other rules judge the text.
 RESPONSES = {f"response.{kind}" for kind in ("content_part.added", "content_part.done", "in_progress", "created")}
 RESPONSES |= {f"response.{kind}_text.done" for kind in ("output", "reasoning")}
 FREE: dict[str, tuple[set[str], set[str], set[tuple[str, ...]]]] = {

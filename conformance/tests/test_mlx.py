@@ -22,7 +22,7 @@ from stopscan_conformance.reciter import SCRIPTS, THINKING, Reciter
 pytest.importorskip("mlx_lm", reason="mlx-lm is not installed")
 
 RECITER = Reciter()
-# Topics of requests that also test other things than stops, for which mlx-lm's own code is responsible.
+# Topics of cases that also test other things than stops, for which mlx-lm's own code is responsible.
 OTHER_TOPICS = ("generated", "rows", "wrong")
 # The routes differ in their form alone, so a part of the cases is enough for the second.
 CASES = [
@@ -35,7 +35,7 @@ RESET = ("ConnectError", "ReadError", "RemoteProtocolError")
 EXPECTED = {
     "no-stop": (),
     "held-at-the-limit": (),
-    "one-token": (),  # it stops, and does not name the stop, which is not judged
+    "one-token": (),  # mlx-lm ends here, but does not name the stop; that is not judged
     "three-tokens": ("text", "cost"),
     "never-in-a-run": ("text",),
     "held-at-eos": ("text",),

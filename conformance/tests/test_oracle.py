@@ -1,4 +1,4 @@
-"""Compares the oracle, which is the kit's own brute force, with the library. Their rules are the same."""
+"""Compares the oracle, the kit's own brute-force scanner, with stopscan's. Both must give the same answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stopscan_conformance.cases import named_cases
 from stopscan_conformance.oracle import Asked, Recital, recite
 from stopscan_conformance.scripts import THINKING
 
-# Without cases about a stop in a marker that is one token: a scanner of text does not know tokens.
+# Cases about a stop in a marker that is one token are left out: a scanner of text does not know tokens.
 EVERY = [one for one in named_cases(vectors=True) if "of-a-marker" not in one.name]
 PIECES = st.lists(st.sampled_from(["a", "b", "ab", "abc", "c", "é", "<think>", "</think>", "k>"]), max_size=12)
 STOPS = st.lists(st.text("abcék>", min_size=1, max_size=4), max_size=3, unique=True)

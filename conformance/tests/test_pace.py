@@ -16,7 +16,7 @@ from stopscan_conformance.plays import exchange_of
 from stopscan_conformance.space import Point
 
 PACE = 0.002
-Chunks = list[tuple[float, int]]  # when each comes, and how much of the text there is then
+Chunks = list[tuple[float, int]]  # the time of each chunk, and the length of the text up to its end
 
 
 def recited(among: str) -> Recital:
@@ -55,7 +55,7 @@ def after_a_hold_a_token_late(recital: Recital) -> Chunks:
 
 
 def delayed(recital: Recital, count: int) -> Chunks:
-    """Returns chunks that come `count` tokens later, the last of them with the end."""
+    """Returns chunks that come `count` tokens late, and the last of them together, at the end."""
     chunks = on_time(recital)
     times = [time for time, _ in chunks]
     return [(times[min(at + count, len(times) - 1)], end) for at, (_, end) in enumerate(chunks)]

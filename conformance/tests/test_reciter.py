@@ -34,7 +34,7 @@ def tokenizer(checkpoint: Path) -> Tokenizer:
 
 
 def test_json_is_spelled_with_tokens_whose_text_no_other_token_has(tokenizer: Tokenizer) -> None:
-    """Once, vLLM could not recite the script: it finds the tokens that JSON allows by their texts, one id for each."""
+    """Once, vLLM could not recite the script: of several tokens with the same text, it allows only one in JSON."""
     ids = RECITER.token_ids("json")
     assert [tokenizer.get_vocab()[tokenizer.id_to_token(token_id) or ""] for token_id in ids] == ids
 
@@ -59,7 +59,7 @@ def test_transformers_knows_its_end_and_its_length(checkpoint: Path) -> None:
     config = transformers.AutoConfig.from_pretrained(checkpoint)
     assert config.max_position_embeddings == tokenizer.model_max_length == 8192
     assert (config.bos_token_id, config.eos_token_id) == (None, RECITER.eos_token_id)
-    assert config.architectures == ["LlamaForCausalLM"]  # vLLM asks for that
+    assert config.architectures == ["LlamaForCausalLM"]  # vLLM reads this field
     assert str(config.dtype).endswith("float32")
     with safe_open(checkpoint / "model.safetensors", "numpy") as weights:
         assert weights.metadata() == {"format": "pt"}

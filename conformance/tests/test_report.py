@@ -52,7 +52,7 @@ def printed(found: Report) -> list[str]:
 
 
 class Staged(Server):
-    """A server with `missing` as the result of its probe. It is down: nothing listens at its URL."""
+    """A server that is down, although its probe is done. `missing` says why it lacks the API, or is None."""
 
     def __init__(self, missing: str | None = None) -> None:
         super().__init__("http://127.0.0.1:9", model="reciter")

@@ -24,7 +24,7 @@ from stopscan_conformance import APIS, COLUMNS, Case, Result, Server, cases
 EVERY = cases(*APIS, deep=True)
 BY_NAME = {str(case): case for case in EVERY}
 APART = [case for case in EVERY if not case.timed]
-PATIENT = 120  # seconds: the machine may be busy with other work for long
+PATIENT = 120  # seconds, because the machine may be busy with other work
 # Times do not depend on the API: all timed cases run for one API, and those of the pace of streams for two others.
 TIMED = [
     case

@@ -1,5 +1,5 @@
-"""The command. `stopscan-conformance URL` sends the cases to a server that runs the kit's model.
-`stopscan-conformance reciter DIR` writes its checkpoint. After an interrupt or SIGTERM, results so far are reported."""
+"""The command. `stopscan-conformance URL` sends the cases to a server that runs the kit's own tiny test model.
+`stopscan-conformance reciter DIR` writes that model. After an interrupt or SIGTERM, it reports the results so far."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def counted(api: Api, level: Level) -> list[str]:
 
 
 def result_of(findings: Findings, rules: Sequence[str], more: str | None = None) -> Result:
-    """Returns the result for these findings. Only the rules in `rules` fail it. `more` is added to a failure."""
+    """Returns the result for these findings. Only the rules in `rules` fail it. A failure's detail ends with `more`."""
     wrong = [fault for rule, fault in findings.items() if fault and rule in rules]
     details = [*wrong, *([more] if more and wrong else ())]
     return Result("fail" if wrong else "pass", "; ".join(details), findings)
@@ -177,7 +177,7 @@ def cases(*apis: str, deep: bool = False, thorough: bool = False, vectors: bool 
 
 
 class Named(NamedTuple):
-    """A case of `named/` or of a vector, which becomes a case of each API."""
+    """A case from a file of `named/` or `vectors/`, which becomes a case of each API, or of those in `apis`."""
 
     topic: str
     name: str
@@ -226,7 +226,7 @@ def _cases(api: Api, points: Sequence[Point], *, vectors: bool) -> Iterator[Case
 
 
 def _without_stops(point: Point) -> Point:
-    """Returns the point for an API without stops, with the default values for everything about the stop."""
+    """Returns the point (a generated request) without stops. The fields that place its stop get their defaults."""
     least = Point()
     return replace(point, among="none", place=least.place, skip=least.skip, length=least.length)
 
@@ -243,7 +243,7 @@ def _fits(api: Api, one: Named) -> bool:
     return not (api.lists_only and (one.asked.stop is None or isinstance(one.asked.stop, str)))
 
 
-Told = tuple[str, str, str, plays.Play]  # the topic, name, reason and play of a case
+Told = tuple[str, str, str, plays.Play]  # the topic, name, reason and play (what it runs) of a case
 Made = Any  # a function that returns the exchanges (requests with their right answers) of named cases
 
 
@@ -271,7 +271,7 @@ def _requests(api: Api, stream: bool, made: Made) -> Iterator[Told]:
     paced = Point(script="paced", place=None, stream=stream)
     others = [paced, replace(paced, place=250, length=12), replace(paced, among="decoys-3")]
     lasting = [plays.exchange_of(api, point).run for point in others]
-    beside = plays.at_once([plays.leaving(left, 4), *lasting, *_runs(made(LASTING))])  # 4 pieces: all have begun then
+    beside = plays.at_once([plays.leaving(left, 4), *lasting, *_runs(made(LASTING))])  # after 4 pieces, all others run
     yield "together", "after-leaving", "a client that goes away leaves nothing", after
     yield "together", "beside-leaving", "a client that goes away takes nothing along", beside
     (plain,) = made([PLAIN])
@@ -337,7 +337,7 @@ def _costs(api: Api, stream: bool, made: Made) -> Iterator[Told]:
 
 
 def _left(api: Api) -> Iterator[tuple[str, Request]]:
-    """Yields requests that clients leave: one whose text is held after two tokens, and one with reasoning."""
+    """Yields requests that clients leave: one whose text is held from the third token on, and one with reasoning."""
     pieces = next(one["pieces"] for one in named() if one["script"] == LONG)
     yield "held", Request(f"[{LONG}]", True, {"stop": [pieces_text(pieces[2:]) + "#"]}, 300)
     thinking = Point(script="thought", place=None, limit="all", stream=True)

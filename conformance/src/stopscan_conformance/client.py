@@ -62,7 +62,7 @@ class Server:
         self.api_key = api_key
         self.clients = clients
         self.named = model
-        self.alias: Any = None  # the name of the model in answers
+        self.alias: Any = None  # the model's name in answers, which may differ from `model`
         self.probed: dict[str, Any] = {}  # the result of `probe` by API
         self._flights: list[Flight] = []
 
@@ -279,7 +279,7 @@ def _described(error: BaseException, wire: Wire) -> str:
 
 @cache
 def _tls() -> ssl.SSLContext:
-    return ssl.create_default_context()  # it takes 20 ms
+    return ssl.create_default_context()  # takes 20 ms, so it is made only once
 
 
 @dataclass

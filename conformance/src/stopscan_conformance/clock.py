@@ -36,8 +36,8 @@ TOO_MUCH = 0.7  # a larger `Times.share` is a fault: it is near 0 if the server 
 
 @dataclass(frozen=True, eq=False)
 class Load:
-    """Requests for a known text of 828 tokens. Of the two `stops`, the first never comes. The second comes soon, and a
-    right server stops generating there."""
+    """Requests for a known text of 828 tokens. Of the two `stops`, the first is not in the text. The second is near
+    its beginning, and a right server stops generating there."""
 
     api: Api
     prompt: str
@@ -48,7 +48,7 @@ class Load:
         return Request(self.prompt, self.stream, {"stop": [*stops]} if stops else {}, count)
 
 
-Scale = Callable[[Server, Load], Awaitable[tuple[float, float]]]  # returns the seconds with little and with much to do
+Scale = Callable[[Server, Load], Awaitable[tuple[float, float]]]  # returns the seconds of little and of much work
 Measure = Callable[[Server], Awaitable[float]]
 
 
@@ -67,7 +67,7 @@ class Cost:
     """A play (what a case runs) that compares the time of `measure` with the times that `scale` returns.
 
     Disturbances make a measurement longer. So it is repeated, and the smaller of two shares is judged: the share of the
-    least times, and the median share. If much to do takes less than twice as long as little, the server is too fast.
+    least times, and the median share. If much work takes less than twice as long as little, the server is too fast.
     """
 
     load: Load
@@ -175,7 +175,7 @@ async def _seconds(server: Server, load: Load, request: Request) -> float:
 
 # Limits for the pace of a stream. With faster tokens, this process cannot tell a late chunk from its own late reading.
 FAST = 0.0005  # seconds for each token
-AT_ONCE = 0.3  # chunks within this part of a token's time came together
+AT_ONCE = 0.3  # chunks closer together than this part of a token's time count as one
 PAUSE = 0.15
 # An answer of less than LEAST seconds is too fast to judge. A server that makes the whole answer and then replays it
 # sends nothing at first, for more than the share WAITED of the whole time.
@@ -183,10 +183,10 @@ LEAST, WAITED = 0.05, 0.25
 GATHERED = 4  # chunks that may come together: speculative decoding makes several tokens in one step
 # If a token takes fewer seconds than this, this process may wake up late and read several tokens at once.
 UNHURRIED = 0.0018
-BEHIND = 0.6  # held text is late if it comes more than this many tokens after it became safe
-# The last chunk may have more tokens than usual: its token may come together with the one before, and with held text.
+BEHIND = 0.6  # held text is late if it comes later than this many tokens after it became safe
+# The last chunk may have more tokens than usual: the last token may come with the one before, and with held text.
 MANY_MORE = 2  # it may have this many more than nine of ten bursts (chunks that come together) before it
-ENOUGH = 12  # the least number of samples that show what is usual
+ENOUGH = 12  # fewer samples than this are not judged
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,7 +244,7 @@ def unevenness(answer: Answer, recital: Recital, /) -> str | None:
 
 
 def _crowded(known: Sequence[int], awake: Sequence[bool], total: int) -> str | None:
-    """Returns a complaint if most tokens come many at once. Counts only those that came while this process ran."""
+    """Returns a complaint if most tokens come in large bursts. Counts only those that came while this process ran."""
     seen, came = [], 0
     for step, was_awake in zip((after - before for before, after in pairwise([0, *known])), awake, strict=True):
         came += step if was_awake else 0
@@ -269,7 +269,7 @@ def _end(bursts: list[tuple[float, int]], known: list[int], answer: Answer) -> s
 
 
 def _inner(bursts: list[tuple[float, int]], recital: Recital) -> str | None:
-    """Returns a complaint if many bursts end inside a token's safe text, so the rest of this text comes later."""
+    """Returns a complaint if many bursts have only the first part of the text that one token made safe."""
     safe = {*recital.safe}
     wrong = [end for _, end in bursts if end not in safe]
     if len(wrong) > len(bursts) / 4:

@@ -27,8 +27,8 @@ PRINTABLE = [chr(code) for code in range(0x21, 0x7F)]
 
 
 def spellings(tokens: list[bytes]) -> list[str]:
-    """Returns the escaped tokens, all different. Of equal tokens the last has the plain spelling, because `encode` must
-    find it."""
+    """Returns the escaped tokens, all different. Of equal tokens the last has the plain spelling, because text must
+    encode to it."""
     seen: Counter[bytes] = Counter()
     escaped = []
     for token in reversed(tokens):
@@ -40,8 +40,8 @@ def spellings(tokens: list[bytes]) -> list[str]:
 
 
 def digits(byte: int, variant: int = 0) -> str:
-    """Returns one of nine spellings of a byte as two hex digits. llama.cpp subtracts "0" from any character before "a".
-    If a result has more than four bits, it overflows or is added to the digit before."""
+    """Returns one of nine spellings of a byte as two hex digits. llama.cpp subtracts "0" from any character before "a",
+    so a digit can be above 15: the second digit then carries into the first, and the first overflows the byte."""
     carried, more = divmod(variant, 3)
     first = (byte // 16 - carried) % 16 + 16 * more
     return f"\\x{chr(ord('0') + first)}{chr(ord('0') + byte % 16 + 16 * carried)}"

@@ -105,9 +105,9 @@ class Expected:
     ends: tuple[End, ...]
     tokens: tuple[int, ...]
     recital: Recital | None = None  # the right answer with which chunks are compared
-    text: str = "text"  # the rule about the text that this answer tests
-    finish: str = "finish-reason"  # the rule about the finish reason that this answer tests
-    worded: bool = False  # the API has a finish reason that only stops have
+    text: str = "text"  # the name of the rule that a wrong text breaks
+    finish: str = "finish-reason"  # the name of the rule that a wrong finish reason breaks
+    worded: bool = False  # the API has a finish reason of its own for stops
     also: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
 
 
@@ -151,7 +151,7 @@ def _end(answer: Answer, expected: Expected, can: Can) -> Findings:
 
 
 def _word(end: End, expected: Expected) -> str:
-    """Returns the end without the stop. Most APIs have one word for a stop and for the model's own end."""
+    """Returns the kind of the end: "eos" also for a stop, except for an API with a word of its own for stops."""
     return "eos" if end[0] in ("stop_sequence", "stop_token") and not expected.worded else end[0]
 
 
@@ -196,12 +196,12 @@ def columns_of(findings: Findings) -> dict[Column, str | None]:
     return {column: "; ".join(faults[column]) or None for column in COLUMNS if column in faults}
 
 
-# A step is a token that makes more text safe. The chunks of a stream with fewer steps than this are not judged.
+# A step is a token that makes more text safe. In a stream with fewer steps, the sizes of chunks are not judged.
 LONG = 100
 # Speculative decoding gives at most this many steps at once.
 TOO_MANY = 12
-REST = 64  # steps in one chunk: a busy server gathers fewer
-SPLIT = 1.3  # chunks for each step: with more, chunks are parts of tokens
+REST = 64  # more steps in one chunk are a fault: a busy server gathers fewer
+SPLIT = 1.3  # chunks for each step: if there are more, chunks are parts of tokens
 
 
 def lateness(chunks: Sequence[str], recital: Recital, /) -> str | None:
@@ -228,7 +228,7 @@ def steps_in(steps: Sequence[int], begin: int, end: int) -> int:
 
 
 def crowded(known: Sequence[int], total: int) -> str | None:
-    """Returns a complaint if most steps come many at once. `known` has the number of steps after each chunk."""
+    """Returns a complaint if most steps come in large chunks. `known` has the number of steps after each chunk."""
     at_once = sorted(now - before for before, now in zip([0, *known], known, strict=False))
     if total < LONG or not at_once:
         return None

@@ -17,9 +17,9 @@ from stopscan_conformance.scripts import THINKING
 
 OPENING, CLOSING = THINKING
 NO_LIMIT = 1_000_000
-# The default limit of a request. It is more than the tokens of any script that is asked for as a whole.
+# The default limit of a request. Scripts that a request asks for to their end have fewer tokens.
 MAX_TOKENS = 200
-MISSING: Any = object()  # the request has no stop
+MISSING: Any = object()  # the value of `stop` for a request without this field
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,7 @@ class Asked:
 
 
 class Fired(NamedTuple):
-    """The stop `text[start:end]`."""
+    """A stop that has fired: `text[start:end]`."""
 
     start: int
     end: int
@@ -52,8 +52,8 @@ class Fired(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """The result of a scan. `fired` is the stop that ends the text, or None. `begins[i]` is the offset from which
-    `text[:i]` is scanned, or None if its end is reasoning."""
+    """The result of a scan. `fired` is the stop that ends the text, or None. `begins[i]` is the least offset
+    at which a stop in `text[:i]` may begin, or None if `text[:i]` ends in reasoning."""
 
     fired: Fired | None
     begins: list[int | None]
@@ -79,12 +79,12 @@ def read(text: str, stops: Sequence[str], *, protected: bool = True, marked: fro
 
 
 def can_fire(stops: Sequence[str]) -> list[str]:
-    """Returns the stops that can fire: those without another stop, or `<think>`, before their last character."""
+    """Returns the stops that can fire: those that do not contain another stop, or `<think>`, before their end."""
     return [stop for stop in stops if not any(other in stop[:-1] for other in {*stops, OPENING} - {stop})]
 
 
 def beginnings(stops: Sequence[str]) -> frozenset[str]:
-    """Returns all proper beginnings of the stops, which must be stops that can fire."""
+    """Returns all proper beginnings of `stops`, which must be stops that can fire."""
     return frozenset(stop[:length] for stop in stops for length in range(1, len(stop)))
 
 
@@ -106,7 +106,7 @@ class Recital:
     text: str
     tokens: int
     reason: str
-    fires: str | int | None  # the stop that ends the text, or the index of the piece of a stop token
+    fires: str | int | None  # the stop string that ends the text, or the index of the stop token
     said: tuple[int, ...]
     safe: tuple[int, ...]
     competes: bool = False  # another stop is also in the text when the stop fires, so a rule must choose between them

@@ -86,16 +86,16 @@ def _expected(api: Api, asked: Asked, ids: Sequence[int], skipped: int, reasonin
     recital = recite(asked)
     fires = ids[recital.fires] if isinstance(recital.fires, int) else recital.fires
     end = api.told((recital.reason, fires))
-    # sglang names the EOS as the stop token.
+    # sglang reports an EOS as a stop token that matched.
     ends = (end, ("stop_token", default_checkpoint().eos_token_id)) if end[0] == "eos" else (end,)
     tokens = skipped + recital.tokens
     apart = THINKING[0] in recital.text
     return Expected(
         answers=_answers(recital.text) if apart else ((recital.text, reasoning),),
         ends=ends,
-        # The token that ends an answer, and is not part of it, may count or not: APIs do not say.
+        # The token that ends an answer, and is not part of it, may be counted or not: APIs do not say.
         tokens=(tokens, tokens - 1) if recital.reason in ("eos", "stop_token") else (tokens,),
-        # With a `<` in it, chunks are not compared: a server may hold the `<`, which may begin a marker of reasoning.
+        # If the text has a `<`, chunks are not compared: a server may hold it as the beginning of `<think>`.
         recital=None if "<" in recital.text else recital,
         text="competing-stops" if recital.competes else "stop-token-ids" if asked.stop_pieces else "text",
         finish="same-step" if recital.at_limit else "finish-reason",
@@ -185,7 +185,7 @@ class Generated:
         return exchange_of(self.api, self.point)
 
     async def _disturb(self, server: Server, kept: httpx.AsyncClient | None) -> None:
-        """Plays what comes just before the request: a client that leaves, or a wrong request."""
+        """Sends what comes just before the request: requests whose clients leave, or a wrong request."""
         point, api = self.point, self.api
         if point.after in ("left", "left-held"):
             # The stop begins with the last character of the first token, so that text is held from then on.
@@ -212,7 +212,7 @@ async def together(runs: Sequence[Awaitable[Findings]]) -> list[Findings]:
     return found
 
 
-@lru_cache(500)  # many points also run beside others, and tests/measure.py sends all points to each server
+@lru_cache(500)  # points recur beside other points, and tests/measure.py sends all points to each server
 def exchange_of(api: Api, point: Point) -> Exchange:
     """Returns the point's own request, with the answer that must come."""
     if not api.stops:
@@ -264,7 +264,7 @@ def _before(point: Point) -> Iterator[Point]:
 
 
 def _beside(point: Point) -> Iterator[Point]:
-    """Yields the points of requests at the same time: the same, and others for the scripts `deep` and `looks-…`."""
+    """Yields the points that run beside this one: the same point, and points of the scripts `deep` and `looks-…`."""
     alone = replace(point, company=1, kept=0, after="nothing")
     for number in range(1, point.company):
         if number % 3 == 0:
@@ -360,14 +360,13 @@ def prompted_twice(exchange: Exchange, before: str = "") -> Play:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """A play of one request for several answers (rows), one for each exchange: it has `n` or several prompts."""
+    """A play of one request, with `n` or several prompts, for several answers (rows): one for each exchange."""
 
     api: Api
     rows: Sequence[Exchange]
     prompts: bool = False
 
     def body(self, model: str) -> dict[str, Any]:
-        """Returns the body of the request."""
         body = self.api.body(model, self.rows[0].request)
         return body | ({"prompt": [row.request.prompt for row in self.rows]} if self.prompts else {"n": len(self.rows)})
 

@@ -18,7 +18,7 @@ LOCKED = (401, 403)
 
 @dataclass(frozen=True)
 class Can:
-    """The abilities of a server through one API. An ability that it lacks is not judged."""
+    """What a server can do through one API. Rules about what it cannot do are not judged."""
 
     name_stops: bool = True
     stop_at_ids: bool = True
@@ -48,7 +48,7 @@ async def probe(server: Server, api: Api, /) -> Can:
 
 
 async def trouble(server: Server, api: Api, /) -> str | None:
-    """Returns why the server cannot be measured any more, or None. The next `probe` then raises the same."""
+    """Returns why the server cannot be measured any more, or None. The next `probe` then tests it again."""
     try:
         await _recites(server, api)
     except (ConnectionError, TimeoutError, RuntimeError) as error:
@@ -70,7 +70,7 @@ async def _probe(server: Server, api: Api) -> Can:
 
 
 async def _both_ways(server: Server, api: Api, prompt: str, stops: Mapping[str, Any]) -> list[Answer]:
-    """Returns a whole answer and a stream."""
+    """Sends the request twice, and returns a whole answer and a stream."""
     return [await ask(server, api, Request(prompt, stream, stops)) for stream in (False, True)]
 
 

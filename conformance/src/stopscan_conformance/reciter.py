@@ -4,8 +4,8 @@ One Llama layer whose attention and MLP are zero leaves the embedding of the las
 of 32 signs. The embedding of a token is the code of its successor, and `lm_head` compares it with all codes: the logit
 of the successor is 64, and the others are at most 32. So greedy decoding, and sampling at temperature 1, recite a
 script from its prompt to EOS. The tokenizer is byte-level without merges, so a stop encodes to single bytes; each piece
-of a script is a token of its own, even if another token has the same text. Only a Unigram vocabulary can hold that.
-mlx-lm from 0.32.0, vLLM and transformers load it. A mapping from text to id loses all but one of such tokens.
+of a script is a token of its own, even if another token has the same text. Only a Unigram vocabulary can hold such
+tokens; mlx-lm from 0.32.0, vLLM and transformers load it. A mapping from text to id would keep only one of them.
 
 `stopscan-conformance reciter DIR` writes the default checkpoint.
 """
@@ -30,7 +30,7 @@ __all__ = ["EOS", "HARMONY", "SCRIPTS", "THINKING", "Reciter", "Script"]
 
 EOS = "<|eos|>"
 MAX_TOKENS = 8192
-# The text of the last message, whose content may be a list of parts.
+# The prompt is the text of the last message, whose content may be a string or a list of parts.
 CHAT_TEMPLATE = (
     "{% set content = messages[-1]['content'] %}{% if content is string %}{{ content }}"
     "{% else %}{% for part in content %}{{ part['text'] }}{% endfor %}{% endif %}"

@@ -93,7 +93,7 @@ class Report:
 
     @property
     def status(self) -> int:
-        """The exit status."""
+        """The exit status: 2 if no case is supported, 1 after a failure that is new, otherwise 0."""
         if all(result.outcome == "not supported" for result in self.results.values()):
             return 2
         return int(any(result.outcome == "fail" for result in self.fresh.values()))
@@ -208,7 +208,7 @@ def _named(case: Case, glob: str) -> bool:
 
 
 def _hint(every: Iterable[Case], glob: str) -> str:
-    """Returns a hint for a glob that names a case without its API, or by its name in reports."""
+    """Returns a hint for a glob that names a case without its API, or in the form in which reports print it."""
     named = [
         f"{case.api}/{case.name}" for case in every if fnmatchcase(case.name, glob) or fnmatchcase(str(case), glob)
     ]
@@ -228,7 +228,7 @@ def limited(result: Result, columns: Collection[Column], level: Level, api: str)
     return result_of(findings, counted(APIS[api], level)) if findings else None
 
 
-# Files.
+# The files of the results: JSON and JUnit XML.
 
 
 def write(report: Report, *, json_path: Path | None, junit_path: Path | None) -> None:
@@ -240,7 +240,7 @@ def write(report: Report, *, json_path: Path | None, junit_path: Path | None) ->
 
 
 def write_json(path: Path, report: Report) -> None:
-    """Writes the summary and each result."""
+    """Writes the summary and each result as JSON."""
     content = {
         "url": report.server.url,
         "model": report.server.model if report.results else None,

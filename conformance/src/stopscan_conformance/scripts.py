@@ -1,5 +1,5 @@
 """The scripts of the default checkpoint: the texts that the kit's model recites. They come from `scripts.json`,
-`named/` and `vectors/`. Made scripts are long texts for stops at any place, and texts that contain almost a stop."""
+`named/` and `vectors/`. `made_scripts` adds long texts, and texts that contain almost a stop."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def written(file: Path) -> Any:
 
 
 def _piece(text: str) -> str | bytes:
-    """Returns the piece, as bytes if a character in it is incomplete: in JSON, its bytes are lone surrogates."""
+    """Returns a piece of a script as text, or as bytes if JSON spells a part of a character as lone surrogates."""
     return text if text.isascii() or text == text.encode(errors="replace").decode() else _encoded(text)
 
 
@@ -92,7 +92,7 @@ def _is_plain(vector: Mapping[str, Any]) -> bool:
     )
 
 
-# By name: a text that looks like a stop or that hides the beginning of the stop, and the stop.
+# Pairs by name: a text that looks like the stop or hides where the stop begins, and the stop.
 NEAR: Mapping[str, tuple[str, str]] = {
     name: (near, stop) for name, (near, stop) in written(FOLDER / "near.json").items()
 }
@@ -116,7 +116,7 @@ def made_scripts() -> Mapping[str, tuple[bytes, ...]]:
 
 
 def _looks(near: str, stop: str) -> tuple[bytes, ...]:
-    """Returns the text that looks like the stop and then the stop, with one token for each character."""
+    """Returns a script with the text `near`, which looks like the stop, and then the stop, as tokens of a character."""
     return tuple(
         piece.encode() for piece in ("It ", "is: ", *near, " and", " then: ", *stop, " but", " there", " is", " more.")
     )

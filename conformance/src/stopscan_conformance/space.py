@@ -32,12 +32,12 @@ class Point:
     skip: int = 0
     length: int = 6
     among: str = "alone"  # the other stops; "none": no stops at all, "id": the token is a stop token instead
-    limit: str = "enough"  # the kind of limit
-    says: str = "nothing"  # the other options
+    limit: str = "enough"  # the limit of tokens, by where the stop is
+    says: str = "nothing"  # what else the request says: options, earlier turns
     usage: str = "asked"
     company: int = 1  # requests at once
     kept: int = 0  # earlier requests on the connection
-    after: str = "nothing"  # the kind of request just before
+    after: str = "nothing"  # what happens just before: a client leaves, a request is refused
     stream: bool = False
 
     def __str__(self) -> str:
@@ -175,7 +175,7 @@ def _deep_borders() -> Iterator[Point]:
 
 
 def _around_reasoning() -> Iterator[Point]:
-    for index, place in enumerate((59, 60, 61, 80)):  # the first tokens of the answer
+    for index, place in enumerate((59, 60, 61, 80)):  # tokens of the answer: the first three, and a later one
         yield Point(script="thought", place=place, length=4, stream=bool(index % 2))
         yield Point(script="thought", place=place, length=1, stream=not index % 2)
     for limit in ("in-reasoning", "after-reasoning"):
@@ -184,7 +184,7 @@ def _around_reasoning() -> Iterator[Point]:
 
 
 def _pairs() -> Iterator[Point]:
-    """Yields each pair of values of two small dimensions, alternately as a stream and as a whole answer."""
+    """Yields each pair of values of two dimensions in `names`, alternately as a stream and as a whole answer."""
     stream = False
     names = ("among", "limit", "says", "usage", "after", "length")
     for at, first in enumerate(names):
@@ -202,7 +202,7 @@ def _random(seed: int, count: int) -> Iterator[Point]:
     for name, values in DIMENSIONS.items():
         column = [values[index % len(values)] for index in range(count)]
         draw.shuffle(column)
-        # Most requests are alone and far from the end of the text.
+        # Most requests have no other requests beside them or just before them.
         rare = name in ("company", "kept", "after")
         columns[name] = [value if not rare or draw.random() < 0.25 else values[0] for value in column]
     for index in range(count):
@@ -293,7 +293,7 @@ def _later(point: Point) -> str:
 
 
 def _at_borders(point: Point) -> list[str]:
-    """Returns stops that begin as the text before a border does, but go on differently after it."""
+    """Returns stops that equal the text across a border, except for their last character: they never come."""
     one = script(point.script)
     tokens = [one.starts[border] for border in range(BORDER, len(one.pieces), BORDER)][:8]
     places = [*tokens, *(border for border in CHARACTER_BORDERS if border < len(one.text))]
@@ -301,7 +301,7 @@ def _at_borders(point: Point) -> list[str]:
 
 
 def _at_tokens(point: Point) -> list[str]:
-    """Returns stops that begin as the text in every third token does, but go on differently."""
+    """Returns stops that equal the text at every third token, except for their last character: they never come."""
     one = script(point.script)
     return [one.text[at : at + 5] + "#" for at in one.starts[3:180:3]]
 

@@ -25,7 +25,7 @@ def client(url: str) -> SimpleNamespace:
 
 @pytest.fixture(scope="session")
 def harmony(checkpoint: Path) -> Iterator[SimpleNamespace]:
-    """The clients of a server whose model writes in Harmony's channels."""
+    """The official clients of a server whose model writes in the channels of Harmony, the format of gpt-oss."""
     from server_harness import Engine, clients, served
 
     with served(Engine(str(checkpoint)), "harmony") as url:

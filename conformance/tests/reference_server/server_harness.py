@@ -1,4 +1,4 @@
-"""The reference server in a thread, with a model that counts its steps. Skips its tests without mlx-lm."""
+"""The reference server in a thread, with a model that counts its steps. Without mlx-lm, its tests are skipped."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["CountingEngine", "Engine", "Parts", "clients", "running", "served"]
 
 
 class CountingModel:
-    """A model that keeps the width of the batch of each step, and raises `error`, if it is set, after `left` steps."""
+    """A model that adds the number of rows in each step to `widths`, and raises `error`, if set, after `left` steps."""
 
     def __init__(self, model: Any) -> None:
         self._model = model

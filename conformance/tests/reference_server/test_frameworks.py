@@ -1,4 +1,4 @@
-"""LiteLLM and LangChain, with the version of openai that they need, against the server of `ci/server-clients`."""
+"""Tests LiteLLM and LangChain, with their version of openai, against the server that `ci/server-clients` starts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ URL = os.environ["STOPSCAN_SERVER_URL"]
 CHAT = [{"role": "user", "content": "[count]"}]
 SIX = "1, 2, 3 hello world 4, 5, "
 LITELLM = dict.fromkeys(("openai", "ollama_chat", "anthropic", "hosted_vllm"), SIX) | {
-    "ollama": "## Title\nText"  # LiteLLM puts messages in a template there, and this is the answer to the template
+    "ollama": "## Title\nText"  # here LiteLLM puts the messages into a template, and the model answers the template
 }
 
 
@@ -30,7 +30,7 @@ def collected() -> Iterator[None]:
     """Collects what LiteLLM leaves open.
 
     LiteLLM never closes a stream's response. If the garbage collector closes one while httpcore holds the lock of its
-    pool in the same thread, it waits for that lock for ever.
+    pool in the same thread, the thread waits for that lock for ever.
     """
     yield
     gc.collect()

@@ -1,4 +1,4 @@
-"""Engines that fail, clients that leave, and bodies that nobody would write: always an answer, never a dead server."""
+"""The server still answers after failures of the engine, clients that leave, and malformed bodies."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class FailingBatch:
 
 
 class FailingEngine(Engine):
-    """If `failing` is set, it changes the next batch that is made. To end the batch before it, send a `broken_row`."""
+    """Calls `failing` with the next batch that it makes. To make it need a new batch, send a `broken_row`."""
 
     failing: Callable[[Any], Any] | None = None
 
@@ -82,7 +82,7 @@ def serves(client: httpx.Client) -> bool:
 
 
 def empties(engine: Engine) -> bool:
-    """Waits until no row is left, such as those of clients that are gone. Returns False after 30 seconds."""
+    """Waits until the engine has no rows, not even of clients that are gone. Returns False after 30 seconds."""
     deadline = time.monotonic() + 30
     while engine.rows and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -90,7 +90,7 @@ def empties(engine: Engine) -> bool:
 
 
 def comes_to_its_end(engine: CountingEngine) -> bool:
-    """Waits until no row is left, as long as the model makes steps. Returns False after 30 seconds without a step."""
+    """Waits until the engine has no rows. Returns False if the model makes no step for 30 seconds."""
     steps, deadline = 0, time.monotonic() + 30
     while engine.rows and time.monotonic() < deadline:
         if steps != (steps := len(engine.model.widths)):
@@ -105,7 +105,7 @@ def test_a_failure_reaches_who_waits_and_the_server_goes_on(model: str, method: 
     engine = FailingEngine(model)
     engine.failing = lambda batch: FailingBatch(batch, method, number)
     with served(engine) as url, httpx.Client(base_url=url, timeout=60) as client, ThreadPoolExecutor(8) as pool:
-        engine.send(broken_row(engine))  # it ends the first batch
+        engine.send(broken_row(engine))  # the first batch fails, and the next is a `FailingBatch`
         for _ in range(3):
             with client.stream("POST", "/v1/completions", json={**COUNT, "stream": True}):
                 pass
@@ -132,7 +132,7 @@ def broken_row(engine: Engine) -> Any:
 
 @pytest.mark.parametrize("path", BODIES)
 def test_failure_in_mid_stream(client: httpx.Client, engine: CountingEngine, path: str) -> None:
-    # The model itself counts the steps: a slow client would see the end before it could set the error.
+    # The model fails after 20 steps. A test that set the error after some lines could be later than the last step.
     engine.model.error, engine.model.left = RuntimeError("out of memory"), 20
     try:
         with client.stream("POST", path, json={**BODIES[path], "stream": True}) as response:

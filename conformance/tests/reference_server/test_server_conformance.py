@@ -1,8 +1,8 @@
-"""Sends the cases that the kit lists, and the vectors through one API, to the reference server. Each case is a test.
+"""Sends the kit's cases, except generated ones, and its vectors (through one API) to the reference server.
 
-Generated cases take far longer: `stopscan-conformance` sends them. A few threads send the cases at once, so that the
-cases share the batch. Cases that compare times come after them, for one API only, because all APIs share the engine.
-The cases for Harmony go to another server, whose model writes in channels.
+Each case is a test. Generated cases would take far longer; `stopscan-conformance` sends them. A few threads send the
+cases at once, so that these share the batch. Cases that compare times come after them, for one API only, because all
+APIs share the engine. The cases for Harmony go to another server, whose model writes in channels.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ EVERY = [
     *(case for case in cases(*APIS) if case.topic != "generated"),
     *(case for case in cases("openai-chat", vectors=True) if case.topic == "vectors" and case.name != LEFT_OVER),
 ]
-# The kit expects that stops fire only in the answer, also in raw completions.
+# The default of this server: stops fire only in the answer, on all routes, also on those for text completions.
 PROTECT = Defaults(CHAT)
 HARMONY = [case for case in EVERY if case.api.startswith("harmony")]
 APART = [case for case in EVERY if not case.timed and case not in HARMONY]

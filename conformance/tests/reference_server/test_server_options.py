@@ -56,7 +56,7 @@ def test_pairs_of_markers_are_protected_in_text(client: Any) -> None:
 
 
 def test_pairs_of_markers_are_protected_where_parts_come_apart(client: Any) -> None:
-    """Once, such pairs were refused on chat routes."""
+    """Once, chat routes refused a pair of markers in `protect`."""
     assert chat(client, stop="END", protect=["<think>", "</think>"]) == ("It is 5 or 6 ", "END")
     assert chat(client, stop=["5", "6"], protect=["is", "or"]) == ("It is 5 or ", "6")
     assert chat(client, stop=["END", "it"], protect=["Is", "?"]) == ("It is 5 or 6 ", "END")

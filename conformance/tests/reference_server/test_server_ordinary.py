@@ -1,6 +1,6 @@
-"""What ordinary clients send, recorded from the source files that the comments name, is answered.
+"""The server answers requests that ordinary clients send. The comments name the source file of each request.
 
-Open WebUI's files are in `backend/` of its repository, `routers/tasks.py` at 074d4883; Continue's are at d0a3c0b6.
+Open WebUI's files are in `backend/` of its repository, `routers/tasks.py` at commit 074d4883; Continue's at d0a3c0b6.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ CALL = '<tool_call>\n{"name": "look", "arguments": {"at": "5 END"}}\n</tool_call
 
 @pytest.fixture(params=["think", "harmony"])
 def speaker(request: pytest.FixtureRequest) -> tuple[Any, str]:
-    """The clients of a server, and a script of its model."""
+    """The clients of a server, and the name of a script that its model recites."""
     name = {"think": "client", "harmony": "harmony"}[request.param]
     return request.getfixturevalue(name), request.param
 
@@ -86,7 +86,7 @@ def test_reasoning_tokens_are_counted(client: Any) -> None:
     asked: Any = [{"role": "user", "content": "[think]"}]
     options = {"protect": ["Is", "?"]}
     reply = client.openai.chat.completions.create(model=client.model, messages=asked, extra_body=options)
-    assert reply.usage.completion_tokens_details.reasoning_tokens == 4  # nor do the markers of a pair within it
+    assert reply.usage.completion_tokens_details.reasoning_tokens == 4  # the markers in `protect` do not count either
     message = client.anthropic.messages.create(model=client.model, messages=asked, max_tokens=99)
     assert message.usage.output_tokens_details.thinking_tokens == 6
 

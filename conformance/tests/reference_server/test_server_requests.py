@@ -1,4 +1,4 @@
-"""What the official clients and other people's code really send, and what their loops expect back."""
+"""Requests as the official clients and ordinary programs send them, and answers as their loops expect them."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 CHECKPOINT = Reciter()
 STEP_SECONDS = 30e-6
-PACE_SECONDS = 2e-3  # for each token of the script "paced", whose streams are compared with their own pace
+PACE_SECONDS = 2e-3  # for each token of the script "paced", whose streams are judged by their pace
 LONG_STEP_SECONDS = 60e-6  # for each token of scripts in cases that compare the times of requests
 PART_OF = {b"<think>": "reasoning", b"</think>": "answer", b"<|message|>": "", b"<|channel|>": "header",
            b"<|start|>": "header", b"<|end|>": "header"}  # fmt: skip
@@ -144,7 +144,7 @@ def right_decoder() -> codecs.IncrementalDecoder:
 
 
 def joined_bursts(count: int) -> Callable[[Generation], AsyncIterator[tuple[str, str]]]:
-    """Puts `count` tokens in a chunk, as speculative decoding does, or a server that is faster than its connection."""
+    """Returns a function that puts `count` tokens in a chunk, as speculative decoding or a slow connection does."""
 
     async def chunks(made: Generation) -> AsyncIterator[tuple[str, str]]:
         waiting: list[tuple[str, str]] = []

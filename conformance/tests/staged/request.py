@@ -31,7 +31,7 @@ class Ask:
 
 
 def right_limit(given: Any) -> int:
-    """The limit of a request, and a high one if it names none."""
+    """Returns the limit of a request, or a high one if the request has no limit."""
     if given is None:
         return 8192
     if type(given) is not int or given < 1:

@@ -1,4 +1,4 @@
-"""OpenAI's Responses."""
+"""The form of OpenAI's Responses API, for the staged servers."""
 
 from __future__ import annotations
 

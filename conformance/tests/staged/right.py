@@ -44,7 +44,7 @@ def unusual(
 
 
 def redirects(status: int) -> Callable[[App], App]:
-    """Redirects each request to another path, to which the client sends the same request again."""
+    """Returns a wrapper that redirects each request to another path, to which the client sends it again."""
 
     def around(app: App) -> App:
         async def moved(scope: Any, receive: Any, send: Any) -> None:
@@ -75,7 +75,7 @@ def one_at_a_time(app: App) -> App:
 
 
 def sending(change: Callable[[Any, dict[str, Any]], Any]) -> Callable[[App], App]:
-    """Changes ASGI messages: `change` gets a message and what is known of the answer, and returns several messages."""
+    """Returns a wrapper: `change` gets an ASGI message and what is known of its answer, and returns what to send."""
 
     def around(app: App) -> App:
         async def changed(scope: Any, receive: Any, send: Any) -> None:
@@ -173,7 +173,7 @@ def comment_last(message: Any, known: Any) -> Any:
 
 
 def opening_at_once(message: Any, known: Any) -> Any:
-    """Sends the events before the first text together with it."""
+    """Sends the first text and all events before it together."""
     if is_start(message) or known.get("begun"):
         return [message]
     known["waiting"] = known.get("waiting", b"") + message.get("body", b"")
@@ -205,7 +205,7 @@ def solidus(data: Any) -> str:
     return json.dumps(data).replace("/", "\\/")
 
 
-# What an answer may say in addition to what it must say.
+# Additions that the APIs allow in an answer.
 
 
 def more(data: Any) -> Any:
@@ -280,7 +280,7 @@ def pinged(data: Any) -> Any:
 
 
 async def queued(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
-    """Says that the response is queued before it begins."""
+    """Sends the event `response.queued` after `response.created`."""
     number = 0
     async for data in source:
         yield {**data, "sequence_number": number}
@@ -291,7 +291,7 @@ async def queued(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
             number += 1
 
 
-# The fields of its request that a response repeats.
+# Fields of the request that OpenAI's Responses API repeats in a response.
 ECHO = {
     "instructions": None, "metadata": {}, "temperature": 1.0, "top_p": 1.0, "error": None, "user": None,
     "max_output_tokens": None, "previous_response_id": None, "reasoning": {"effort": None, "summary": None},
@@ -318,7 +318,7 @@ async def slowly_begun(made: Generation) -> AsyncIterator[tuple[str, str]]:
         yield one
 
 
-# How text comes, and what a server does not have.
+# Other ways to send text, and servers that lack a feature.
 
 
 def unnamed(made: Generation) -> tuple[str, Any]:
@@ -332,7 +332,7 @@ def without_ids(ask: Ask) -> Ask:
 
 
 def together(ask: Ask) -> Ask:
-    """Reasoning stays in the text, with its markers."""
+    """Leaves the reasoning in the text, with its markers."""
     return replace(ask, apart=False)
 
 
@@ -421,7 +421,7 @@ def at_most_four(given: Any) -> list[str]:
 
 
 def none_at_all(status: int) -> Callable[[Any], list[str]]:
-    """Refuses all stops with `status`. Frameworks refuse an invalid request with different statuses."""
+    """Returns a function that refuses all stops with `status`: frameworks differ in the status of a refusal."""
 
     def stops(given: Any) -> list[str]:
         if given:

@@ -43,7 +43,7 @@ class Simple:
         return [(at, stop) for stop in self.stops for at in range(len(text)) if text.startswith(stop, at)]
 
     def find(self, before: int) -> Found | None:
-        """Returns the stop that completes first. If several complete there, the longest."""
+        """Returns the stop that completes first, or the longest of several that complete at the same character."""
         return min(self.found(), key=lambda one: (one[0] + len(one[1]), one[0]), default=None)
 
     def hold(self) -> int:

@@ -1,4 +1,4 @@
-"""The APIs by name. The Harmony APIs have the same routes as others, but their model writes in Harmony's channels."""
+"""The APIs by name. Those named `harmony-…` are OpenAI's APIs again, for a model that writes in gpt-oss's format."""
 
 from collections.abc import Mapping
 from dataclasses import replace

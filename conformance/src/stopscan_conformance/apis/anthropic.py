@@ -1,4 +1,4 @@
-"""Anthropic's messages, with `stop_token_ids` as an extension."""
+"""Anthropic's Messages API: its requests and the form of its answers. `stop_token_ids` is an extension."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DELTAS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta":
 
 
 def body(model: str, request: Request) -> Data:
-    """Returns the body. It always has a limit, and system turns are in a field of their own."""
+    """Returns the body. It always has `max_tokens`, and system turns are in the field `system`."""
     system = [turn["content"] for turn in request.messages if turn["role"] == "system"]
     turns = [turn for turn in request.messages if turn["role"] != "system"]
     content = {"messages": turns, "max_tokens": request.max_tokens or MOST_TOKENS}
@@ -125,7 +125,7 @@ def _start_form(message: Any) -> Iterator[str]:
 
 
 def _usages_form(events: list[Data]) -> Iterator[str]:
-    """Checks the counts: those of `message_delta` are cumulative, and those of the prompt do not change."""
+    """Checks that from the first usage to the last the output tokens do not shrink and the input tokens are equal."""
     first = next((inner(event, "message", "usage") for event in events if event.get("type") == "message_start"), None)
     last = next((inner(event, "usage") for event in events if event.get("type") == "message_delta"), None)
     begun, ended = inner(first, "output_tokens"), inner(last, "output_tokens")
@@ -137,7 +137,7 @@ def _usages_form(events: list[Data]) -> Iterator[str]:
 
 
 def _blocks_form(events: list[dict[str, Any]]) -> Iterator[str]:
-    """Checks that blocks follow each other, numbered from 0, and that deltas belong to the open one."""
+    """Checks that content blocks do not overlap, are numbered from 0, and that each delta is in the open block."""
     count, opened, text = 0, None, ""
     for event in events:
         kind, index = event.get("type"), event.get("index")

@@ -15,7 +15,7 @@ End = tuple[str, Any]
 Turn = tuple[str, str]  # a role and a text
 Data = dict[str, Any]
 
-# Kinds of values for `lacks`.
+# Kinds of values that `lacks` checks, next to types such as `str`.
 NAME = "a string that is not empty"
 COUNT = "a whole number"
 NULL = type(None)
@@ -23,8 +23,8 @@ NULL = type(None)
 
 @dataclass(frozen=True)
 class Said:
-    """The rest of a request besides its stops: further options, earlier turns, whether the content is in parts, the
-    text before the prompt in the last message, and the names of the limit in OpenAI's APIs."""
+    """What a request says besides its prompt and its stops: further options, earlier turns, whether the content is a
+    list of parts, a text before the prompt in the last message, and the names of the limit in OpenAI's APIs."""
 
     options: Mapping[str, Any] = field(default_factory=dict)
     before: tuple[Turn, ...] = ()
@@ -41,7 +41,7 @@ class Request:
     stream: bool = False
     stops: Mapping[str, Any] = field(default_factory=dict)  # the options about stops, by their names in OpenAI's APIs
     max_tokens: int | None = 64  # None if the request has no limit
-    usage: bool | None = True  # True asks for the usage of a stream, None says that it is not wanted, False is silent
+    usage: bool | None = True  # a stream's usage is asked for (True), refused (None) or not mentioned (False)
     said: Said = field(default_factory=Said)
 
     @property
@@ -53,7 +53,7 @@ class Request:
 
     @property
     def text(self) -> str:
-        """The prompt for an API without turns."""
+        """The earlier turns and the prompt as one text, for an API without messages."""
         return "\n".join([*(text for _, text in self.said.before), self.said.prefix + self.prompt])
 
     def named(self, stop: str) -> Data:
@@ -82,8 +82,8 @@ class Part(NamedTuple):
 class Api:
     """An API: it writes requests, reads answers, and checks their form.
 
-    `read` skips values of a wrong type, and `form` reports them. `told` returns the part of an end that an answer can
-    express. `names` says how the API names a stop: "documented", "usual" (an extension of the engines) or "" (not at
+    `read` skips values of a wrong type, and `form` reports them. `told` returns an end as this API can
+    report it. `names` says how the API names a stop: "documented", "usual" (an extension of the engines) or "" (not at
     all).
     """
 
@@ -115,12 +115,13 @@ class Api:
 
 
 def unnamed(end: End) -> End:
-    """Returns the end without the stop, for an API that cannot name it."""
+    """Returns EOS for a stop, because the API reports both with the same word and does not name the stop."""
     return ("eos", None) if end[0] in ("stop_sequence", "stop_token") else end
 
 
 def lacks(what: str, data: Any, **needs: Any) -> Iterator[str]:
-    """Yields what is wrong with `data`. A need is a type, NAME or COUNT, a tuple of these, or a set of values."""
+    """Yields what is wrong with `data`. `needs` has for each key the type that its value must have (NAME and COUNT are
+    types, too), a tuple of several types, or a set of the values that are allowed."""
     if not isinstance(data, dict):
         yield f"{what} is {short(data)}, not an object"
         return
@@ -132,7 +133,7 @@ def lacks(what: str, data: Any, **needs: Any) -> Iterator[str]:
 
 
 def differ(what: str, parts: list[Any], *keys: str) -> Iterator[str]:
-    """Yields the keys that should have the same value in all parts of a stream, but do not."""
+    """Yields a complaint for each of the keys whose value is not the same in all parts of a stream."""
     for key in keys:
         values = list(dict.fromkeys(str(part[key]) for part in parts if isinstance(part, dict) and key in part))
         if len(values) > 1:
@@ -145,7 +146,7 @@ def objects(value: Any) -> list[Data]:
 
 
 def inner(value: Any, *keys: str) -> Any:
-    """Returns the value under the keys, or None if there is none."""
+    """Returns the value under the keys, or None if one of the keys is missing."""
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value
@@ -170,7 +171,7 @@ def in_seconds(what: str, key: str, holder: Any) -> Iterator[str]:
 
 
 def named_events(events: Iterable[Event]) -> Generator[str, None, list[Data]]:
-    """Yields a complaint for each event that is not an object named by its type, and returns the objects."""
+    """Yields a complaint if an event is not an object, or its name is not the object's `type`. Returns the objects."""
     found = []
     for name, data, _ in events:
         if not isinstance(data, dict):
@@ -183,7 +184,7 @@ def named_events(events: Iterable[Event]) -> Generator[str, None, list[Data]]:
 
 
 def summed(what: str, usage: Any, prompt: str, answer: str, total: str | None) -> Iterator[str]:
-    """Yields what is wrong with the counts of tokens. A prompt of 0 tokens is allowed: `probe` checks that."""
+    """Yields what is wrong with the counts of tokens. A prompt of 0 tokens is no fault here: `probe` reports it."""
     faults = list(lacks(what, usage, **{prompt: COUNT, answer: COUNT, **({total: COUNT} if total else {})}))
     yield from faults
     if not faults and total and usage[prompt] + usage[answer] != usage[total]:

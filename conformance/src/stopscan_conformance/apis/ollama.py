@@ -1,4 +1,4 @@
-"""Ollama's chat and generate, with `stop_token_ids` among the options as an extension."""
+"""Ollama's chat and generate APIs. Their field `options` has the stops, and `stop_token_ids` as an extension."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def generate_body(model: str, request: Request) -> Data:
 
 
 def _options(request: Request) -> Data:
-    """Returns the object `options`, and next to it `format` and `think`, which Ollama has outside of it."""
+    """Returns the field `options`, and the fields `format` and `think`, which Ollama has outside of `options`."""
     options = {**request.limit("num_predict"), **request.named("stop")}
     return {name: options.pop(name) for name in ("format", "think") if name in options} | {"options": options}
 

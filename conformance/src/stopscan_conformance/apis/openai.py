@@ -1,4 +1,4 @@
-"""OpenAI's chat and text completions, with the extensions of the engines: `stop_token_ids`, `matched_stop`."""
+"""OpenAI's chat and text completions, with extensions that engines have: `stop_token_ids`, `matched_stop`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stopscan_conformance.apis.api import NAME, NULL, Api, Data, End, Part, Requ
 from stopscan_conformance.wire import Event, Wire
 
 DONE = "[DONE]"
-# The fields of the reasoning and of the stop. vLLM uses the second names. mlx-lm has the second name for reasoning.
+# Names of the fields with reasoning and with the stop that fired. vLLM has the second ones; mlx-lm has `reasoning`.
 REASONING = ("reasoning_content", "reasoning")
 MATCHED = ("matched_stop", "stop_reason")
 # The finish reasons in OpenAI's API reference. ENDS has those that this kit's requests can cause, and what they mean.
@@ -129,7 +129,7 @@ def _choice_form(what: str, choice: Data, **needs: Any) -> Iterator[str]:
 
 def _stream_form(wire: Wire, request: Request, kind: str, words: set[str], **content: type) -> Iterator[str]:
     events = [event.data for event in wire.events()]
-    # Azure's first chunk has only the results of its filters.
+    # Azure's first chunk has only the results of its content filters, and no choices.
     chunks = [event for event in events if event != DONE and not inner(event, "prompt_filter_results")]
     yield from form.sent_as(wire, "text/event-stream")
     if events[-1:] != [DONE]:
@@ -147,7 +147,8 @@ def _stream_form(wire: Wire, request: Request, kind: str, words: set[str], **con
 
 
 def _usage_form(chunks: list[Any], request: Request) -> Iterator[str]:
-    """Checks the usage: "An additional chunk will be streamed before the data: [DONE] message", without choices."""
+    """Checks that the usage comes once, in a last chunk without choices, and only if the request asks for it. OpenAI's
+    reference: "An additional chunk will be streamed before the data: [DONE] message"."""
     bare = [chunk for chunk in chunks if inner(chunk, "choices") == []]
     told = [chunk for chunk in chunks if inner(chunk, "usage") is not None]
     if not request.usage:

@@ -70,7 +70,7 @@ def as_delta(choice: Any) -> Any:
 
 
 def in_lines(name: str | None, data: str) -> str:
-    """Ends a line of data at any line separator of Unicode."""
+    """Breaks the data of an event at every line separator of Unicode, also within a string of the JSON."""
     lines = data.encode().decode("unicode_escape").splitlines()
     return "".join(f"data: {line}\n" for line in lines) + "\n"
 
@@ -168,7 +168,7 @@ def without_number_check(body: Any) -> Any:
 
 
 def items(status: str) -> Any:
-    """Gives the items of an incomplete response this status."""
+    """Returns a function that gives all items of an incomplete response this status."""
 
     def change(response: Any) -> Any:
         if response["status"] != "incomplete":
@@ -206,7 +206,7 @@ async def usage_before_the_reason(source: AsyncIterator[Any]) -> AsyncIterator[A
 
 
 async def two_answers_of_a_block(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
-    """Puts each delta in a block of its own, but with the index 0."""
+    """Opens and closes a block for each delta, but sends every delta with the index 0."""
     index = -1
     async for data in source:
         if data["type"] == "content_block_delta":

@@ -41,7 +41,7 @@ def at_most_four(given: Any) -> list[str]:
 
 
 def forgets(name: str, which: Callable[[Any], Any]) -> Callable[[Ask], Ask]:
-    """Drops the field `name` (the stops or the ids) of requests whose body `which` chooses."""
+    """Returns a function that drops the field `name` (stops or ids) of requests whose body `which` chooses."""
     return lambda ask: replace(ask, **{name: []}) if which(ask.body) else ask
 
 
@@ -83,7 +83,7 @@ def both_limits(body: Any) -> Any:
 
 
 def reads_messages_of(role: str) -> type[Generation]:
-    """A stop in an earlier message ends the answer."""
+    """Returns a `Generation` class: a stop in an earlier message of `role` ends the answer at once."""
 
     class Reads(Generation):
         async def texts(self) -> Parts:
@@ -212,7 +212,7 @@ class OnlyTheFirstId(Generation):
 
 
 class IdsInReasoning(Generation):
-    """A stop token in the reasoning ends the answer, which has not begun."""
+    """Ends the generation at a stop token in the reasoning, before the answer begins."""
 
     async def steps(self) -> Any:
         async for token, piece in super().steps():
@@ -234,7 +234,7 @@ class IdsBeforeStops(Generation):
 
 
 def nulls_are(word: str) -> Callable[[Any], list[str]]:
-    """Reads null, also among stops, as the word that a programming language prints for it."""
+    """Returns a function that reads null, by itself or among stops, as the stop `word`."""
     return lambda given: right_stops([word if one is None else one for one in listed(given)])
 
 

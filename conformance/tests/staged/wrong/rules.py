@@ -15,7 +15,7 @@ from staged.wrong.table import wrong
 
 
 def first_but_longest(one: Simple, before: int) -> Found | None:
-    """Waits if a longer stop has begun, and then prefers the longest."""
+    """If a longer stop may have begun when a stop completes, waits. Then the longest stop fires."""
     found = Simple.find(one, before)
     if found and any(stop != found[1] and one.text[found[0] :] == stop[:3] for stop in one.stops):
         return None
@@ -23,7 +23,7 @@ def first_but_longest(one: Simple, before: int) -> Found | None:
 
 
 def without_fallback(*, looks_again: bool) -> type[Simple]:
-    """Returns a scanner that begins anew after a mismatch, or with `looks_again` at it, and so misses overlaps."""
+    """Returns a scanner that restarts after a mismatch, with `looks_again` at it. So it misses overlapping stops."""
 
     def find(one: Simple, before: int) -> Found | None:
         for stop in one.stops:
@@ -55,7 +55,7 @@ class Patterns(Simple):
 
 
 def alike(change: Callable[[str], str]) -> type[Simple]:
-    """Also finds text that is not a stop, but is the same as one after `change`."""
+    """Returns a scanner that finds a stop in any text for which `change` returns the same as for the stop."""
 
     class Alike(Simple):
         def found(self) -> list[Found]:
@@ -72,7 +72,7 @@ def alike(change: Callable[[str], str]) -> type[Simple]:
 
 
 def of_stops(change: Callable[[str], str]) -> type[Simple]:
-    """Looks for the changed stops, and reports the stops that were given."""
+    """Returns a scanner that looks for `change(stop)`, and reports the stop of the request."""
 
     class Changed(Simple):
         def __init__(self, stops: list[str]) -> None:

@@ -37,7 +37,7 @@ def shared(made: Generation) -> Shared:
 
 
 def kept(name: str, then: Callable[[Any, Any], Any], *, by_connection: bool = False) -> Callable[[Ask], Ask]:
-    """Replaces a field by `then(before, mine)`: its values in the last request (on the connection) and in this one."""
+    """Returns a function that replaces a field by `then(before, mine)`: the values in the last request and this one."""
     known: dict[Any, Any] = {}
 
     def ask(ask: Ask) -> Ask:
@@ -89,7 +89,7 @@ class NullIsTheLast:
 
 
 class AfterARefusal:
-    """Changes the stops of a request that comes after refused stops. `then` gets the refused stops and its own."""
+    """Changes the stops of a request that comes after refused stops. `then` gets the refused stops and the new."""
 
     def __init__(self, then: Callable[[Any, list[str]], list[str]]) -> None:
         self.then = then
@@ -111,7 +111,7 @@ def with_refused(refused: Any, stops: list[str]) -> list[str]:
 
 
 class LeftByARefusal:
-    """A request that is refused for its limit or its temperature leaves its stops to the next that has none."""
+    """A request that is refused for its limit or its temperature leaves its stops to the next request without stops."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -130,7 +130,7 @@ class LeftByARefusal:
 
 
 def beyond(count: int, then: Chunks) -> Chunks:
-    """Answers with `then` while more than `count` requests run."""
+    """Returns a function that answers with `then` while more than `count` requests run."""
 
     async def chunks(made: Generation) -> Parts:
         here = shared(made)
@@ -145,7 +145,7 @@ def beyond(count: int, then: Chunks) -> Chunks:
 
 
 def nth(which: Callable[[int], bool], then: Chunks, *, by_connection: bool = False) -> Chunks:
-    """Answers with `then` the requests whose number, among all requests or those of a connection, `which` chooses."""
+    """Returns a function that answers the nth request (of all, or of a connection) with `then` if `which(n)`."""
 
     async def chunks(made: Generation) -> Parts:
         here = shared(made)
@@ -158,7 +158,7 @@ def nth(which: Callable[[int], bool], then: Chunks, *, by_connection: bool = Fal
 
 
 def after_leaving(then: Chunks, *, held: bool = False) -> Chunks:
-    """Answers with `then` the request after one whose client left; with `held`, only if it left while text was held."""
+    """Returns a function that answers with `then` after a client left (`held`: only if it left while text was held)."""
 
     async def chunks(made: Generation) -> Parts:
         here = shared(made)
@@ -274,13 +274,14 @@ def names_the_last(made: Generation) -> tuple[str, Any]:
 
 
 def but(*names: str) -> Key:
-    """Returns the key of a cache: the fields of a request, without these."""
+    """Returns a function that makes the key of a cache from all fields of a request except these."""
     fields = [name for name in ("prompt", "stops", "stop_token_ids", "max_tokens", "stream") if name not in names]
     return lambda ask: str([getattr(ask, name) for name in fields])
 
 
 def cached(key: Key, *, partial: bool = False, end: bool = True) -> Chunks:
-    """Caches answers by `key`; with `partial`, also those whose client left. Without `end`, they end as at an EOS."""
+    """Returns a function that caches answers by `key`. With `partial`, also caches answers whose client left. Without
+    `end`, reports that cached answers ended by EOS."""
 
     async def chunks(made: Generation) -> Parts:
         answers: dict[Any, Any] = made.staged.memory.setdefault("answers", {})
@@ -312,7 +313,7 @@ class Flight:
 
 
 def merged(key: Key, *, late: bool = False) -> Chunks:
-    """Gives a request the answer of a running one with the same key; with `late`, only the rest of that answer."""
+    """Returns a function that gives a request the answer of a running one with the same key, or (`late`) its rest."""
 
     async def chunks(made: Generation) -> Parts:
         flying: dict[Any, Flight] = made.staged.memory.setdefault("flying", {})

@@ -18,7 +18,7 @@ from stopscan_conformance.reciter import EOS as EOS_TEXT
 
 
 def without_the_stop(one: Simple, before: int) -> Found | None:
-    """Also sends the text that follows the stop in the same token."""
+    """Removes the stop, but also sends the text that follows the stop in the same token."""
     found = Simple.find(one, before)
     if found:
         one.text = one.text[: found[0]] + one.text[found[0] + len(found[1]) :]
@@ -228,7 +228,7 @@ def decoded_anew_every(count: int) -> type:
 
 
 def at(which: Callable[[Generation], Any], then: Callable[[Generation, int, str], Iterator[str]]) -> type[Generation]:
-    """Returns a generation that handles the tokens that `which` chooses with `then`, and the others rightly."""
+    """Returns a `Generation` class that handles tokens with `then` if `which` is true, and the others rightly."""
 
     class At(Generation):
         def answer(self, token: int, text: str) -> Iterator[str]:
@@ -296,7 +296,7 @@ class TellsTheEdge(Generation):
 
 
 def far_inside(*, tokens: int = 10**9, characters: int = 10**9) -> Make:
-    """After `tokens` or `characters`, misses a stop inside a token that also has text before and after the stop."""
+    """Makes scanners that, far into the text, miss a stop inside a token with text before and after the stop."""
 
     class FarInside(Around):
         def read(self, text: str) -> str:
@@ -309,7 +309,7 @@ def far_inside(*, tokens: int = 10**9, characters: int = 10**9) -> Make:
 
 
 def far_cut(tokens: int) -> Make:
-    """After `tokens` tokens, cuts the text at the beginning of the token in which the stop completes."""
+    """Makes scanners that, after `tokens` tokens, cut the text before the token in which the stop completes."""
 
     class FarCut(Around):
         def read(self, text: str) -> str:
@@ -336,7 +336,7 @@ def without_mark() -> Any:
 
 
 def limit_on_the_eos(made: Generation) -> tuple[str, Any]:
-    """Reports an EOS in the last token that the limit allows as the limit."""
+    """Reports the finish reason "length" if the EOS is the last token that the limit allows."""
     return ("length", None) if made.end[0] == "eos" and made.tokens == made.ask.max_tokens else made.end
 
 
@@ -359,7 +359,7 @@ class EndTokenLeaks(EndTokenIsScanned):
 
 
 def marker_is_scanned(marker: bytes) -> type[Generation]:
-    """A stop that is a piece of a marker fires in it, although the marker is one token."""
+    """Returns a `Generation` class: a stop that is a piece of `marker` fires there, although it is one token."""
 
     class Scanned(Generation):
         async def steps(self) -> AsyncIterator[Piece]:
@@ -384,7 +384,7 @@ class StopsTakeThePlaceOfEos(Generation):
 
 
 class IdeographTwice(codecs.getincrementaldecoder("utf-8")):  # type: ignore[misc]
-    """Sends an ideograph again with the next token if half a character follows it in its token."""
+    """If a token has an ideograph and then half a character, sends the ideograph again with the next token."""
 
     def __init__(self) -> None:
         super().__init__(errors="replace")

@@ -23,7 +23,7 @@ def before_a_first_letter(one: Simple) -> int:
 
 
 def cut(at: Callable[[str], int]) -> Chunks:
-    """Sends the first `at(text)` characters of the waiting text each time, and the rest at the end."""
+    """Returns a function that sends the first `at(text)` characters of the waiting text, and the rest at the end."""
 
     async def chunks(made: Generation) -> Parts:
         waiting, last = "", "answer"
@@ -110,7 +110,7 @@ async def replayed_slowly(made: Generation) -> Parts:
 
 
 def bursts(full: Callable[[list[tuple[str, str]], float], bool]) -> Chunks:
-    """Sends the waiting parts when `full` is true: there are enough, or they have waited long enough."""
+    """Returns a function that sends the waiting parts when `full` is true: they are enough, or have waited long."""
 
     async def chunks(made: Generation) -> Parts:
         waiting: list[tuple[str, str]] = []
@@ -128,7 +128,7 @@ def bursts(full: Callable[[list[tuple[str, str]], float], bool]) -> Chunks:
 
 
 def rest_at_once(after: int) -> Chunks:
-    """Sends the text after the first `after` pieces as one piece, at the end."""
+    """Returns a function that sends the text after the first `after` pieces as one piece, at the end."""
 
     async def chunks(made: Generation) -> Parts:
         number, rest = 0, ""
@@ -144,7 +144,7 @@ def rest_at_once(after: int) -> Chunks:
 
 
 def delayed(count: int) -> Chunks:
-    """Sends each token's text `count` tokens later."""
+    """Returns a function that sends each token's text `count` tokens later."""
 
     async def chunks(made: Generation) -> Parts:
         waiting: list[tuple[str, str]] = []
@@ -159,7 +159,7 @@ def delayed(count: int) -> Chunks:
 
 
 def gives_up(limit: int) -> Make:
-    """Sends text that was held for more than `limit` tokens, although it may become a stop."""
+    """Makes scanners that send text that was held for more than `limit` tokens, although it may become a stop."""
 
     class GivesUp(Around):
         waiting = 0
@@ -201,7 +201,7 @@ class GoesOnAfterTheSecond(GoesOnUncounted):
 
 
 def goes_on_if(which: Callable[[Generation, str], Any]) -> Chunks:
-    """Goes on generating for a client that left, if `which` is true of the generation and the kind of its last text."""
+    """Returns a function that goes on generating for a client that left if `which(generation, last kind)` is true."""
 
     async def chunks(made: Generation) -> Parts:
         ended, last = False, ""
