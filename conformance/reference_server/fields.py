@@ -113,8 +113,8 @@ class Streamed(Strict):
 
 
 def refusal(name: str, values: tuple[Any, ...]) -> str:
-    default = f", only {values[0]!r}" if values else ""
-    return f"{name}: this server does not do it, so that no value is taken{default}"
+    default = f"; leave it out or send {values[0]!r}" if values else ""
+    return f"{name}: this server does not support it{default}"
 
 
 class Lenient(BaseModel):

@@ -70,7 +70,7 @@ def test_what_all_events_have_stays_the_same(staged_url: str, name: str, keys: s
         ("anthropic", '"type": "thinking_delta"', "delta", {"type": "signature_delta", "signature": "so"}, None),
         ("anthropic", '"type": "ping"', "type", "usage", "an event of the type usage"),
         ("anthropic", '"type": "message_start"', "message.content", [{}], "begins with content"),
-        ("anthropic", '"type": "message_delta"', "type", "message_stop", "0 times message_delta"),
+        ("anthropic", '"type": "message_delta"', "type", "message_stop", "message_delta comes 0 times, not once"),
         ("ollama-chat", '"done": true', "done", False, "[]"),
         ("ollama-chat", '"content": "It"', "done", True, "[6, 12]"),
         ("ollama-chat", '"content": "It"', "done_reason", "stop", None),

@@ -126,7 +126,7 @@ def test_what_came_while_this_process_slept_is_not_counted_as_many_at_once() -> 
 
 
 def test_text_that_comes_a_token_late_after_a_hold_is_late() -> None:
-    assert said_of(after_a_hold_a_token_late(HELD), HELD) == "what was withheld comes 1.0 tokens after it is safe"
+    assert said_of(after_a_hold_a_token_late(HELD), HELD) == "held text comes 1.0 tokens after it became safe"
 
 
 def test_a_replay_at_the_pace_of_the_generation_is_late() -> None:

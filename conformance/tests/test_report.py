@@ -327,4 +327,4 @@ def test_a_promise_that_no_case_tests_was_told_by_the_exit_status_alone(
     monkeypatch.setattr(command, "run", lambda server, every, results, **_: None)
     arguments = ["http://127.0.0.1:9", "--model", "reciter", "--only", "late", "--only", "anthropic/split"]
     assert command.main(arguments) == 2
-    assert capsys.readouterr().err == "stopscan-conformance: none of the 2 cases tests late\n"
+    assert capsys.readouterr().err == "stopscan-conformance: none of the 2 chosen cases tests the promise late\n"

@@ -23,7 +23,7 @@ def add_stops(parser: ArgumentParser, loops: str = "end an answer that has falle
         "--max-held",
         type=int,
         metavar="N",
-        help="give up a match of a pattern that is not complete after N characters",
+        help="give up a match of a pattern that is still incomplete after N characters",
     )
     add_repeat(parser, loops)
     parser.add_argument("--include-stop", action="store_true", help="keep every stop in the output")

@@ -145,10 +145,7 @@ impl fmt::Display for StopSetError {
                 write!(f, "marker {marker:?} of region {region:?} leads to two regions")
             }
             ErrorKind::Unreachable { marker, inner, region } => {
-                write!(
-                    f,
-                    "marker {marker:?} of region {region:?} can never complete: marker {inner:?} completes inside it"
-                )
+                write!(f, "marker {marker:?} of region {region:?} is never found: marker {inner:?} completes inside it")
             }
             ErrorKind::UnknownRegion { name, given_by } => write!(f, "{given_by}: there is no region {name:?}"),
             ErrorKind::NamelessRegion { name } => write!(f, "region {name:?} has no name before its first slash"),

@@ -111,11 +111,11 @@ fn errors_name_the_culprit() {
         (one().region("b", [("|", "a"), ("|", "a"), ("|", "b")]), r#"marker "|" of region "b" leads to two regions"#),
         (
             one().region("b", [("<think>", "a"), ("thin", "b")]),
-            r#"marker "<think>" of region "b" can never complete: marker "thin" completes inside it"#,
+            r#"marker "<think>" of region "b" is never found: marker "thin" completes inside it"#,
         ),
         (
             one().region("b", [("==", "a"), ("-=-", "b"), ("-=", "b")]),
-            r#"marker "-=-" of region "b" can never complete: marker "-=" completes inside it"#,
+            r#"marker "-=-" of region "b" is never found: marker "-=" completes inside it"#,
         ),
         (one().patterns(["a", "("]), r#"pattern 1, "(": unclosed group"#),
     ];

@@ -81,7 +81,7 @@ fn a_decoder_that_makes_text_otherwise_is_named() {
     let strip = |start: u32, stop: u32| json!({"type": "Strip", "content": " ", "start": start, "stop": stop});
     let metaspace = json!({"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": true});
     for (decoder, name) in [
-        (Value::Null, "none: without a decoder, tokens are joined with spaces"),
+        (Value::Null, "there is none, so tokens are joined with spaces"),
         (json!({"type": "WordPiece", "prefix": "##", "cleanup": true}), "WordPiece"),
         (json!({"type": "CTC", "pad_token": "<pad>"}), "CTC"),
         (sequence(json!([{"type": "ByteFallback"}, replace])), "Replace"),
@@ -95,7 +95,7 @@ fn a_decoder_that_makes_text_otherwise_is_named() {
     ] {
         let error = Vocabulary::from_tokenizer_json(&file(decoder.clone())).unwrap_err();
         assert_eq!(error, VocabularyError::NotNative(name.into()), "{decoder}");
-        assert!(error.to_string().ends_with(&format!("(decoder {name})")), "{error}");
+        assert!(error.to_string().ends_with(&format!(": {name}")), "{error}");
     }
 }
 

@@ -95,7 +95,7 @@ def _find(report: Report, options: argparse.Namespace) -> None:
     run(report.server, report.every, report.results, level=report.level, counts=counts, can=can, told=told, write=write)
     report.complete = True
     if not report.results:
-        raise ValueError(f"none of the {len(report.every)} cases tests {' or '.join(columns)}")
+        raise ValueError(f"none of the {len(report.every)} chosen cases tests the promise {' or '.join(columns)}")
 
 
 def write_checkpoint(arguments: Sequence[str]) -> None:

@@ -312,4 +312,4 @@ def _after_holds(bursts: Sequence[tuple[float, int]], recital: Recital) -> str |
             behind.append((came[token] - came[before]) / step - (token - before) if step else 0.0)
     if len(behind) < ENOUGH or median(behind) < BEHIND:
         return None
-    return f"what was withheld comes {median(behind):.1f} tokens after it is safe"
+    return f"held text comes {median(behind):.1f} tokens after it became safe"

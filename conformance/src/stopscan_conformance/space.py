@@ -219,7 +219,7 @@ def at_character(start: int, length: int, *, stream: bool) -> Point:
         if known + len(piece) > start:
             return Point(script="wide-deep", place=index, skip=start - known, length=length, stream=stream)
         known += len(piece)
-    raise ValueError(f"the script has {known} characters, not {start}")
+    raise ValueError(f"character {start} is after the end of the script, which has {known} characters")
 
 
 def least_failing(point: Point, fails: Callable[[Point], bool], *, tries: int = 30) -> Point:

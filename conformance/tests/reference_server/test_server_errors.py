@@ -106,7 +106,7 @@ REFUSED = [
     (
         "/v1/chat/completions",
         {"messages": CHAT, "n": 2},
-        "n: this server does not do it, so that no value is taken, only 1",
+        "n: this server does not support it; leave it out or send 1",
     ),
     ("/v1/chat/completions", {"messages": CHAT, "response_format": {"type": "json_object"}}, "only {'type': 'text'}"),
     ("/v1/chat/completions", {"messages": CHAT, "store": True}, "store: "),
@@ -123,7 +123,7 @@ REFUSED = [
     ("/v1/completions", {"prompt": "[count]", "logprobs": 5}, "logprobs: "),
     ("/v1/completions", {"prompt": "[count]", "best_of": 2}, "best_of: "),
     ("/v1/responses", {"input": None}, "input: "),
-    ("/v1/responses", {"input": [{"type": "reasoning", "summary": []}]}, "input: there is no message"),
+    ("/v1/responses", {"input": [{"type": "reasoning", "summary": []}]}, "input: no message besides reasoning"),
     ("/v1/responses", {"input": "[count]", "previous_response_id": "x"}, "previous_response_id: Extra inputs"),
     ("/v1/messages", {"messages": CHAT}, "max_tokens: Field required"),
     ("/v1/messages", {"messages": CHAT, "max_tokens": 9, "container": "c"}, "container: "),

@@ -99,10 +99,10 @@ async def _guarded(staged: Staged, form: Form, raw: bytes, scope: Any, receive: 
         if not isinstance(body, dict):
             raise ValueError("no object")
     except ValueError:
-        await _send_json(send, staged.unreadable, form.error("the body is no JSON object"))
+        await _send_json(send, staged.unreadable, form.error("the body is not a JSON object"))
         return
     if staged.key and staged.key not in (sent.get(b"authorization", b"") + sent.get(b"x-api-key", b"")).decode():
-        await _send_json(send, 401, form.error("another key"))
+        await _send_json(send, 401, form.error("the API key is wrong"))
     elif body.get("model", staged.model).partition(":")[0] != staged.model.partition(":")[0]:
         await _send_json(send, 404, form.error(f"there is no model {body['model']}"))
     else:

@@ -416,7 +416,7 @@ def names_eos(made: Generation) -> tuple[str, Any]:
 def at_most_four(given: Any) -> list[str]:
     stops = right_stops(given)
     if len(stops) > 4:
-        raise Refusal(f"{len(stops)} stop strings are more than 4")
+        raise Refusal(f"at most 4 stop strings are supported, not {len(stops)}")
     return stops
 
 

@@ -91,7 +91,7 @@ class Finish:
             if stop < 0:
                 raise ValueError(f"matched_stop {stop} is not a token id")
         elif stop is not None:
-            raise ValueError(f"finish reason {self.reason!r} has no matched_stop")
+            raise ValueError(f"finish reason {self.reason!r} must not have a matched_stop")
 
     def _check_offset(self, offset: object) -> None:
         if not isinstance(offset, int) or isinstance(offset, bool):

@@ -60,7 +60,7 @@ class BatchRow(Row[Any]):
         """Returns the row itself. mlx-lm calls ``matcher`` when it starts a row. Raises ``ValueError`` if this object
         already serves one."""
         if self._in_use:
-            raise ValueError(f"a {type(self).__name__} serves one row: make a new one for each")
+            raise ValueError(f"this {type(self).__name__} already serves a row: make a new one for each row")
         self._in_use = True
         return self
 

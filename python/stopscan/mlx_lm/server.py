@@ -97,7 +97,7 @@ class _ResponseGenerator(server.ResponseGenerator):
         try:
             if tokenizer is not self._logged:
                 self._logged, regions = tokenizer, described(checkpoint_of(tokenizer).graph)
-                logging.info("stopscan finds the stops; the regions that it knows, and what begins them: %s", regions)
+                logging.info("stopscan finds the stops; known regions and their opening markers: %s", regions)
             if failures.off:
                 raise ValueError("stopscan failed repeatedly and is switched off; only `stop` still works")
             stops.row = _Row(tokenizer, stops, tokenized[0], inside=tokenized[3] == "reasoning")

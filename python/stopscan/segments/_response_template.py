@@ -124,6 +124,6 @@ def _markers(anchors: list[_Anchor], outer: str) -> dict[str, str]:
     for anchor in anchors:
         for other in anchors:
             if other.marker in anchor.marker[:-1]:
-                raise ValueError(f"{anchor.where} can never complete: {other.where} completes inside it")
+                raise ValueError(f"{anchor.where} is never found: {other.where} completes inside it")
         markers.setdefault(anchor.marker, anchor.leads_to or outer)
     return markers

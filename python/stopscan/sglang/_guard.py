@@ -70,4 +70,4 @@ class Guard:
             return otherwise
 
     def _note(self, error: BaseException) -> None:
-        self.failures.note(error, "goes on as in sglang")
+        self.failures.note(error, "goes on without stopscan")

@@ -40,7 +40,7 @@ class Scheduler:
             if not self._said:
                 self._said = True
                 regions = described(self._requests.model(req.tokenizer).graph)
-                logger.info("stopscan finds the stops; the regions that it knows, and what begins them: %s", regions)
+                logger.info("stopscan finds the stops; known regions and their opening markers: %s", regions)
             params = req.sampling_params
             if self._requests.concerns(params.stop_strs, params.stop_regex_strs, params.custom_params):
                 req.stopscan = Stops(self._maker.submit(self._requests.scanner, req), self._requests.failures)

@@ -153,7 +153,7 @@ def problems(hooks: Callable[[Failures], dict[str, Any]]) -> list[str]:
                     matched = host.tokenizer.eos_token_id if case.matched == -1 else case.matched
                     came = "".join(texts), reason.get("matched")
                     if came != (case.text, matched):
-                        wrong.append(f"{case.pieces} with {case.params} gives {came}, {step} tokens a step")
+                        wrong.append(f"{case.pieces} with {case.params} gives {came} at {step} tokens a step")
     except Exception as error:
         return [f"the self-test failed: {error!r}"]
     return [*wrong, *["stopscan failed in a stream"] * bool(failures.count)]

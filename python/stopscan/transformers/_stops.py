@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 # Up to transformers 5.17, assisted decoding also calls the criteria with drafts, which may be rejected afterwards.
 ASKS_OF_DRAFTS = "is_done_candidate" in signature(_speculative_sampling).parameters
 
-REUSED = "a Stops serves one generation: make a new one for each"
-NO_CRITERION = "a Stops cannot only be the streamer: pass it in stopping_criteria too"
+REUSED = "this Stops was already used: make a new one for each generation"
+NO_CRITERION = "this Stops is only the streamer: pass it in stopping_criteria too"
 
 
 class Stops(StoppingCriteria, BaseStreamer):

@@ -83,7 +83,7 @@ class Adapter:
     def _say(self, engine: Engine) -> None:
         if (known := described(engine.graph)) != engine.said:
             engine.said = known
-            logger.info("stopscan finds the stops; the regions that it knows, and what begins them: %s", known)
+            logger.info("stopscan finds the stops; known regions and their opening markers: %s", known)
 
     def params_made(self, params: Any, request: Any, *args: Any, **options: Any) -> None:
         """Runs after ``to_sampling_params`` of a chat request, and notes the regions that the route separates from

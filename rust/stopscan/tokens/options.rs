@@ -199,11 +199,11 @@ impl fmt::Display for TokenOptionsError {
         match self {
             TokenOptionsError::UnknownToken(id) => write!(f, "prompt_token_ids: {}", UnknownToken(*id)),
             TokenOptionsError::SpelledMarker(marker) => {
-                write!(f, "marker {marker:?} contains a special token, which is left out of the text; ")?;
-                write!(f, "pass skip_special_tokens=False")
+                write!(f, "marker {marker:?} contains a special token, and special tokens are ")?;
+                write!(f, "left out of the text: pass skip_special_tokens=False")
             }
             TokenOptionsError::MinAboveMax { min_tokens, max_tokens } => {
-                write!(f, "min_tokens {min_tokens} is not between 0 and max_tokens {max_tokens}")
+                write!(f, "min_tokens {min_tokens} is greater than max_tokens {max_tokens}")
             }
         }
     }

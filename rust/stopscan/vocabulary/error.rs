@@ -8,7 +8,7 @@ use std::fmt;
 ///
 /// let error = Vocabulary::builder().strays(Strays::Bytes).text(b"\xFF").build().unwrap_err();
 /// assert_eq!(error, VocabularyError::NoUtf8(0));
-/// assert_eq!(error.to_string(), "token 0 is not valid UTF-8; only byte tokens may have other bytes");
+/// assert_eq!(error.to_string(), "token 0 is not valid UTF-8; only byte tokens may be invalid UTF-8");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -29,13 +29,13 @@ impl fmt::Display for VocabularyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             VocabularyError::NoUtf8(id) => {
-                write!(f, "token {id} is not valid UTF-8; only byte tokens may have other bytes")
+                write!(f, "token {id} is not valid UTF-8; only byte tokens may be invalid UTF-8")
             }
             VocabularyError::TooLong => write!(f, "the tokens have 4 GiB of text or more"),
             VocabularyError::NoMemory => write!(f, "not enough memory for the vocabulary"),
             VocabularyError::NoTokenizer(what) => write!(f, "not a tokenizer.json: {what}"),
             VocabularyError::NotNative(decoder) => {
-                write!(f, "this tokenizer's text cannot be made from the bytes of single tokens (decoder {decoder})")
+                write!(f, "the tokenizer's decoder does not make text from the bytes of single tokens: {decoder}")
             }
         }
     }

@@ -38,15 +38,15 @@ finishes = pytest.mark.parametrize("finish", CASES.values(), ids=CASES)
         (("stop_token", "2"), TypeError, "matched_stop of a 'stop_token' must be int, not str"),
         (("stop_token", True), TypeError, "matched_stop of a 'stop_token' must be int, not bool"),
         (("stop_token", -1), ValueError, "matched_stop -1 is not a token id"),
-        (("eos", "END"), ValueError, "finish reason 'eos' has no matched_stop"),
-        (("length", 0), ValueError, "finish reason 'length' has no matched_stop"),
-        (("unknown", "bored"), ValueError, "finish reason 'unknown' has no matched_stop"),
+        (("eos", "END"), ValueError, "finish reason 'eos' must not have a matched_stop"),
+        (("length", 0), ValueError, "finish reason 'length' must not have a matched_stop"),
+        (("unknown", "bored"), ValueError, "finish reason 'unknown' must not have a matched_stop"),
         (("stop_sequence", "END", -1), ValueError, "offset -1 is negative"),
         (("stop_sequence", "END", "26"), TypeError, "offset must be int or None, not str"),
         (("stop_sequence", "END", False), TypeError, "offset must be int or None, not bool"),
         (("stop_sequence", None, 26), ValueError, "offset needs a stop string in matched_stop"),
         (("stop_token", 2, 26), ValueError, "offset needs a stop string in matched_stop"),
-        (("repetition", "END"), ValueError, "finish reason 'repetition' has no matched_stop"),
+        (("repetition", "END"), ValueError, "finish reason 'repetition' must not have a matched_stop"),
         (("repetition", None, -1), ValueError, "offset -1 is negative"),
         (("eos", None, 26), ValueError, "offset needs a stop string in matched_stop"),
         (("eos", None, None, 3), TypeError, "raw must be str or None, not int"),
@@ -86,7 +86,7 @@ def test_a_finish_is_a_field_of_a_pydantic_model(finish: Finish) -> None:
 
 def test_pydantic_refuses_what_a_finish_refuses() -> None:
     pydantic = pytest.importorskip("pydantic", reason="pydantic is not installed")
-    with pytest.raises(pydantic.ValidationError, match="has no matched_stop"):
+    with pytest.raises(pydantic.ValidationError, match="must not have a matched_stop"):
         pydantic.TypeAdapter(Finish).validate_python({"reason": "eos", "matched_stop": "END"})
 
 

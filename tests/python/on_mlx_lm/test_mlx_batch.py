@@ -295,7 +295,7 @@ def test_a_scanner_is_for_one_row(mlx: tuple[Any, Any], reciter: Reciter) -> Non
     row = RowScanner(mlx[1], "END")
     generator = BatchGenerator(mlx[0])
     generator.insert(prompts(mlx, reciter, ["count", "split"]), stop_sequences=[row, row])
-    with pytest.raises(ValueError, match="serves one row"):
+    with pytest.raises(ValueError, match="already serves a row"):
         generator.next_generated()
     generator.close()
 

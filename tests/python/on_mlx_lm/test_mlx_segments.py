@@ -119,7 +119,7 @@ def test_an_unknown_region_is_refused(mlx: tuple[Any, Any]) -> None:
 def test_a_row_segmenter_is_for_one_row(mlx: tuple[Any, Any]) -> None:
     row = RowSegmenter(mlx[1], THINK)
     assert row.matcher() is row
-    with pytest.raises(ValueError, match="a RowSegmenter serves one row"):
+    with pytest.raises(ValueError, match="this RowSegmenter already serves a row"):
         row.matcher()
 
 

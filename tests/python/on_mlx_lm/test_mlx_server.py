@@ -245,5 +245,5 @@ def test_the_command(checkpoint: Path, reciter: Reciter, tmp_path: Path) -> None
         finally:
             process.send_signal(signal.SIGTERM)
     # The line is in the log of mlx_lm.server, and only once.
-    assert log.read_text().count("INFO - stopscan finds the stops; the regions that it knows") == 1
+    assert log.read_text().count("INFO - stopscan finds the stops; known regions") == 1
     assert "what begins them: reasoning (<think>)" in log.read_text()

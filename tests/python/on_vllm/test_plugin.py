@@ -158,4 +158,4 @@ def test_one_line_in_the_log_says_that_stopscan_runs_and_which_regions_it_knows(
     install()
     start(None, "deepseek_r1")
     lines = {record.message for record in caplog.records if record.name == logger.name}
-    assert lines == {"stopscan finds the stops; the regions that it knows, and what begins them: reasoning (<think>)"}
+    assert lines == {"stopscan finds the stops; known regions and their opening markers: reasoning (<think>)"}

@@ -71,7 +71,7 @@ def test_the_default_of_a_server_with_parsers(tmp_path: Path) -> None:
         assert response.output_text == "It is 5 "
         thought = server.openai.completions.create(model="reciter", prompt="[unmarked]", stop=["END"])
         assert thought.choices[0].text == "Is it "
-    assert "stopscan finds the stops; the regions that it knows, and what begins them: reasoning (<think>)" in (
+    assert "stopscan finds the stops; known regions and their opening markers: reasoning (<think>)" in (
         tmp_path / "log"
     ).read_text().replace(", tool_call (<tool_call>)", "")
 

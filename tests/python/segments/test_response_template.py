@@ -133,15 +133,15 @@ def test_region_after_takes_what_follows_the_last_start_anchor() -> None:
         ({"fields": {"outside": FIELD}}, "field 'outside': two fields map to the region 'outside'"),
         (
             {"fields": {"x": {"open": "<x>"}, "y": {"open": "<x><y>"}}},
-            "field 'y': 'open' '<x><y>' can never complete: field 'x': 'open' '<x>' completes inside it",
+            "field 'y': 'open' '<x><y>' is never found: field 'x': 'open' '<x>' completes inside it",
         ),
         (
             {"fields": {"x": {"open": "<x>", "close": ["|", "||"]}}},
-            "field 'x': 'close' '||' can never complete: field 'x': 'close' '|' completes inside it",
+            "field 'x': 'close' '||' is never found: field 'x': 'close' '|' completes inside it",
         ),
         (
             {"fields": {"content": {"close": "<end>"}, "x": {"open": "<end>!"}}},
-            "field 'x': 'open' '<end>!' can never complete: field 'content': 'close' '<end>' completes inside it",
+            "field 'x': 'open' '<end>!' is never found: field 'content': 'close' '<end>' completes inside it",
         ),
     ],
 )
@@ -211,7 +211,7 @@ def joined(segments: list[tuple[str, str]]) -> list[tuple[str, str]]:
 @given(templates())
 def test_markers_that_end_inside_others_are_refused_and_no_others(template: dict[str, Any]) -> None:
     if any(ends_inside_another(words) for words in live_together(template)):
-        with pytest.raises(ValueError, match="can never complete"):
+        with pytest.raises(ValueError, match="is never found"):
             from_response_template(template)
     else:
         SegmentSet(from_response_template(template))

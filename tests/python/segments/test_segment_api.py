@@ -106,7 +106,7 @@ def test_the_regions_own_string_object_is_given() -> None:
             ({"a": {"<think>": "a", "think": "a"}},),
             {},
             ValueError,
-            'marker "<think>" of region "a" can never complete: marker "think" completes inside it',
+            'marker "<think>" of region "a" is never found: marker "think" completes inside it',
         ),
         (({str(i): {} for i in range(101)},), {}, ValueError, "there are 101 regions, and the limit is 100"),
         (

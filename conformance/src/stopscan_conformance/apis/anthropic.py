@@ -102,10 +102,10 @@ def _stream_form(wire: Wire) -> Iterator[str]:
     events = [event for event in events if event.get("type") != "ping"]
     kinds = [str(event.get("type")) for event in events]
     if kinds[:1] != ["message_start"] or kinds[-2:] != ["message_delta", "message_stop"]:
-        yield f"the stream goes from {kinds[:1]} to {kinds[-2:]}"
+        yield f"the stream begins with {kinds[:1]} and ends with {kinds[-2:]}"
     for kind in ("message_start", "message_delta", "message_stop"):
         if kinds.count(kind) != 1:
-            yield f"{kinds.count(kind)} times {kind}"
+            yield f"{kind} comes {kinds.count(kind)} times, not once"
     yield from _blocks_form(events)
     for event in events:
         if event.get("type") == "message_start":

@@ -137,7 +137,7 @@ def _stream_form(wire: Wire) -> Iterator[str]:
         at = next(index for index, number in enumerate(numbers) if number != index)
         yield f"event {at} has {numbers[at]!r} as sequence_number"
     if kinds[:1] != ["response.created"] or not {*kinds[-1:]} & {*LAST}:
-        yield f"the stream goes from {kinds[:1]} to {kinds[-1:]}"
+        yield f"the stream begins with {kinds[:1]} and ends with {kinds[-1:]}"
     if sum(kind in LAST for kind in kinds) > 1:
         yield "the stream ends twice"
     responses = [event["response"] for event in events if isinstance(event.get("response"), dict)]

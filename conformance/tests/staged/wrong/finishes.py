@@ -50,7 +50,7 @@ WRONG = [
     wrong("the first stop is named", "openai-chat-stream-first-of-three", "finish",
           told=at(STOP, lambda made: (STOP, made.ask.stops[0]))),
     wrong("the last stop is named", "anthropic-stream-nested", "finish",
-          told=at(STOP, lambda made: (STOP, made.ask.stops[0]))),
+          told=at(STOP, lambda made: (STOP, made.ask.stops[-1]))),
     wrong("the stop's index is named", "generate-stream-first-of-three", "finish",
           told=at(STOP, lambda made: (STOP, made.ask.stops.index(made.end[1])))),
     wrong("the stop is named in lower case", "openai-chat-stream-split", "finish",

@@ -362,6 +362,4 @@ WRONG = [
     wrong("null is the word None", "openai-chat-whole-none-beside-a-null", "text finish cost", stops=nulls_are("None")),
     wrong("null is the word null", "openai-completions-whole-none-beside-a-null", "text finish cost",
           stops=nulls_are("null")),
-    wrong("null among stops is the word None", "openai-chat-whole-none-beside-a-null", "text finish cost",
-          stops=nulls_are("None")),
 ]  # fmt: skip
