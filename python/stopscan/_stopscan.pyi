@@ -40,16 +40,16 @@ class _Copied:
 class _Set(_Copied):
     @property
     def stop(self) -> tuple[str, ...]:
-        """The hidden stops."""
+        """The hidden stops: those that are cut from the output."""
     @property
     def visible(self) -> tuple[str, ...]:
-        """The visible stops."""
+        """The visible stops: those that stay in the output."""
     @property
     def patterns(self) -> tuple[str, ...]:
-        """The patterns."""
+        """The regular expressions that are stops."""
     @property
     def max_held(self) -> int | None:
-        """The most code points that are held for a pattern. ``None`` means the limit of the library, 65,536."""
+        """The most code points that are withheld while a pattern may match. ``None`` means the default, 65,536."""
     @property
     def stop_in(self) -> tuple[str, ...]:
         """The regions in which stops fire."""
@@ -152,7 +152,7 @@ class _Stream(Iterator[_Out]):
 class StopMatch:
     """The stop that fired and where: ``text[offset:end] == sequence``.
 
-    ``offset`` and ``end`` count code points of the whole text of the stream. Matches are ordered by their place.
+    ``offset`` and ``end`` count code points of the stream's whole text. Matches compare by ``offset``, then ``end``.
 
     >>> StopMatch("END", 26).end
     29
@@ -164,13 +164,13 @@ class StopMatch:
     ) -> StopMatch: ...
     @property
     def sequence(self) -> str:
-        """The stop as the user gave it; or the text that matched a pattern or is a loop."""
+        """The stop as the user gave it. For a pattern or a loop: the text that matched."""
     @property
     def pattern(self) -> str | None:
-        """The pattern that matched. ``None`` for any other stop."""
+        """The pattern that matched. ``None`` if the stop is not a pattern."""
     @property
     def period(self) -> int | None:
-        """The length of the block that a loop repeats, in code points. ``None`` for any other stop."""
+        """For a loop (see ``Repeat``): the length of the block that it repeats, in code points. Otherwise ``None``."""
     @property
     def offset(self) -> int:
         """Where the stop begins, in code points."""
@@ -184,11 +184,11 @@ class StopMatch:
 
 @final
 class Repeat(_Copied):
-    r"""A stop that fires when the text repeats itself, at the first character with which the rule below holds.
+    r"""A stop that fires when the text repeats itself (a loop), at the first character that makes it a loop:
 
-    The text repeats itself if a block of at most ``max_period`` code points was written ``count`` times, and the copies
-    have at least ``min_length`` code points together. The oldest copy may be incomplete. The stop is visible, and fires
-    in every region.
+    A block of at most ``max_period`` code points was written ``count`` times in a row, and the copies have at least
+    ``min_length`` code points together. The oldest copy may be incomplete. The stop is visible, and fires in every
+    region.
 
     Raises ``ValueError`` for a ``count`` below 3, a ``max_period`` outside of 1 to 65,536, or a ``min_length`` below
     32.
@@ -199,13 +199,13 @@ class Repeat(_Copied):
     def __new__(cls, count: int = 4, *, max_period: int = 1024, min_length: int = 256) -> Repeat: ...
     @property
     def count(self) -> int:
-        """The number of times that a block must be written."""
+        """The number of copies of a block that make a loop."""
     @property
     def max_period(self) -> int:
-        """The greatest length of a block, in code points."""
+        """The most code points of a block."""
     @property
     def min_length(self) -> int:
-        """The least length of all copies of a block together, in code points."""
+        """The fewest code points of all copies of a block together."""
 
 @final
 class StopSet(_Set):
@@ -218,8 +218,8 @@ class StopSet(_Set):
     - ``visible``: stops that stay in the output.
     - ``patterns``: regular expressions in the syntax of Rust's regex crate, with ASCII ``\d``, ``\s``, ``\w`` and
       ``\b``. They are hidden stops. The match that completes first fires.
-    - ``max_held``: the most code points that are held for a pattern. A longer match is given up, and its text is
-      released. A pattern that could hold ordinary text for ever needs this limit.
+    - ``max_held``: the most code points that are withheld while a pattern may still match. A longer match does not
+      fire: its text is emitted. A pattern that could withhold ordinary text for ever is refused without this limit.
     - ``protect``: pairs of an opening and a closing marker. Between the markers, no stop except a loop fires.
     - ``regions``: a graph of regions as in ``SegmentSet``. In a ``StopSet`` the markers stay in the text. ``protect``
       is short for a graph with the region ``answer``, in which stops fire, and a region for each pair, named after the
@@ -265,7 +265,7 @@ class StopSet(_Set):
     ) -> tuple[str, StopMatch | None]:
         """Returns the text before the stop, and the match; or ``text`` itself and ``None`` if no stop fires.
 
-        A visible stop stays, and so does the first copy of a loop. ``include_stop=True`` keeps all of the stop.
+        A visible stop stays in the text; so does the first copy of a loop. ``include_stop=True`` keeps all of any stop.
 
         >>> StopSet("END").truncate("The END.")
         ('The ', StopMatch('END', 4))
@@ -498,7 +498,7 @@ class TokenSegmenter(_OfTokens):
         """
 
 def formats() -> list[tuple[str, str, list[tuple[str, list[tuple[str, str, bool]]]]]]:
-    """Returns the name, the source (models and documents) and the states of each format, for ``segments.FORMATS``."""
+    """Returns the name, the source (models, documents) and the states of each model format, for ``segments.FORMATS``."""
 
 def scan(
     deltas: Iterable[str],
@@ -536,8 +536,8 @@ def truncate(
 
 @final
 class SegmentSet(_Set):
-    r"""Compiled markers that cut a text into segments, and stops: immutable, hashable, picklable, shared by any number of
-    threads and segmenters.
+    r"""A compiled set of stops and of markers, which cut a text into segments: immutable, hashable, picklable, shared by
+    any number of threads and segmenters.
 
     - ``markers``: for each region its markers, and for each marker the region to which the marker leads. A stream
       begins in the first region. ``SegmentSet(segments)`` returns ``segments`` itself if it is a ``SegmentSet``.
@@ -547,9 +547,9 @@ class SegmentSet(_Set):
     Only the markers and stops of the open region are looked for. The one that completes first counts. If several
     complete at the same character, the longest counts.
 
-    A region can have several states: ``"tool_call/in reasoning"`` is a state of the region ``tool_call``. ``markers``
-    has the names of states, and a segment has the name of its region. A marker that leads to ``keep("tool_call")``
-    stays in the text, as the beginning of the text of ``tool_call``.
+    A region can have several states, each with markers of its own: ``"tool_call/in reasoning"`` is a state of the
+    region ``tool_call``. ``markers`` names states, and a segment names its region. A marker that leads to
+    ``keep("tool_call")`` stays in the text, as the beginning of the text of ``tool_call``.
 
     Raises ``ValueError`` for an empty stop or marker, a string that is a stop and a marker, a region that is missing, a
     marker that cannot complete because another one ends inside it, over 100 regions, or over 8,000,000 bytes of UTF-8.
