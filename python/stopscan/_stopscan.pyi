@@ -71,14 +71,14 @@ class _Set(_Copied):
 class _Scanner(_Copied):
     @property
     def region(self) -> str:
-        """The region that is open."""
+        """The name of the region that is open."""
     @property
     def match(self) -> StopMatch | None:
         """The match of the stop that fired, or ``None``. Its offset counts all text, markers included."""
     @property
     def held(self) -> str:
-        """The text that is withheld because it may be the beginning of a hidden stop or of a marker that is taken
-        out.
+        """The text that is withheld because it may be the beginning of a hidden stop, or of a marker that is not
+        part of the output.
         """
     def reset(self) -> None:
         """Goes back to the start of the stream. Returns nothing."""
@@ -125,7 +125,7 @@ class _Stream(Iterator[_Out]):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
     ) -> None: ...
     def close(self) -> None:
-        """Closes the source as a stop does. Ready output is yielded, then the stream ends. Held text stays in ``held``.
+        """Closes the source as a stop does. The stream yields ready output, then ends. Held text stays in ``held``.
 
         If closing the source fails, the error reaches the caller; if another thread is in the stream, ``close`` raises
         ``RuntimeError``. In both cases the stream stays open, and ``close`` can be called again.
@@ -141,11 +141,11 @@ class _Stream(Iterator[_Out]):
         """The text after the stop in the delta that completed the stop."""
     @property
     def region(self) -> str:
-        """The region that is open."""
+        """The name of the region that is open."""
     @property
     def closes(self) -> bool:
-        """Whether the source can be closed. A plain iterator, such as transformers' streamer, cannot: its generation goes
-        on after a stop.
+        """Whether the source can be closed. A plain iterator, such as transformers' streamer, cannot be: the model
+        generates on after a stop.
         """
 
 @final
@@ -378,8 +378,8 @@ class TokenScanner(_OfTokens):
 
     - ``stop_token_ids``, ``eos_token_ids``: tokens that end the stream. The text of such a token is not emitted.
     - ``max_tokens``: the number of tokens after which the stream ends.
-    - ``min_tokens``: the number of tokens at the start of the stream in which stops and stop tokens are ignored. A
-      stop string that begins there and completes later fires. An EOS there has no text, and the stream goes on.
+    - ``min_tokens``: in this many tokens at the start of the stream, stops and stop tokens are ignored. A stop
+      string that begins in them and completes later fires. An EOS among them has no text, and the stream goes on.
     - ``eos_ends_early``: whether an EOS among the first ``min_tokens`` tokens ends the stream. Set it for an engine
       that ends the sequence there.
     - ``unknown_ids``: ``"refuse"`` raises ``ValueError`` for an id that the tokenizer lacks. ``"count"`` counts the
@@ -437,11 +437,11 @@ class TokenScanner(_OfTokens):
         not read. If an id is wrong, ``feed_many`` raises the error of ``feed`` and reads no id.
         """
     def flush(self, reason: EndReason = "eos") -> str:
-        """Ends the stream for ``reason`` and returns the rest of its text: half a character as U+FFFD, and the
-        held text.
+        """Ends the stream for ``reason`` and returns the rest of its text: the held text, and U+FFFD if the last
+        character is incomplete.
 
         ``reason`` is a reason of ``Finish`` other than ``"stop_sequence"`` and ``"stop_token"``, which only the
-        scanner reports. Others raise ``ValueError``. After the end the result is empty, and nothing changes.
+        stream sets. Other values raise ``ValueError``. After the end the result is empty, and nothing changes.
         """
 
 @final
@@ -490,11 +490,11 @@ class TokenSegmenter(_OfTokens):
         not read. If an id is wrong, ``feed_many`` raises the error of ``feed`` and reads no id.
         """
     def flush(self, reason: EndReason = "eos") -> list[tuple[str, str, int]]:
-        """Ends the stream for ``reason`` and returns the rest of its text: half a character as U+FFFD, and the
-        held text.
+        """Ends the stream for ``reason`` and returns the rest of its text: the held text, and U+FFFD if the last
+        character is incomplete.
 
         ``reason`` is a reason of ``Finish`` other than ``"stop_sequence"`` and ``"stop_token"``, which only the
-        scanner reports. Others raise ``ValueError``. After the end the result is empty, and nothing changes.
+        stream sets. Other values raise ``ValueError``. After the end the result is empty, and nothing changes.
         """
 
 def formats() -> list[tuple[str, str, list[tuple[str, list[tuple[str, str, bool]]]]]]:
@@ -586,9 +586,9 @@ class Segmenter(_Scanner):
     A segment is a tuple: the region, the text, and the part. Markers are taken out of the text. The segments' texts and
     the markers between them, joined in order, are the input.
 
-    The part is a number that tells two tool calls in a row apart: it counts the markers that led to another state or
-    were kept, from 0 at the start of the stream. Text of one part may come in several segments. Join the text of the
-    reasoning and of the answer by region, and the text of calls by part.
+    The part is a number that tells two tool calls in a row apart. It is 0 at the start of the stream. A marker adds 1
+    if it leads to another region or state, or is kept in the text. Text of one part may come in several segments. Join
+    the text of the reasoning and of the answer by region, and the text of calls by part.
 
     - ``segments``: a ``SegmentSet``, or the markers that make a set.
     - ``region``: where the stream begins. The default is the first region.
@@ -618,8 +618,8 @@ class Segmenter(_Scanner):
     def unused(self) -> str:
         """The text after the stop in the delta that completed the stop."""
     def feed(self, delta: str, /, *, armed: bool = True) -> list[tuple[str, str, int]]:
-        """Reads ``delta`` and returns the list of segments that are safe to emit now. No segment is empty, and
-        neighbours always belong to different parts.
+        """Reads ``delta`` and returns the list of segments that are safe to emit now. No segment is empty, and two
+        segments in a row always belong to different parts.
 
         After a match the list is empty. With ``armed=False``, a stop that completes inside ``delta`` does not fire. A
         stop that begins inside ``delta`` and completes later, in armed text, does fire. Markers also count in unarmed

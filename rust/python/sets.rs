@@ -543,7 +543,7 @@ impl<E: Emit> SetArguments<E> {
         Ok(arguments)
     }
 
-    /// Calls `add` with the builder, or raises `MemoryError` if there is no memory for the `bytes` bytes that it copies.
+    /// Calls `add` with the builder. Raises `MemoryError` if memory is lacking for the `bytes` bytes that `add` copies.
     fn add(&mut self, bytes: usize, add: impl FnOnce(SetBuilder<E>) -> SetBuilder<E>) -> PyResult<()> {
         room(bytes)?;
         self.set = add(std::mem::take(&mut self.set));
