@@ -27,7 +27,7 @@ __all__ = [
     "truncate",
 ]
 
-# Bases with the members that several classes share. The compiled module has no such bases.
+# Bases with the members that several classes share. They exist only here, not in the compiled module.
 
 _Out = TypeVar("_Out", covariant=True)
 
@@ -77,9 +77,7 @@ class _Scanner(_Copied):
         """The match of the stop that fired, or ``None``. Its offset counts all text, markers included."""
     @property
     def held(self) -> str:
-        """The text that is withheld because it may be the beginning of a hidden stop, or of a marker that is not
-        part of the output.
-        """
+        """The text that is withheld: a hidden stop, or a marker that is not in the output, may begin with it."""
     def reset(self) -> None:
         """Goes back to the start of the stream. Returns nothing."""
     def copy(self) -> Self:
@@ -135,7 +133,7 @@ class _Stream(Iterator[_Out]):
         """The stop that fired, or ``None``."""
     @property
     def held(self) -> str:
-        """The text that is withheld because it may be the beginning of a hidden stop or of a marker."""
+        """The text that is withheld: a hidden stop, or a marker that is not in the output, may begin with it."""
     @property
     def unused(self) -> str:
         """The text after the stop in the delta that completed the stop."""
@@ -184,11 +182,11 @@ class StopMatch:
 
 @final
 class Repeat(_Copied):
-    r"""A stop that fires when the text repeats itself (a loop), at the first character that makes it a loop:
+    r"""A stop that fires when the text repeats itself, at the first character that completes a loop.
 
-    A block of at most ``max_period`` code points was written ``count`` times in a row, and the copies have at least
-    ``min_length`` code points together. The oldest copy may be incomplete. The stop is visible, and fires in every
-    region.
+    A loop is a block of at most ``max_period`` code points that is written at least ``count`` times in a row, so that
+    the copies have at least ``min_length`` code points together. The oldest copy may be incomplete. The stop is
+    visible, and fires in every region.
 
     Raises ``ValueError`` for a ``count`` below 3, a ``max_period`` outside of 1 to 65,536, or a ``min_length`` below
     32.
@@ -199,7 +197,7 @@ class Repeat(_Copied):
     def __new__(cls, count: int = 4, *, max_period: int = 1024, min_length: int = 256) -> Repeat: ...
     @property
     def count(self) -> int:
-        """The number of copies of a block that make a loop."""
+        """The fewest copies of a block that make a loop."""
     @property
     def max_period(self) -> int:
         """The most code points of a block."""
@@ -285,7 +283,7 @@ class StopScanner(_Scanner):
     - ``region``: the region of the set, or the state of a region, in which the stream begins.
 
     One thread at a time feeds a scanner: two calls of ``feed`` at once raise ``RuntimeError``. Any thread may read
-    ``match``, ``held`` and ``region`` meanwhile: it waits until the call has ended.
+    ``match``, ``held`` and ``region`` meanwhile: the read waits until the call has ended.
 
     >>> scanner = StopScanner(["END"])
     >>> scanner.feed("The E"), scanner.held
@@ -340,8 +338,8 @@ class StopScanner(_Scanner):
 class StopStream(_Stream[str]):
     """Iterates over deltas and yields text that is safe to emit, never empty. Also a context manager. Made by ``scan``.
 
-    The iterable of deltas is the source. At its end the stream flushes. As soon as a stop fires, the stream closes the
-    source. If the source raises, the error reaches the caller, and ``held`` still has the withheld text.
+    The iterable of deltas is the source. At its end, the stream yields the held text. As soon as a stop fires, the
+    stream closes the source. If the source raises, the error reaches the caller, and ``held`` keeps the withheld text.
     """
 
 @disjoint_base
@@ -595,7 +593,7 @@ class Segmenter(_Scanner):
     - ``include_stop``: whether every stop stays in the output.
 
     One thread at a time feeds a segmenter: two calls of ``feed`` at once raise ``RuntimeError``. Any thread may read
-    ``match``, ``held`` and ``region`` meanwhile: it waits until the call has ended.
+    ``match``, ``held`` and ``region`` meanwhile: the read waits until the call has ended.
 
     >>> segmenter = Segmenter({"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}})
     >>> segmenter.feed("<think>5?</thi"), segmenter.held
@@ -639,8 +637,8 @@ class Segmenter(_Scanner):
 class SegmentStream(_Stream[tuple[str, str, int]]):
     """Iterates over deltas and yields segments that are safe to emit. Also a context manager. Made by ``split``.
 
-    The iterable of deltas is the source. At its end the stream flushes. As soon as a stop fires, the stream closes the
-    source. If the source raises, the error reaches the caller, and ``held`` still has the withheld text.
+    The iterable of deltas is the source. At its end, the stream yields the held text. As soon as a stop fires, the
+    stream closes the source. If the source raises, the error reaches the caller, and ``held`` keeps the withheld text.
     """
 
 def split(

@@ -35,7 +35,7 @@ impl<'py> Strings<'py> {
             Ok(string) => Ok(string),
             Err(error) => Err(no_string(&error.into_inner(), &format!("{name} {index}"))),
         }))?;
-        // A Python `set` has another order in each process. Sorted, its stops fit a snapshot from another process.
+        // Sorts a Python `set`: its order differs between processes, but a snapshot fits only stops in the same order.
         if object.is_instance_of::<PySet>() || object.is_instance_of::<PyFrozenSet>() {
             let sorted = list(object.py(), strings.items.into_iter().map(Ok))?;
             sorted.sort()?;
@@ -214,7 +214,7 @@ pub(crate) fn options(
     }
 }
 
-/// Writing or reading a snapshot first asks for this many times its size: memory for bytes, state and held text.
+/// Before a snapshot is written or read, `room` asks for this many times its size: for bytes, state and held text.
 pub(crate) const SNAPSHOT: usize = 4;
 
 /// Returns `object` as a snapshot.

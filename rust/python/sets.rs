@@ -398,11 +398,11 @@ impl SegmentSet {
     }
 }
 
-/// A stop that fires when the text repeats itself (a loop), at the first character that makes it a loop:
+/// A stop that fires when the text repeats itself, at the first character that completes a loop.
 ///
-/// A block of at most ``max_period`` code points was written ``count`` times in a row, and the copies have at least
-/// ``min_length`` code points together. The oldest copy may be incomplete. The stop is visible, and fires in every
-/// region.
+/// A loop is a block of at most ``max_period`` code points that is written at least ``count`` times in a row, so that
+/// the copies have at least ``min_length`` code points together. The oldest copy may be incomplete. The stop is
+/// visible, and fires in every region.
 ///
 /// Raises ``ValueError`` for a ``count`` below 3, a ``max_period`` outside of 1 to 65,536, or a ``min_length`` below
 /// 32.
@@ -433,7 +433,7 @@ impl Repeat {
         Ok(Repeat(stopscan::Repeat::new(count, max_period, min_length).or_raise()?))
     }
 
-    /// The number of copies of a block that make a loop.
+    /// The fewest copies of a block that make a loop.
     #[getter]
     fn count<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
         int(py, self.0.count())

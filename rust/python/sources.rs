@@ -19,8 +19,8 @@ use crate::turns::{GIL, NOBODY, in_use, this_thread};
 
 /// Iterates over deltas and yields text that is safe to emit, never empty. Also a context manager. Made by ``scan``.
 ///
-/// The iterable of deltas is the source. At its end the stream flushes. As soon as a stop fires, the stream closes the
-/// source. If the source raises, the error reaches the caller, and ``held`` still has the withheld text.
+/// The iterable of deltas is the source. At its end, the stream yields the held text. As soon as a stop fires, the
+/// stream closes the source. If the source raises, the error reaches the caller, and ``held`` keeps the withheld text.
 #[pyclass(module = "stopscan", frozen, extends = DeltaStream)]
 pub(crate) struct StopStream;
 
@@ -46,8 +46,8 @@ pub(crate) fn scan(
 
 /// Iterates over deltas and yields segments that are safe to emit. Also a context manager. Made by ``split``.
 ///
-/// The iterable of deltas is the source. At its end the stream flushes. As soon as a stop fires, the stream closes the
-/// source. If the source raises, the error reaches the caller, and ``held`` still has the withheld text.
+/// The iterable of deltas is the source. At its end, the stream yields the held text. As soon as a stop fires, the
+/// stream closes the source. If the source raises, the error reaches the caller, and ``held`` keeps the withheld text.
 #[pyclass(module = "stopscan.segments", frozen, extends = DeltaStream)]
 pub(crate) struct SegmentStream;
 
@@ -167,7 +167,7 @@ impl DeltaStream {
         look_at!(self, stream => stream.found(py))
     }
 
-    /// The text that is withheld because it may be the beginning of a hidden stop or of a marker.
+    /// The text that is withheld: a hidden stop, or a marker that is not in the output, may begin with it.
     #[getter]
     fn held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
         look_at!(self, stream => stream.held(py))
@@ -336,7 +336,7 @@ impl Source {
             return Ok(());
         }
         let closed = close(self.iterator.bind(py));
-        // `deltas` may be the stream of an API client, which makes an iterator. Only closing `deltas` ends the request.
+        // The stream of an API client has an iterator of its own. Only closing the stream itself ends the request.
         if self.deltas.is(&self.iterator) {
             closed?
         } else {

@@ -61,8 +61,7 @@ macro_rules! stream_methods {
                 self.stream.guarded().found(py)
             }
 
-            /// The text that is withheld because it may be the beginning of a hidden stop, or of a marker that is not
-            /// part of the output.
+            /// The text that is withheld: a hidden stop, or a marker that is not in the output, may begin with it.
             #[getter]
             fn held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
                 self.stream.guarded().held(py)
@@ -127,7 +126,7 @@ macro_rules! delta_methods {
 /// - ``region``: the region of the set, or the state of a region, in which the stream begins.
 ///
 /// One thread at a time feeds a scanner: two calls of ``feed`` at once raise ``RuntimeError``. Any thread may read
-/// ``match``, ``held`` and ``region`` meanwhile: it waits until the call has ended.
+/// ``match``, ``held`` and ``region`` meanwhile: the read waits until the call has ended.
 ///
 /// >>> scanner = StopScanner(["END"])
 /// >>> scanner.feed("The E"), scanner.held
@@ -212,7 +211,7 @@ delta_methods!(StopScanner, PyString);
 /// - ``include_stop``: whether every stop stays in the output.
 ///
 /// One thread at a time feeds a segmenter: two calls of ``feed`` at once raise ``RuntimeError``. Any thread may read
-/// ``match``, ``held`` and ``region`` meanwhile: it waits until the call has ended.
+/// ``match``, ``held`` and ``region`` meanwhile: the read waits until the call has ended.
 ///
 /// >>> segmenter = Segmenter({"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}})
 /// >>> segmenter.feed("<think>5?</thi"), segmenter.held
@@ -398,7 +397,7 @@ pub(crate) fn add_options(arguments: &Bound<'_, PyDict>, options: &Options) -> P
 /// A delta and its text.
 type Delta<'a, 'py> = (&'a Bound<'py, PyString>, &'a str);
 
-/// What Python sees of a kind of stream: the class of its sets (`Class`), and of the objects that it emits (`Out`).
+/// A kind of output (text or segments) for Python: `Class` is the class of its sets, `Out` that of what `feed` returns.
 pub(crate) trait PyEmit: Emit {
     type Class: PyClass<Frozen = True> + Sync;
     type Out;
@@ -508,7 +507,7 @@ pub(crate) trait Core: Sized {
 
     fn stream_mut(&mut self) -> &mut Stream<Self::Emit>;
 
-    /// Whether reading plain text, in which no stop or marker can begin, changes only counters.
+    /// Whether no character, stop or marker has begun and the stream goes on. Then plain text only adds to counts.
     fn is_idle(&self) -> bool;
 
     /// Reads the tokens of `unread`, which were fed without the lock.

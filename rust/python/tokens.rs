@@ -336,9 +336,9 @@ impl<E: PyEmit> Tokens<E> {
         Ok(safe)
     }
 
-    /// Fast path: if `token_id` cannot end the stream and decodes to its own text, returns the id, the number of tokens
-    /// up to it, and its text. Reads only an `int`: any other object may run Python code when it is read, so it is read
-    /// once, under the lock.
+    /// Fast path: if `token_id` cannot end the stream and has a text in `Vocabulary::ready`, returns the id, the number
+    /// of tokens up to it, and the text. Returns `None` for any object but an exact `int`: reading that may run Python
+    /// code, so it is read only once, with the lock held.
     #[inline(always)]
     fn ready(&self, token_id: &Bound<'_, PyAny>) -> Option<(u32, usize, &Ready)> {
         let id: u32 = token_id.cast_exact::<PyInt>().ok()?.extract().ok()?;
@@ -434,7 +434,7 @@ impl<E: PyEmit> Tokens<E> {
             if wrong.is_none() && *native && ids.iter().all(|&id| core.contains(id)) {
                 return self.emit(py, stream.try_feed_many(&ids)?);
             }
-            // A wrong id after the end of the stream is not an error. A copy reads the ids, to see if the stream ends.
+            // A wrong id after the stream's end is not an error. So a copy first reads the ids before the wrong one.
             let mut copy = stream.try_clone()?;
             let safe = self.emit(py, copy.try_feed_many(&ids)?)?;
             if let Some(error) = wrong.filter(|_| copy.finish().is_none()) {
@@ -546,7 +546,7 @@ pub(crate) enum Decoding {
     Window(Window),
 }
 
-/// Decodes by calling the tokenizer, with two `stopscan.tokens._window.Window` of Python: now, and after the prompt.
+/// Decodes by calling the tokenizer. Has two `stopscan.tokens._window.Window`: `start` is a copy from after the prompt.
 pub(crate) struct Window {
     now: Py<PyAny>,
     start: Py<PyAny>,
