@@ -55,7 +55,7 @@ class _Set(_Copied):
         """The regions in which stops fire."""
     @property
     def repeat(self) -> Repeat | None:
-        """The ``Repeat`` of the set, or ``None`` if loops are not a stop."""
+        """The rule for loops (text that repeats itself). ``None`` if loops are not a stop."""
     def region_after(self, prefix: str, /) -> str:
         r"""Returns the name of the region, or of the state of a region, that is open after ``prefix``.
 
@@ -74,7 +74,7 @@ class _Scanner(_Copied):
         """The name of the region that is open."""
     @property
     def match(self) -> StopMatch | None:
-        """The match of the stop that fired, or ``None``. Its offset counts all text, markers included."""
+        """The stop that fired, or ``None``. Its ``offset`` counts code points of the input, markers included."""
     @property
     def held(self) -> str:
         """The text that is withheld: a hidden stop, or a marker that is not in the output, may begin with it."""
@@ -90,8 +90,8 @@ class _Scanner(_Copied):
     def restore(self, snapshot: bytes) -> None:
         """Replaces the state of the stream by that of ``snapshot``. Returns nothing.
 
-        Raises ``ValueError`` for a snapshot of another set or other options, for damaged bytes and for an
-        unknown version. After an error the stream is as before.
+        Raises ``ValueError`` for a snapshot of another set or other options, for damaged bytes, and for an
+        unknown version of the format. After an error the stream is as before.
         """
 
 @type_check_only
@@ -203,7 +203,7 @@ class Repeat(_Copied):
         """The most code points of a block."""
     @property
     def min_length(self) -> int:
-        """The fewest code points of all copies of a block together."""
+        """The fewest code points that all copies of a block have together."""
 
 @final
 class StopSet(_Set):
@@ -263,7 +263,8 @@ class StopSet(_Set):
     ) -> tuple[str, StopMatch | None]:
         """Returns the text before the stop, and the match; or ``text`` itself and ``None`` if no stop fires.
 
-        A visible stop stays in the text; so does the first copy of a loop. ``include_stop=True`` keeps all of any stop.
+        A visible stop stays in the text. If the text repeats itself (a loop), the first copy stays. All of the stop stays
+        with ``include_stop=True``.
 
         >>> StopSet("END").truncate("The END.")
         ('The ', StopMatch('END', 4))

@@ -59,7 +59,7 @@ macro_rules! set_methods {
                 some_int(py, self.core.max_held())
             }
 
-            /// The ``Repeat`` of the set, or ``None`` if loops are not a stop.
+            /// The rule for loops (text that repeats itself). ``None`` if loops are not a stop.
             #[getter]
             fn repeat(&self) -> Option<Repeat> {
                 self.core.repeat().map(Repeat)
@@ -202,7 +202,8 @@ impl StopSet {
 
     /// Returns the text before the stop, and the match; or ``text`` itself and ``None`` if no stop fires.
     ///
-    /// A visible stop stays in the text; so does the first copy of a loop. ``include_stop=True`` keeps all of any stop.
+    /// A visible stop stays in the text. If the text repeats itself (a loop), the first copy stays. All of the stop stays
+    /// with ``include_stop=True``.
     ///
     /// >>> StopSet("END").truncate("The END.")
     /// ('The ', StopMatch('END', 4))
@@ -230,7 +231,7 @@ impl StopSet {
         })
     }
 
-    /// Returns the number of stops: hidden stops, visible stops and patterns, and one more if loops are a stop.
+    /// Returns the number of stops: hidden stops, visible stops and patterns, and one more if there is a `repeat`.
     fn __len__(&self) -> usize {
         self.core.len()
     }
@@ -445,7 +446,7 @@ impl Repeat {
         int(py, self.0.max_period())
     }
 
-    /// The fewest code points of all copies of a block together.
+    /// The fewest code points that all copies of a block have together.
     #[getter]
     fn min_length<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
         int(py, self.0.min_length())

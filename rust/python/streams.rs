@@ -41,8 +41,8 @@ macro_rules! stream_methods {
 
             /// Replaces the state of the stream by that of ``snapshot``. Returns nothing.
             ///
-            /// Raises ``ValueError`` for a snapshot of another set or other options, for damaged bytes and for an
-            /// unknown version. After an error the stream is as before.
+            /// Raises ``ValueError`` for a snapshot of another set or other options, for damaged bytes, and for an
+            /// unknown version of the format. After an error the stream is as before.
             #[pyo3(signature = (snapshot))]
             fn restore(&self, snapshot: &Bound<'_, PyAny>) -> PyResult<()> {
                 let snapshot = read_snapshot(snapshot)?;
@@ -55,7 +55,7 @@ macro_rules! stream_methods {
                 self.stream.guarded().region(py)
             }
 
-            /// The match of the stop that fired, or ``None``. Its offset counts all text, markers included.
+            /// The stop that fired, or ``None``. Its ``offset`` counts code points of the input, markers included.
             #[getter]
             fn r#match(&self, py: Python<'_>) -> PyResult<Option<Py<StopMatch>>> {
                 self.stream.guarded().found(py)
@@ -568,7 +568,7 @@ impl<C: Core> Guarded<C> {
             core: Turns::new(core),
             unread,
         };
-        let _ = guarded.look(|_| ()); // opens the fast path; no other thread has the stream yet
+        let _ = guarded.look(|_| ()); // opens the fast path; cannot fail, as no other thread has the stream yet
         guarded
     }
 

@@ -136,7 +136,7 @@ impl Vocabulary {
     }
 }
 
-/// The text of a token as a Python string, and its shape. They lie side by side, so that a token costs one cache line.
+/// A token's text as a Python string, and its shape (kinds of bytes). Side by side, both need one cache line.
 pub(crate) struct Ready {
     pub(crate) shape: Shape,
     pub(crate) text: Py<PyString>,
