@@ -263,8 +263,8 @@ class StopSet(_Set):
     ) -> tuple[str, StopMatch | None]:
         """Returns the text before the stop, and the match; or ``text`` itself and ``None`` if no stop fires.
 
-        A visible stop stays in the text. If the text repeats itself (a loop), the first copy stays. All of the stop stays
-        with ``include_stop=True``.
+        A visible stop stays in the text. If the text repeats itself (a loop), the first copy stays. With
+        ``include_stop=True``, all of the stop stays.
 
         >>> StopSet("END").truncate("The END.")
         ('The ', StopMatch('END', 4))
