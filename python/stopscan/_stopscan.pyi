@@ -27,7 +27,7 @@ __all__ = [
     "truncate",
 ]
 
-# Bases with the members that several classes share. The compiled module has no such bases.
+# Bases with the members that several classes share. They exist only here, not in the compiled module.
 
 _Out = TypeVar("_Out", covariant=True)
 
@@ -40,22 +40,22 @@ class _Copied:
 class _Set(_Copied):
     @property
     def stop(self) -> tuple[str, ...]:
-        """The hidden stops."""
+        """The hidden stops: those that are cut from the output."""
     @property
     def visible(self) -> tuple[str, ...]:
-        """The visible stops."""
+        """The visible stops: those that stay in the output."""
     @property
     def patterns(self) -> tuple[str, ...]:
-        """The patterns."""
+        """The regular expressions that are stops."""
     @property
     def max_held(self) -> int | None:
-        """The most code points that are held for a pattern. ``None`` means the limit of the library, 65,536."""
+        """The most code points that are withheld while a pattern may match. ``None`` means the default, 65,536."""
     @property
     def stop_in(self) -> tuple[str, ...]:
         """The regions in which stops fire."""
     @property
     def repeat(self) -> Repeat | None:
-        """The ``Repeat`` of the set, or ``None`` if loops are not a stop."""
+        """The rule for loops (text that repeats itself). ``None`` if loops are not a stop."""
     def region_after(self, prefix: str, /) -> str:
         r"""Returns the name of the region, or of the state of a region, that is open after ``prefix``.
 
@@ -71,15 +71,13 @@ class _Set(_Copied):
 class _Scanner(_Copied):
     @property
     def region(self) -> str:
-        """The region that is open."""
+        """The name of the region that is open."""
     @property
     def match(self) -> StopMatch | None:
-        """The match of the stop that fired, or ``None``. Its offset counts all text, markers included."""
+        """The stop that fired, or ``None``. Its ``offset`` counts code points of the input, markers included."""
     @property
     def held(self) -> str:
-        """The text that is withheld because it may be the beginning of a hidden stop or of a marker that is taken
-        out.
-        """
+        """The text that is withheld: a hidden stop, or a marker that is not in the output, may begin with it."""
     def reset(self) -> None:
         """Goes back to the start of the stream. Returns nothing."""
     def copy(self) -> Self:
@@ -92,8 +90,8 @@ class _Scanner(_Copied):
     def restore(self, snapshot: bytes) -> None:
         """Replaces the state of the stream by that of ``snapshot``. Returns nothing.
 
-        Raises ``ValueError`` for a snapshot of another set or other options, for damaged bytes and for an
-        unknown version. After an error the stream is as before.
+        Raises ``ValueError`` for a snapshot of another set or other options, for damaged bytes, and for an
+        unknown version of the format. After an error the stream is as before.
         """
 
 @type_check_only
@@ -125,7 +123,7 @@ class _Stream(Iterator[_Out]):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
     ) -> None: ...
     def close(self) -> None:
-        """Closes the source as a stop does. Ready output is yielded, then the stream ends. Held text stays in ``held``.
+        """Closes the source as a stop does. The stream yields ready output, then ends. Held text stays in ``held``.
 
         If closing the source fails, the error reaches the caller; if another thread is in the stream, ``close`` raises
         ``RuntimeError``. In both cases the stream stays open, and ``close`` can be called again.
@@ -135,24 +133,24 @@ class _Stream(Iterator[_Out]):
         """The stop that fired, or ``None``."""
     @property
     def held(self) -> str:
-        """The text that is withheld because it may be the beginning of a hidden stop or of a marker."""
+        """The text that is withheld: a hidden stop, or a marker that is not in the output, may begin with it."""
     @property
     def unused(self) -> str:
         """The text after the stop in the delta that completed the stop."""
     @property
     def region(self) -> str:
-        """The region that is open."""
+        """The name of the region that is open."""
     @property
     def closes(self) -> bool:
-        """Whether the source can be closed. A plain iterator, such as transformers' streamer, cannot: its generation goes
-        on after a stop.
+        """Whether the source can be closed. A plain iterator, such as transformers' streamer, cannot be: the model
+        generates on after a stop.
         """
 
 @final
 class StopMatch:
     """The stop that fired and where: ``text[offset:end] == sequence``.
 
-    ``offset`` and ``end`` count code points of the whole text of the stream. Matches are ordered by their place.
+    ``offset`` and ``end`` count code points of the stream's whole text. Matches compare by ``offset``, then ``end``.
 
     >>> StopMatch("END", 26).end
     29
@@ -164,13 +162,13 @@ class StopMatch:
     ) -> StopMatch: ...
     @property
     def sequence(self) -> str:
-        """The stop as the user gave it; or the text that matched a pattern or is a loop."""
+        """The stop as the user gave it. For a pattern or a loop: the text that matched."""
     @property
     def pattern(self) -> str | None:
-        """The pattern that matched. ``None`` for any other stop."""
+        """The pattern that matched. ``None`` if the stop is not a pattern."""
     @property
     def period(self) -> int | None:
-        """The length of the block that a loop repeats, in code points. ``None`` for any other stop."""
+        """For a loop (see ``Repeat``): the length of the block that it repeats, in code points. Otherwise ``None``."""
     @property
     def offset(self) -> int:
         """Where the stop begins, in code points."""
@@ -184,11 +182,11 @@ class StopMatch:
 
 @final
 class Repeat(_Copied):
-    r"""A stop that fires when the text repeats itself, at the first character with which the rule below holds.
+    r"""A stop that fires when the text repeats itself, at the first character that completes a loop.
 
-    The text repeats itself if a block of at most ``max_period`` code points was written ``count`` times, and the copies
-    have at least ``min_length`` code points together. The oldest copy may be incomplete. The stop is visible, and fires
-    in every region.
+    A loop is a block of at most ``max_period`` code points that is written at least ``count`` times in a row, so that
+    the copies have at least ``min_length`` code points together. The oldest copy may be incomplete. The stop is
+    visible, and fires in every region.
 
     Raises ``ValueError`` for a ``count`` below 3, a ``max_period`` outside of 1 to 65,536, or a ``min_length`` below
     32.
@@ -199,13 +197,13 @@ class Repeat(_Copied):
     def __new__(cls, count: int = 4, *, max_period: int = 1024, min_length: int = 256) -> Repeat: ...
     @property
     def count(self) -> int:
-        """The number of times that a block must be written."""
+        """The fewest copies of a block that make a loop."""
     @property
     def max_period(self) -> int:
-        """The greatest length of a block, in code points."""
+        """The most code points of a block."""
     @property
     def min_length(self) -> int:
-        """The least length of all copies of a block together, in code points."""
+        """The fewest code points that all copies of a block have together."""
 
 @final
 class StopSet(_Set):
@@ -218,8 +216,8 @@ class StopSet(_Set):
     - ``visible``: stops that stay in the output.
     - ``patterns``: regular expressions in the syntax of Rust's regex crate, with ASCII ``\d``, ``\s``, ``\w`` and
       ``\b``. They are hidden stops. The match that completes first fires.
-    - ``max_held``: the most code points that are held for a pattern. A longer match is given up, and its text is
-      released. A pattern that could hold ordinary text for ever needs this limit.
+    - ``max_held``: the most code points that are withheld while a pattern may still match. A longer match does not
+      fire: its text is emitted. A pattern that could withhold ordinary text for ever is refused without this limit.
     - ``protect``: pairs of an opening and a closing marker. Between the markers, no stop except a loop fires.
     - ``regions``: a graph of regions as in ``SegmentSet``. In a ``StopSet`` the markers stay in the text. ``protect``
       is short for a graph with the region ``answer``, in which stops fire, and a region for each pair, named after the
@@ -265,7 +263,8 @@ class StopSet(_Set):
     ) -> tuple[str, StopMatch | None]:
         """Returns the text before the stop, and the match; or ``text`` itself and ``None`` if no stop fires.
 
-        A visible stop stays, and so does the first copy of a loop. ``include_stop=True`` keeps all of the stop.
+        A visible stop stays in the text. If the text repeats itself (a loop), the first copy stays. With
+        ``include_stop=True``, all of the stop stays.
 
         >>> StopSet("END").truncate("The END.")
         ('The ', StopMatch('END', 4))
@@ -285,7 +284,7 @@ class StopScanner(_Scanner):
     - ``region``: the region of the set, or the state of a region, in which the stream begins.
 
     One thread at a time feeds a scanner: two calls of ``feed`` at once raise ``RuntimeError``. Any thread may read
-    ``match``, ``held`` and ``region`` meanwhile: it waits until the call has ended.
+    ``match``, ``held`` and ``region`` meanwhile: the read waits until the call has ended.
 
     >>> scanner = StopScanner(["END"])
     >>> scanner.feed("The E"), scanner.held
@@ -340,8 +339,8 @@ class StopScanner(_Scanner):
 class StopStream(_Stream[str]):
     """Iterates over deltas and yields text that is safe to emit, never empty. Also a context manager. Made by ``scan``.
 
-    The iterable of deltas is the source. At its end the stream flushes. As soon as a stop fires, the stream closes the
-    source. If the source raises, the error reaches the caller, and ``held`` still has the withheld text.
+    The iterable of deltas is the source. At its end, the stream yields the held text. As soon as a stop fires, the
+    stream closes the source. If the source raises, the error reaches the caller, and ``held`` keeps the withheld text.
     """
 
 @disjoint_base
@@ -378,8 +377,8 @@ class TokenScanner(_OfTokens):
 
     - ``stop_token_ids``, ``eos_token_ids``: tokens that end the stream. The text of such a token is not emitted.
     - ``max_tokens``: the number of tokens after which the stream ends.
-    - ``min_tokens``: the number of tokens at the start of the stream in which stops and stop tokens are ignored. A
-      stop string that begins there and completes later fires. An EOS there has no text, and the stream goes on.
+    - ``min_tokens``: in this many tokens at the start of the stream, stops and stop tokens are ignored. A stop
+      string that begins in them and completes later fires. An EOS among them has no text, and the stream goes on.
     - ``eos_ends_early``: whether an EOS among the first ``min_tokens`` tokens ends the stream. Set it for an engine
       that ends the sequence there.
     - ``unknown_ids``: ``"refuse"`` raises ``ValueError`` for an id that the tokenizer lacks. ``"count"`` counts the
@@ -437,11 +436,11 @@ class TokenScanner(_OfTokens):
         not read. If an id is wrong, ``feed_many`` raises the error of ``feed`` and reads no id.
         """
     def flush(self, reason: EndReason = "eos") -> str:
-        """Ends the stream for ``reason`` and returns the rest of its text: half a character as U+FFFD, and the
-        held text.
+        """Ends the stream for ``reason`` and returns the rest of its text: the held text, and U+FFFD if the last
+        character is incomplete.
 
         ``reason`` is a reason of ``Finish`` other than ``"stop_sequence"`` and ``"stop_token"``, which only the
-        scanner reports. Others raise ``ValueError``. After the end the result is empty, and nothing changes.
+        stream sets. Other values raise ``ValueError``. After the end the result is empty, and nothing changes.
         """
 
 @final
@@ -490,15 +489,15 @@ class TokenSegmenter(_OfTokens):
         not read. If an id is wrong, ``feed_many`` raises the error of ``feed`` and reads no id.
         """
     def flush(self, reason: EndReason = "eos") -> list[tuple[str, str, int]]:
-        """Ends the stream for ``reason`` and returns the rest of its text: half a character as U+FFFD, and the
-        held text.
+        """Ends the stream for ``reason`` and returns the rest of its text: the held text, and U+FFFD if the last
+        character is incomplete.
 
         ``reason`` is a reason of ``Finish`` other than ``"stop_sequence"`` and ``"stop_token"``, which only the
-        scanner reports. Others raise ``ValueError``. After the end the result is empty, and nothing changes.
+        stream sets. Other values raise ``ValueError``. After the end the result is empty, and nothing changes.
         """
 
 def formats() -> list[tuple[str, str, list[tuple[str, list[tuple[str, str, bool]]]]]]:
-    """Returns the name, the source (models and documents) and the states of each format, for ``segments.FORMATS``."""
+    """Returns the name, the source (models, documents) and the states of each model format, for ``segments.FORMATS``."""
 
 def scan(
     deltas: Iterable[str],
@@ -536,8 +535,8 @@ def truncate(
 
 @final
 class SegmentSet(_Set):
-    r"""Compiled markers that cut a text into segments, and stops: immutable, hashable, picklable, shared by any number of
-    threads and segmenters.
+    r"""A compiled set of stops and of markers, which cut a text into segments: immutable, hashable, picklable, shared by
+    any number of threads and segmenters.
 
     - ``markers``: for each region its markers, and for each marker the region to which the marker leads. A stream
       begins in the first region. ``SegmentSet(segments)`` returns ``segments`` itself if it is a ``SegmentSet``.
@@ -547,9 +546,9 @@ class SegmentSet(_Set):
     Only the markers and stops of the open region are looked for. The one that completes first counts. If several
     complete at the same character, the longest counts.
 
-    A region can have several states: ``"tool_call/in reasoning"`` is a state of the region ``tool_call``. ``markers``
-    has the names of states, and a segment has the name of its region. A marker that leads to ``keep("tool_call")``
-    stays in the text, as the beginning of the text of ``tool_call``.
+    A region can have several states, each with markers of its own: ``"tool_call/in reasoning"`` is a state of the
+    region ``tool_call``. ``markers`` names states, and a segment names its region. A marker that leads to
+    ``keep("tool_call")`` stays in the text, as the beginning of the text of ``tool_call``.
 
     Raises ``ValueError`` for an empty stop or marker, a string that is a stop and a marker, a region that is missing, a
     marker that cannot complete because another one ends inside it, over 100 regions, or over 8,000,000 bytes of UTF-8.
@@ -586,16 +585,16 @@ class Segmenter(_Scanner):
     A segment is a tuple: the region, the text, and the part. Markers are taken out of the text. The segments' texts and
     the markers between them, joined in order, are the input.
 
-    The part is a number that tells two tool calls in a row apart: it counts the markers that led to another state or
-    were kept, from 0 at the start of the stream. Text of one part may come in several segments. Join the text of the
-    reasoning and of the answer by region, and the text of calls by part.
+    The part is a number that tells two tool calls in a row apart. It is 0 at the start of the stream. A marker adds 1
+    if it leads to another region or state, or is kept in the text. Text of one part may come in several segments. Join
+    the text of the reasoning and of the answer by region, and the text of calls by part.
 
     - ``segments``: a ``SegmentSet``, or the markers that make a set.
     - ``region``: where the stream begins. The default is the first region.
     - ``include_stop``: whether every stop stays in the output.
 
     One thread at a time feeds a segmenter: two calls of ``feed`` at once raise ``RuntimeError``. Any thread may read
-    ``match``, ``held`` and ``region`` meanwhile: it waits until the call has ended.
+    ``match``, ``held`` and ``region`` meanwhile: the read waits until the call has ended.
 
     >>> segmenter = Segmenter({"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}})
     >>> segmenter.feed("<think>5?</thi"), segmenter.held
@@ -618,8 +617,8 @@ class Segmenter(_Scanner):
     def unused(self) -> str:
         """The text after the stop in the delta that completed the stop."""
     def feed(self, delta: str, /, *, armed: bool = True) -> list[tuple[str, str, int]]:
-        """Reads ``delta`` and returns the list of segments that are safe to emit now. No segment is empty, and
-        neighbours always belong to different parts.
+        """Reads ``delta`` and returns the list of segments that are safe to emit now. No segment is empty, and two
+        segments in a row always belong to different parts.
 
         After a match the list is empty. With ``armed=False``, a stop that completes inside ``delta`` does not fire. A
         stop that begins inside ``delta`` and completes later, in armed text, does fire. Markers also count in unarmed
@@ -639,8 +638,8 @@ class Segmenter(_Scanner):
 class SegmentStream(_Stream[tuple[str, str, int]]):
     """Iterates over deltas and yields segments that are safe to emit. Also a context manager. Made by ``split``.
 
-    The iterable of deltas is the source. At its end the stream flushes. As soon as a stop fires, the stream closes the
-    source. If the source raises, the error reaches the caller, and ``held`` still has the withheld text.
+    The iterable of deltas is the source. At its end, the stream yields the held text. As soon as a stop fires, the
+    stream closes the source. If the source raises, the error reaches the caller, and ``held`` keeps the withheld text.
     """
 
 def split(

@@ -10,7 +10,7 @@ use stopscan::{Options, Snapshot, TokenOptions, UnknownIds};
 use crate::errors::{OrRaise, type_error, value_error};
 use crate::objects::{collect, list, new_string, room, tuple};
 
-/// A list of stops or markers. Errors name a string by its index in the list.
+/// The strings of one argument, such as stops or markers. An error names a string by `name` and its index: `stop 3`.
 pub(crate) struct Strings<'py> {
     name: String,
     pub(crate) items: Vec<Bound<'py, PyString>>,
@@ -35,7 +35,7 @@ impl<'py> Strings<'py> {
             Ok(string) => Ok(string),
             Err(error) => Err(no_string(&error.into_inner(), &format!("{name} {index}"))),
         }))?;
-        // A Python set is sorted: its order differs between processes, and another one may restore a stream's snapshot.
+        // Sorts a Python `set`: its order differs between processes, but a snapshot fits only stops in the same order.
         if object.is_instance_of::<PySet>() || object.is_instance_of::<PyFrozenSet>() {
             let sorted = list(object.py(), strings.items.into_iter().map(Ok))?;
             sorted.sort()?;
@@ -50,7 +50,7 @@ impl<'py> Strings<'py> {
     }
 }
 
-/// Reads the pairs of markers of `object`, an iterable of pairs.
+/// Reads the argument `protect`: an iterable of pairs, each of an opening and a closing marker.
 pub(crate) fn pairs<'py>(object: Option<&Bound<'py, PyAny>>) -> PyResult<Vec<Strings<'py>>> {
     let mut pairs = Vec::new();
     let Some(object) = object.filter(|object| !object.is_none()) else {
@@ -85,8 +85,8 @@ pub(crate) fn items<'py, 'a>(
     Ok(items)
 }
 
-/// Returns an iterator over `object`. Raises the error `unexpected` if `object` is not iterable. Any other error that
-/// `object` raises is passed on.
+/// Returns an iterator over `object`. If `object` is not iterable (a `TypeError`), raises the error that `unexpected`
+/// returns. Any other error of `object` is raised as it is.
 pub(crate) fn iterated<'py>(
     object: &Bound<'py, PyAny>,
     unexpected: impl FnOnce() -> PyErr,
@@ -100,7 +100,7 @@ pub(crate) fn iterated<'py>(
 /// Returns `object` as a string, or the error that names its type.
 #[inline]
 pub(crate) fn string<'a, 'py>(object: &'a Bound<'py, PyAny>, name: &str) -> PyResult<&'a Bound<'py, PyString>> {
-    // Most strings are exactly `str`, which is checked without a call.
+    // Most strings are of the type `str` itself, not of a subclass. Checking that needs no call into CPython.
     object.cast_exact::<PyString>().or_else(|_| object.cast::<PyString>()).map_err(|_| no_string(object, name))
 }
 
@@ -115,11 +115,11 @@ pub(crate) fn text<'a>(string: &'a Bound<'_, PyString>, name: impl FnOnce() -> S
     })
 }
 
-/// CPython is not asked for the UTF-8 of a string with more code points than this: it would keep the UTF-8 as long as
-/// the string lives.
+/// CPython keeps the UTF-8 of a string as long as the string lives. For a string of more code points than this,
+/// `with_long_text` avoids that.
 const KEPT: usize = 256;
 
-/// Returns the text of `string` if it is short and exactly a `str`: a subclass may have a `__len__` of its own.
+/// Returns the text of a short `string`. Otherwise `None`, also for a subclass of `str`, which may redefine `__len__`.
 #[inline(always)]
 pub(crate) fn short_text<'a>(string: &'a Bound<'_, PyString>) -> PyResult<Option<&'a str>> {
     match string.is_exact_instance_of::<PyString>() && string.len()? <= KEPT {
@@ -128,7 +128,7 @@ pub(crate) fn short_text<'a>(string: &'a Bound<'_, PyString>) -> PyResult<Option
     }
 }
 
-/// Runs `action` with the text of `string`. CPython does not keep the UTF-8 of a long one afterwards.
+/// Runs `action` with the text of `string`. If `string` is long, CPython does not keep its UTF-8 afterwards.
 #[inline(always)]
 pub(crate) fn with_text<T>(string: &Bound<'_, PyString>, action: impl FnOnce(&str) -> PyResult<T>) -> PyResult<T> {
     match short_text(string)? {
@@ -142,7 +142,7 @@ pub(crate) fn with_text<T>(string: &Bound<'_, PyString>, action: impl FnOnce(&st
 fn with_long_text<T>(string: &Bound<'_, PyString>, action: impl FnOnce(&str) -> PyResult<T>) -> PyResult<T> {
     let py = string.py();
     if !string.is_exact_instance_of::<PyString>() {
-        // A copy as an ordinary string: no method of the subclass runs.
+        // Copies `string` to an ordinary `str`, so that no method of its subclass runs.
         let copy = py.get_type::<PyString>().getattr(new_string(py, "__str__")?)?;
         let plain = copy.call1(tuple(py, [Ok(string.clone())])?)?;
         return with_text(plain.cast_exact::<PyString>()?, action);
@@ -150,7 +150,7 @@ fn with_long_text<T>(string: &Bound<'_, PyString>, action: impl FnOnce(&str) -> 
     if string.call_method0(new_string(py, "isascii")?)?.is_truthy()? {
         return action(string.to_str()?); // CPython makes no copy: ASCII is its own UTF-8
     }
-    // CPython frees the copy and its UTF-8 after this. (The bytes of `encode_utf8` would have to be checked again.)
+    // CPython frees this copy and its UTF-8 at the end. (Rust would have to check the bytes of `encode_utf8` again.)
     let copy = string.add(new_string(py, "\n")?)?;
     let copied = copy.cast_exact::<PyString>()?.to_str();
     // The error for a lone surrogate refers to the caller's string, and not to the copy.
@@ -158,7 +158,7 @@ fn with_long_text<T>(string: &Bound<'_, PyString>, action: impl FnOnce(&str) -> 
     action(&text[..text.len() - 1])
 }
 
-/// Reading more bytes than this can take a millisecond: with patterns, a byte takes up to a microsecond.
+/// Text of at least this many bytes is read without the GIL: with patterns, that can take a millisecond.
 pub(crate) const LONG: usize = 1_024;
 
 /// Runs `action`, without the GIL if the text is long.
@@ -197,12 +197,11 @@ where
     }
 }
 
-/// Returns `object` as a size.
+/// Returns `object` as a `usize`. Raises `ValueError` if it is negative or too large.
 pub(crate) fn size(object: &Bound<'_, PyAny>, name: &str) -> PyResult<usize> {
     integer(object, name)?.ok_or_else(|| value_error(format!("{name} {object} is out of range")))
 }
 
-/// Returns the options of a stream.
 pub(crate) fn options(
     include_stop: bool,
     start_protected: bool,
@@ -215,7 +214,7 @@ pub(crate) fn options(
     }
 }
 
-/// The memory to write or read a snapshot, as a multiple of its size: for its bytes, the state, and the held text.
+/// Before a snapshot is written or read, `room` asks for this many times its size: for bytes, state and held text.
 pub(crate) const SNAPSHOT: usize = 4;
 
 /// Returns `object` as a snapshot.
@@ -271,7 +270,7 @@ fn count(object: &Bound<'_, PyAny>, name: &str) -> PyResult<i64> {
     integer(object, name)?.ok_or_else(|| value_error(format!("{name}: {object} is out of range")))
 }
 
-/// Returns the options of a stream of tokens, without the prompt.
+/// Returns the options of a stream of tokens, except `prompt_token_ids`: only the decoder reads these.
 pub(crate) fn token_options(
     stop_token_ids: Option<&Bound<'_, PyAny>>,
     eos_token_ids: Option<&Bound<'_, PyAny>>,

@@ -32,7 +32,7 @@ fn error(class: for<'py> fn(Python<'py>) -> Bound<'py, PyType>, words: &str) -> 
     })
 }
 
-/// Raises the errors of the core: `MemoryError` for a lack of memory, else `ValueError`.
+/// Turns an error of the crate `stopscan` into a Python error: `MemoryError` for a lack of memory, else `ValueError`.
 pub(crate) trait OrRaise<T> {
     fn or_raise(self) -> PyResult<T>;
 }

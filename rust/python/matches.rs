@@ -16,16 +16,16 @@ use crate::objects::{self, int, new_string, some_int, tuple};
 
 /// The stop that fired and where: ``text[offset:end] == sequence``.
 ///
-/// ``offset`` and ``end`` count code points of the whole text of the stream. Matches are ordered by their place.
+/// ``offset`` and ``end`` count code points of the stream's whole text. Matches compare by ``offset``, then ``end``.
 ///
 /// >>> StopMatch("END", 26).end
 /// 29
 #[pyclass(module = "stopscan", frozen)]
 pub(crate) struct StopMatch {
-    /// The stop as the user gave it; or the text that matched a pattern or is a loop.
+    /// The stop as the user gave it. For a pattern or a loop: the text that matched.
     #[pyo3(get)]
     sequence: Py<PyString>,
-    /// The pattern that matched. ``None`` for any other stop.
+    /// The pattern that matched. ``None`` if the stop is not a pattern.
     #[pyo3(get)]
     pattern: Option<Py<PyString>>,
     period: Option<usize>,
@@ -74,7 +74,7 @@ impl StopMatch {
         Ok(StopMatch { sequence: text.clone().unbind(), pattern, period, offset, end })
     }
 
-    /// The length of the block that a loop repeats, in code points. ``None`` for any other stop.
+    /// For a loop (see ``Repeat``): the length of the block that it repeats, in code points. Otherwise ``None``.
     #[getter]
     fn period<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         some_int(py, self.period)
@@ -160,7 +160,7 @@ pub(crate) fn reason_of(reason: &Bound<'_, PyAny>) -> PyResult<EndReason> {
         let reason = reason.to_str()?;
         return Err(value_error(format!("reason {reason} cannot be given to flush: the scanner reports it itself")));
     }
-    let checked = class(py)?.call1(tuple(py, [Ok(reason.clone())])?)?; // raises an error that names a wrong reason
+    let checked = class(py)?.call1(tuple(py, [Ok(reason.clone())])?)?; // `Finish` raises an error for a wrong reason
     let name: String = checked.getattr(new_string(py, "reason")?)?.extract()?;
     EndReason::from_name(&name).ok_or_else(|| value_error(format!("unknown finish reason {name:?}")))
 }

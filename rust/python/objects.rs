@@ -76,8 +76,8 @@ pub(crate) fn class<'py>(
     Ok(known.get_or_try_init(py, import)?.bind(py))
 }
 
-/// Returns the result of `__reduce__`: pickle makes an object of `class` from the arguments and options, and sets its
-/// state. In protocols below 2 only `__newobj_ex__` can pass keyword arguments.
+/// Returns the result of `__reduce__`: pickle makes an object of `class` from the arguments and the options (keyword
+/// arguments), then sets its state. Below protocol 2, pickle has no way but `__newobj_ex__` to pass keyword arguments.
 pub(crate) fn rebuild<'py>(
     class: Bound<'py, PyType>,
     arguments: Bound<'py, PyTuple>,
@@ -107,8 +107,8 @@ pub(crate) fn room(bytes: usize) -> PyResult<()> {
     stopscan::host::ask_memory(bytes).or_raise()
 }
 
-/// Makes lists of one segment, which most deltas return: fills a list, copies it, and empties it again. PyO3's own
-/// constructors panic if there is no memory.
+/// Makes a list of one segment, as `feed` returns for most deltas: puts the segment in a template list, copies that
+/// list, and takes the segment out again. (PyO3's own constructors panic if there is no memory.)
 pub(crate) struct ListTemplate(Py<PyList>);
 
 impl ListTemplate {
@@ -129,10 +129,10 @@ impl ListTemplate {
     }
 }
 
-/// Makes the segments of a region as `ListTemplate` makes lists. It keeps the number of the part, because most segments
-/// belong to the same part as the segment before.
+/// Makes the segments (tuples) of one region by copying a template, as `ListTemplate` makes lists. The template keeps
+/// the last part number, because most segments have the part number of the segment before.
 pub(crate) struct SegmentTemplate {
-    /// The region, the text, and the part.
+    /// The items of the template: region, text, part number.
     items: Py<PyList>,
     part: AtomicU32,
 }

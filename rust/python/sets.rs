@@ -10,7 +10,7 @@ use crate::errors::{OrRaise, type_error, value_error};
 use crate::matches::StopMatch;
 use crate::objects::{self, ListTemplate, SegmentTemplate, dict, int, new_string, rebuild, room, set_item, some_int};
 
-/// The methods that both classes of sets have.
+/// The methods that `StopSet` and `SegmentSet` share.
 macro_rules! set_methods {
     ($class:ident) => {
         #[pymethods]
@@ -29,19 +29,19 @@ macro_rules! set_methods {
                 new_string(prefix.py(), region)
             }
 
-            /// The hidden stops.
+            /// The hidden stops: those that are cut from the output.
             #[getter]
             fn stop<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
                 texts(py, self.core.stop())
             }
 
-            /// The visible stops.
+            /// The visible stops: those that stay in the output.
             #[getter]
             fn visible<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
                 texts(py, self.core.visible())
             }
 
-            /// The patterns.
+            /// The regular expressions that are stops.
             #[getter]
             fn patterns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
                 texts(py, self.core.patterns())
@@ -53,13 +53,13 @@ macro_rules! set_methods {
                 texts(py, self.core.stop_in())
             }
 
-            /// The most code points that are held for a pattern. ``None`` means the limit of the library, 65,536.
+            /// The most code points that are withheld while a pattern may match. ``None`` means the default, 65,536.
             #[getter]
             fn max_held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
                 some_int(py, self.core.max_held())
             }
 
-            /// The ``Repeat`` of the set, or ``None`` if loops are not a stop.
+            /// The rule for loops (text that repeats itself). ``None`` if loops are not a stop.
             #[getter]
             fn repeat(&self) -> Option<Repeat> {
                 self.core.repeat().map(Repeat)
@@ -93,8 +93,8 @@ macro_rules! set_methods {
 /// - ``visible``: stops that stay in the output.
 /// - ``patterns``: regular expressions in the syntax of Rust's regex crate, with ASCII ``\d``, ``\s``, ``\w`` and
 ///   ``\b``. They are hidden stops. The match that completes first fires.
-/// - ``max_held``: the most code points that are held for a pattern. A longer match is given up, and its text is
-///   released. A pattern that could hold ordinary text for ever needs this limit.
+/// - ``max_held``: the most code points that are withheld while a pattern may still match. A longer match does not
+///   fire: its text is emitted. A pattern that could withhold ordinary text for ever is refused without this limit.
 /// - ``protect``: pairs of an opening and a closing marker. Between the markers, no stop except a loop fires.
 /// - ``regions``: a graph of regions as in ``SegmentSet``. In a ``StopSet`` the markers stay in the text. ``protect``
 ///   is short for a graph with the region ``answer``, in which stops fire, and a region for each pair, named after the
@@ -202,7 +202,8 @@ impl StopSet {
 
     /// Returns the text before the stop, and the match; or ``text`` itself and ``None`` if no stop fires.
     ///
-    /// A visible stop stays, and so does the first copy of a loop. ``include_stop=True`` keeps all of the stop.
+    /// A visible stop stays in the text. If the text repeats itself (a loop), the first copy stays. With
+    /// ``include_stop=True``, all of the stop stays.
     ///
     /// >>> StopSet("END").truncate("The END.")
     /// ('The ', StopMatch('END', 4))
@@ -230,7 +231,7 @@ impl StopSet {
         })
     }
 
-    /// Returns the number of stops: hidden stops, visible stops, patterns, and one for loops.
+    /// Returns the number of stops: hidden stops, visible stops and patterns, and one more if there is a `repeat`.
     fn __len__(&self) -> usize {
         self.core.len()
     }
@@ -285,8 +286,8 @@ pub(crate) fn truncate<'py>(
     StopSet::of(stop)?.get().truncate(text, include_stop, start_protected, region)
 }
 
-/// Compiled markers that cut a text into segments, and stops: immutable, hashable, picklable, shared by any number of
-/// threads and segmenters.
+/// A compiled set of stops and of markers, which cut a text into segments: immutable, hashable, picklable, shared by
+/// any number of threads and segmenters.
 ///
 /// - ``markers``: for each region its markers, and for each marker the region to which the marker leads. A stream
 ///   begins in the first region. ``SegmentSet(segments)`` returns ``segments`` itself if it is a ``SegmentSet``.
@@ -296,9 +297,9 @@ pub(crate) fn truncate<'py>(
 /// Only the markers and stops of the open region are looked for. The one that completes first counts. If several
 /// complete at the same character, the longest counts.
 ///
-/// A region can have several states: ``"tool_call/in reasoning"`` is a state of the region ``tool_call``. ``markers``
-/// has the names of states, and a segment has the name of its region. A marker that leads to ``keep("tool_call")``
-/// stays in the text, as the beginning of the text of ``tool_call``.
+/// A region can have several states, each with markers of its own: ``"tool_call/in reasoning"`` is a state of the
+/// region ``tool_call``. ``markers`` names states, and a segment names its region. A marker that leads to
+/// ``keep("tool_call")`` stays in the text, as the beginning of the text of ``tool_call``.
 ///
 /// Raises ``ValueError`` for an empty stop or marker, a string that is a stop and a marker, a region that is missing, a
 /// marker that cannot complete because another one ends inside it, over 100 regions, or over 8,000,000 bytes of UTF-8.
@@ -398,11 +399,11 @@ impl SegmentSet {
     }
 }
 
-/// A stop that fires when the text repeats itself, at the first character with which the rule below holds.
+/// A stop that fires when the text repeats itself, at the first character that completes a loop.
 ///
-/// The text repeats itself if a block of at most ``max_period`` code points was written ``count`` times, and the copies
-/// have at least ``min_length`` code points together. The oldest copy may be incomplete. The stop is visible, and fires
-/// in every region.
+/// A loop is a block of at most ``max_period`` code points that is written at least ``count`` times in a row, so that
+/// the copies have at least ``min_length`` code points together. The oldest copy may be incomplete. The stop is
+/// visible, and fires in every region.
 ///
 /// Raises ``ValueError`` for a ``count`` below 3, a ``max_period`` outside of 1 to 65,536, or a ``min_length`` below
 /// 32.
@@ -433,19 +434,19 @@ impl Repeat {
         Ok(Repeat(stopscan::Repeat::new(count, max_period, min_length).or_raise()?))
     }
 
-    /// The number of times that a block must be written.
+    /// The fewest copies of a block that make a loop.
     #[getter]
     fn count<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
         int(py, self.0.count())
     }
 
-    /// The greatest length of a block, in code points.
+    /// The most code points of a block.
     #[getter]
     fn max_period<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
         int(py, self.0.max_period())
     }
 
-    /// The least length of all copies of a block together, in code points.
+    /// The fewest code points that all copies of a block have together.
     #[getter]
     fn min_length<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
         int(py, self.0.min_length())
@@ -497,7 +498,7 @@ type FormatLead = (&'static str, &'static str, bool);
 /// A state and its markers.
 type State = (&'static str, Vec<FormatLead>);
 
-/// Returns the name, the source (models and documents) and the states of each format, for ``segments.FORMATS``.
+/// Returns the name, the source (models, documents) and the states of each model format, for ``segments.FORMATS``.
 #[pyfunction]
 pub(crate) fn formats() -> Vec<(&'static str, &'static str, Vec<State>)> {
     let states =
@@ -543,7 +544,7 @@ impl<E: Emit> SetArguments<E> {
         Ok(arguments)
     }
 
-    /// Calls `add` with the builder. First raises `MemoryError` if there is no memory for the `bytes` bytes it copies.
+    /// Calls `add` with the builder. Raises `MemoryError` if memory is lacking for the `bytes` bytes that `add` copies.
     fn add(&mut self, bytes: usize, add: impl FnOnce(SetBuilder<E>) -> SetBuilder<E>) -> PyResult<()> {
         room(bytes)?;
         self.set = add(std::mem::take(&mut self.set));
@@ -597,7 +598,7 @@ fn markers<'py, E: Emit>(py: Python<'py>, set: &Set<E>) -> PyResult<Bound<'py, P
     Ok(all)
 }
 
-/// Returns the keyword arguments that make an equal set: those of its class in `own`, and those that both classes have.
+/// Returns the keyword arguments that make an equal set: `own`, and those that `StopSet` and `SegmentSet` share.
 fn set_options<'py, E: Emit>(
     py: Python<'py>,
     set: &Set<E>,
@@ -608,7 +609,7 @@ fn set_options<'py, E: Emit>(
     own.into_iter().try_for_each(|(name, value)| set_item(&options, name, value))?;
     set_item(&options, "patterns", texts(py, set.patterns())?)?;
     set_item(&options, "visible", texts(py, set.visible())?)?;
-    // The default of `stop_in`: all regions; with `protect`, only the answer.
+    // Whether `stop_in` is the default: all regions or, with `protect`, only the answer, which is the first region.
     let by_default = match protects {
         true => set.stop_in().eq(set.regions().take(1)),
         false => set.stop_in().count() == set.regions().count(),
@@ -623,7 +624,7 @@ fn set_options<'py, E: Emit>(
 
 type Names = Vec<Py<PyString>>;
 
-/// Returns the name of the region of each node, and the name of each region. A name in `keys` stays the same object.
+/// Returns the name of each node's region, and the name of each region. A name that is in `keys` is that same object.
 fn node_names<E: Emit>(py: Python<'_>, set: &Set<E>, keys: &[Bound<'_, PyString>]) -> PyResult<(Names, Names)> {
     let object = |name| match keys.iter().find(|key| key.to_str().is_ok_and(|key| key == name)) {
         Some(key) => Ok(key.clone().unbind()),
@@ -660,7 +661,7 @@ fn read_leads(object: &Bound<'_, PyAny>, region: &str) -> PyResult<Vec<(String, 
 /// A longer `repr` of an argument is cut, because tracebacks may show sets of thousands of stops.
 const LONG_REPR: usize = 500;
 
-/// Returns the `repr` of a set.
+/// Returns the `repr` of a set: `first`, and the options that are not empty. (An empty `stop_in` is not the default.)
 pub(crate) fn set_repr<'py>(
     class: &str,
     first: &Bound<'py, PyAny>,

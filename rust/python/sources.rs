@@ -1,4 +1,4 @@
-//! Iterators over an iterable of deltas, which they close when a stop fires.
+//! Iterators that yield the safe text or the segments of an iterable of deltas, and close the iterable at a stop.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::Relaxed;
@@ -19,8 +19,8 @@ use crate::turns::{GIL, NOBODY, in_use, this_thread};
 
 /// Iterates over deltas and yields text that is safe to emit, never empty. Also a context manager. Made by ``scan``.
 ///
-/// The iterable of deltas is the source. At its end the stream flushes. As soon as a stop fires, the stream closes the
-/// source. If the source raises, the error reaches the caller, and ``held`` still has the withheld text.
+/// The iterable of deltas is the source. At its end, the stream yields the held text. As soon as a stop fires, the
+/// stream closes the source. If the source raises, the error reaches the caller, and ``held`` keeps the withheld text.
 #[pyclass(module = "stopscan", frozen, extends = DeltaStream)]
 pub(crate) struct StopStream;
 
@@ -46,8 +46,8 @@ pub(crate) fn scan(
 
 /// Iterates over deltas and yields segments that are safe to emit. Also a context manager. Made by ``split``.
 ///
-/// The iterable of deltas is the source. At its end the stream flushes. As soon as a stop fires, the stream closes the
-/// source. If the source raises, the error reaches the caller, and ``held`` still has the withheld text.
+/// The iterable of deltas is the source. At its end, the stream yields the held text. As soon as a stop fires, the
+/// stream closes the source. If the source raises, the error reaches the caller, and ``held`` keeps the withheld text.
 #[pyclass(module = "stopscan.segments", frozen, extends = DeltaStream)]
 pub(crate) struct SegmentStream;
 
@@ -88,7 +88,7 @@ enum DeltaReader {
     Segments(Deltas<Segmented>, Mutex<VecDeque<Py<PyAny>>>),
 }
 
-/// Evaluates `$look`, for a getter. While the source runs, other threads may call it; the source itself gets an error.
+/// Evaluates `$look` for a getter. Raises an error if the source's own code calls the getter. Other threads may do so.
 macro_rules! look_at {
     ($streams:expr, $stream:ident => $look:expr) => {{
         let streams = $streams;
@@ -137,7 +137,7 @@ impl DeltaStream {
         error.map_or(Ok(None), |error| Err(PyErr::from_value(error.into_bound(py).into_any())))
     }
 
-    /// Closes the source as a stop does. Ready output is yielded, then the stream ends. Held text stays in ``held``.
+    /// Closes the source as a stop does. The stream yields ready output, then ends. Held text stays in ``held``.
     ///
     /// If closing the source fails, the error reaches the caller; if another thread is in the stream, ``close`` raises
     /// ``RuntimeError``. In both cases the stream stays open, and ``close`` can be called again.
@@ -157,7 +157,7 @@ impl DeltaStream {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.source.deltas)?;
         visit.call(&self.source.iterator)?;
-        // The traceback of the error refers to the frames of the callers.
+        // The error can be part of a cycle: its traceback refers to frames of callers, which may refer to this stream.
         self.source.error.try_lock().map_or(Ok(()), |error| visit.call(&*error))
     }
 
@@ -167,7 +167,7 @@ impl DeltaStream {
         look_at!(self, stream => stream.found(py))
     }
 
-    /// The text that is withheld because it may be the beginning of a hidden stop or of a marker.
+    /// The text that is withheld: a hidden stop, or a marker that is not in the output, may begin with it.
     #[getter]
     fn held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
         look_at!(self, stream => stream.held(py))
@@ -179,14 +179,14 @@ impl DeltaStream {
         look_at!(self, stream => stream.unused(py))
     }
 
-    /// The region that is open.
+    /// The name of the region that is open.
     #[getter]
     fn region(&self, py: Python<'_>) -> PyResult<Py<PyString>> {
         look_at!(self, stream => stream.region(py))
     }
 
-    /// Whether the source can be closed. A plain iterator, such as transformers' streamer, cannot: its generation goes
-    /// on after a stop.
+    /// Whether the source can be closed. A plain iterator, such as transformers' streamer, cannot be: the model
+    /// generates on after a stop.
     #[getter]
     fn closes(&self, py: Python<'_>) -> PyResult<bool> {
         self.source.closes(py)
@@ -252,7 +252,7 @@ struct Source {
     iterator: Py<PyIterator>,
     /// The thread that runs the source's code, or `NOBODY`.
     running: AtomicU32,
-    /// Whether nothing more is read: the source has ended or was closed, or a stop has fired.
+    /// Whether the source is not read any more, because it has ended or was closed, or because a stop has fired.
     ended: AtomicBool,
     closed: AtomicBool,
     /// The error of closing the source after a stop. It is raised after the text before the stop was returned.
@@ -302,7 +302,7 @@ impl Source {
         Ok(Running(&self.running))
     }
 
-    /// Raises an error if the code of the source makes the call. Other threads may look at the stream while it runs.
+    /// Raises an error if the source's own code, while it runs, looks at the stream. Other threads may do so meanwhile.
     fn refuse_own_thread(&self) -> PyResult<()> {
         match self.running.load(Relaxed) == this_thread() {
             true => Err(in_use("stream", "a call on this thread")),
@@ -336,7 +336,7 @@ impl Source {
             return Ok(());
         }
         let closed = close(self.iterator.bind(py));
-        // An API client's stream is not its own iterator, and only the stream's close ends the request.
+        // The stream of an API client has an iterator of its own. Only closing the stream itself ends the request.
         if self.deltas.is(&self.iterator) {
             closed?
         } else {

@@ -1,4 +1,4 @@
-//! The Python classes for streams of deltas. Threads can share a stream; most deltas need not take its lock.
+//! The Python classes for streams of deltas. Threads can share a stream. Most deltas are read without its lock.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
@@ -17,7 +17,7 @@ use crate::objects::{self, bytes, int, new_string, rebuild, room, set_item};
 use crate::sets::{SegmentSet, StopSet, short_repr};
 use crate::turns::{GIL, Turn, Turns};
 
-/// The methods that all four classes of streams have.
+/// The methods that `StopScanner`, `Segmenter`, `TokenScanner` and `TokenSegmenter` share.
 macro_rules! stream_methods {
     ($class:ident) => {
         #[pymethods]
@@ -41,28 +41,27 @@ macro_rules! stream_methods {
 
             /// Replaces the state of the stream by that of ``snapshot``. Returns nothing.
             ///
-            /// Raises ``ValueError`` for a snapshot of another set or other options, for damaged bytes and for an
-            /// unknown version. After an error the stream is as before.
+            /// Raises ``ValueError`` for a snapshot of another set or other options, for damaged bytes, and for an
+            /// unknown version of the format. After an error the stream is as before.
             #[pyo3(signature = (snapshot))]
             fn restore(&self, snapshot: &Bound<'_, PyAny>) -> PyResult<()> {
                 let snapshot = read_snapshot(snapshot)?;
                 self.stream.guarded().change(|core| core.resume(&snapshot))?
             }
 
-            /// The region that is open.
+            /// The name of the region that is open.
             #[getter]
             fn region(&self, py: Python<'_>) -> PyResult<Py<PyString>> {
                 self.stream.guarded().region(py)
             }
 
-            /// The match of the stop that fired, or ``None``. Its offset counts all text, markers included.
+            /// The stop that fired, or ``None``. Its ``offset`` counts code points of the input, markers included.
             #[getter]
             fn r#match(&self, py: Python<'_>) -> PyResult<Option<Py<StopMatch>>> {
                 self.stream.guarded().found(py)
             }
 
-            /// The text that is withheld because it may be the beginning of a hidden stop or of a marker that is taken
-            /// out.
+            /// The text that is withheld: a hidden stop, or a marker that is not in the output, may begin with it.
             #[getter]
             fn held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
                 self.stream.guarded().held(py)
@@ -93,7 +92,7 @@ macro_rules! stream_methods {
 }
 pub(crate) use stream_methods;
 
-/// The methods that both classes of streams of deltas have.
+/// The methods that `StopScanner` and `Segmenter` share.
 macro_rules! delta_methods {
     ($class:ident, $out:ty) => {
         stream_methods!($class);
@@ -127,7 +126,7 @@ macro_rules! delta_methods {
 /// - ``region``: the region of the set, or the state of a region, in which the stream begins.
 ///
 /// One thread at a time feeds a scanner: two calls of ``feed`` at once raise ``RuntimeError``. Any thread may read
-/// ``match``, ``held`` and ``region`` meanwhile: it waits until the call has ended.
+/// ``match``, ``held`` and ``region`` meanwhile: the read waits until the call has ended.
 ///
 /// >>> scanner = StopScanner(["END"])
 /// >>> scanner.feed("The E"), scanner.held
@@ -203,16 +202,16 @@ delta_methods!(StopScanner, PyString);
 /// A segment is a tuple: the region, the text, and the part. Markers are taken out of the text. The segments' texts and
 /// the markers between them, joined in order, are the input.
 ///
-/// The part is a number that tells two tool calls in a row apart: it counts the markers that led to another state or
-/// were kept, from 0 at the start of the stream. Text of one part may come in several segments. Join the text of the
-/// reasoning and of the answer by region, and the text of calls by part.
+/// The part is a number that tells two tool calls in a row apart. It is 0 at the start of the stream. A marker adds 1
+/// if it leads to another region or state, or is kept in the text. Text of one part may come in several segments. Join
+/// the text of the reasoning and of the answer by region, and the text of calls by part.
 ///
 /// - ``segments``: a ``SegmentSet``, or the markers that make a set.
 /// - ``region``: where the stream begins. The default is the first region.
 /// - ``include_stop``: whether every stop stays in the output.
 ///
 /// One thread at a time feeds a segmenter: two calls of ``feed`` at once raise ``RuntimeError``. Any thread may read
-/// ``match``, ``held`` and ``region`` meanwhile: it waits until the call has ended.
+/// ``match``, ``held`` and ``region`` meanwhile: the read waits until the call has ended.
 ///
 /// >>> segmenter = Segmenter({"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}})
 /// >>> segmenter.feed("<think>5?</thi"), segmenter.held
@@ -237,8 +236,8 @@ impl Segmenter {
         Ok(Segmenter { stream: Deltas::with_options(SegmentSet::of(segments)?, &options)? })
     }
 
-    /// Reads ``delta`` and returns the list of segments that are safe to emit now. No segment is empty, and
-    /// neighbours always belong to different parts.
+    /// Reads ``delta`` and returns the list of segments that are safe to emit now. No segment is empty, and two
+    /// segments in a row always belong to different parts.
     ///
     /// After a match the list is empty. With ``armed=False``, a stop that completes inside ``delta`` does not fire. A
     /// stop that begins inside ``delta`` and completes later, in armed text, does fire. Markers also count in unarmed
@@ -302,7 +301,7 @@ impl<E: PyEmit> Core for Stream<E> {
     }
 }
 
-/// A stream of deltas as threads of Python share it.
+/// A stream of deltas that threads of Python can share.
 pub(crate) type Deltas<E> = Guarded<Stream<E>>;
 
 impl<E: PyEmit> Deltas<E> {
@@ -319,15 +318,15 @@ impl<E: PyEmit> Deltas<E> {
         Ok(Guarded::new(self.set.clone_ref(py), self.fork()?))
     }
 
-    /// Fast path: if nothing can begin in `text`, counts it as read without the lock and returns the node; all of the
-    /// text is safe. Otherwise returns `None` and changes nothing; the caller then calls `feed_locked`.
+    /// Fast path: if no stop or marker completes in `text` or may go on after it, reads `text` without waiting for the
+    /// lock and returns the open node. All of `text` is safe then. Otherwise returns `None` and changes nothing.
     #[inline(always)]
     pub(crate) fn feed_plain(&self, text: &str) -> Option<u32> {
         let (node, length) = self.plain(text)?;
         self.skip(text, length).then_some(node)
     }
 
-    /// Slow path: reads any `delta`, and returns the safe output.
+    /// Slow path: reads any `delta` with the lock held, and returns the safe output.
     #[cold]
     pub(crate) fn feed<'py>(&self, delta: &Bound<'py, PyString>, armed: bool) -> PyResult<Bound<'py, E::Out>> {
         with_text(delta, |text| self.feed_locked(delta, text, armed).map(|fed| fed.0))
@@ -383,7 +382,7 @@ impl Deltas<Text> {
     }
 }
 
-/// Adds the options of a stream to its keyword arguments.
+/// Adds the options of a stream to the keyword arguments with which pickle makes the stream again.
 pub(crate) fn add_options(arguments: &Bound<'_, PyDict>, options: &Options) -> PyResult<()> {
     set_item(arguments, "include_stop", options.include_stop)?;
     if options.start_protected {
@@ -398,7 +397,7 @@ pub(crate) fn add_options(arguments: &Bound<'_, PyDict>, options: &Options) -> P
 /// A delta and its text.
 type Delta<'a, 'py> = (&'a Bound<'py, PyString>, &'a str);
 
-/// The Python objects that a stream emits, and the class of its sets.
+/// A kind of output (text or segments) for Python: `Class` is the class of its sets, `Out` that of what `feed` returns.
 pub(crate) trait PyEmit: Emit {
     type Class: PyClass<Frozen = True> + Sync;
     type Out;
@@ -408,7 +407,7 @@ pub(crate) trait PyEmit: Emit {
     /// Returns the name of the region of each node. A node is a region, or a state of a region.
     fn names(set: &Self::Class) -> &[Py<PyString>];
 
-    /// Returns the output for a `text` that is safe as a whole. It is not empty and belongs to `part` at `node`.
+    /// Returns the output if all of `text` is safe to emit. `text` is not empty, belongs to `part`, was read at `node`.
     fn whole<'py>(
         set: &Self::Class,
         node: u32,
@@ -416,7 +415,7 @@ pub(crate) trait PyEmit: Emit {
         text: &Bound<'py, PyString>,
     ) -> PyResult<Bound<'py, Self::Out>>;
 
-    /// Returns the output for the text that a call made safe. Text that is all of `delta` stays the same Python object.
+    /// Returns `safe`, which can be emitted now, as Python objects. Text that is all of `delta` is the object `delta`.
     fn emit<'py>(
         py: Python<'py>,
         set: &Self::Class,
@@ -488,7 +487,7 @@ impl PyEmit for Segmented {
     }
 }
 
-/// Returns `safe` as a Python string: the object `delta` itself if `safe` is all of its text.
+/// Returns `safe` as a Python string: the object `delta` itself if `safe` is all of the delta's text.
 #[inline]
 fn same_or_new<'py>(py: Python<'py>, safe: &str, delta: Option<Delta<'_, 'py>>) -> PyResult<Bound<'py, PyString>> {
     match delta {
@@ -501,14 +500,14 @@ fn same_or_new<'py>(py: Python<'py>, safe: &str, delta: Option<Delta<'_, 'py>>) 
 pub(crate) trait Core: Sized {
     type Emit: PyEmit;
 
-    /// The tokens that were fed without the lock and must still be read. `()` for a stream of deltas.
+    /// The tokens that were fed without the lock, and that this value must still read. `()` for a stream of deltas.
     type Unread: Default;
 
     fn stream(&self) -> &Stream<Self::Emit>;
 
     fn stream_mut(&mut self) -> &mut Stream<Self::Emit>;
 
-    /// Whether reading plain text, in which no stop or marker can begin, changes only counters.
+    /// Whether no character, stop or marker has begun and the stream goes on. Then plain text only adds to counts.
     fn is_idle(&self) -> bool;
 
     /// Reads the tokens of `unread`, which were fed without the lock.
@@ -528,18 +527,18 @@ pub(crate) trait Core: Sized {
 
 /// A stream that threads of Python can share, with its set.
 ///
-/// A lock costs a fifth of a `feed`. Most text is plain: no stop or marker begins in it. Under the GIL, such text needs
-/// no lock: while the stream is idle, reading it changes only how much was read, and `Guarded` counts that. Streams
-/// with patterns or loops also need the text itself, and read it with the lock held.
+/// A lock costs a fifth of a `feed`. Most text is plain: no stop or marker begins in it. While the stream is idle (no
+/// stop or marker has begun), reading plain text only counts it. Under the GIL, `Guarded` counts it without the lock.
+/// Streams with patterns or loops also need the text itself, and read it with the lock held.
 ///
-/// The fields that plain text needs come first, so that a stream that is not in the cache costs one cache line.
+/// The fields that plain text needs come first, so that it touches one cache line of a stream.
 #[repr(C)]
 pub(crate) struct Guarded<C: Core> {
     /// The number of bytes that were read without the lock and not yet reported to the core.
     passed: AtomicUsize,
     /// If the shape of a text (the kinds of its bytes) passes this filter, no stop or marker begins in the text.
     filter: AtomicU64,
-    /// The number of the bytes in `passed` that continue a code point.
+    /// How many of the `passed` bytes are not the first byte of their code point.
     continued: AtomicUsize,
     /// The open node (a region, or a state of one) of an idle stream. `NOT_IDLE` for any other stream.
     node: AtomicU32,
@@ -569,7 +568,7 @@ impl<C: Core> Guarded<C> {
             core: Turns::new(core),
             unread,
         };
-        let _ = guarded.look(|_| ()); // opens the fast path; no other thread has the stream yet
+        let _ = guarded.look(|_| ()); // opens the fast path; cannot fail, as no other thread has the stream yet
         guarded
     }
 
@@ -607,7 +606,7 @@ impl<C: Core> Guarded<C> {
         self.filter.store(NOTHING_PASSES, Relaxed);
     }
 
-    /// Opens the fast path for plain text, because the stream is idle.
+    /// Opens the fast path for plain text. Call it only for an idle stream.
     fn open_fast_path(&self, stream: &Stream<C::Emit>) {
         let node = stream.node();
         self.node.store(node, Relaxed);
@@ -617,7 +616,7 @@ impl<C: Core> Guarded<C> {
         }
     }
 
-    /// Returns the node and the length of `text`, if reading it changes only counters.
+    /// Returns the open node and the length of `text` if the stream is idle and `text` is plain (`Set::plain_length`).
     #[inline(always)]
     pub(crate) fn plain(&self, text: &str) -> Option<(u32, Place)> {
         let node = self.node.load(Relaxed);
@@ -649,7 +648,7 @@ impl<C: Core> Guarded<C> {
         self.core.if_free(|core| core.stream_mut().skip_text(text, length)).unwrap_or(false)
     }
 
-    /// Returns the node of the stream if `shape`, that of a text, shows that no stop or marker begins in the text.
+    /// Returns the open node if `shape`, the shape of a text, shows that no stop or marker begins in the text.
     #[inline(always)]
     pub(crate) fn plain_by(&self, shape: Shape) -> Option<u32> {
         shape.passes(self.filter.load(Relaxed)).then(|| self.node.load(Relaxed))
@@ -664,7 +663,7 @@ impl<C: Core> Guarded<C> {
         }
     }
 
-    /// Returns the node of the stream if the stream is idle and needs only the length of a text.
+    /// Returns the open node if the stream is idle and needs only the length of plain text, not the text itself.
     pub(crate) fn node_to_count_at(&self) -> Option<u32> {
         (self.is_idle() && !self.needs_text).then(|| self.node.load(Relaxed))
     }
@@ -678,7 +677,7 @@ impl<C: Core> Guarded<C> {
         self.node.load(Relaxed) != NOT_IDLE
     }
 
-    /// Returns a copy of the stream behind the lock.
+    /// Returns a copy of `core`, the stream behind the lock.
     pub(crate) fn fork(&self) -> PyResult<C> {
         self.look(|core| {
             room(2 * core.stream().size())?;

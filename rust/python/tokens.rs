@@ -1,4 +1,4 @@
-//! The Python classes for streams of token ids. Threads can share a stream; most tokens need not take its lock.
+//! The Python classes for streams of token ids. Threads can share a stream. Most tokens are read without its lock.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -23,8 +23,8 @@ use crate::sets::{SegmentSet, StopSet};
 use crate::streams::{Core, Guarded, PyEmit, add_options, stream_methods};
 use crate::vocabulary::{Ready, Vocabulary};
 
-/// Defines a class of streams of tokens, which emits `$emit` as the Python class `$out`. The arguments in `$own` are in
-/// this class alone. `$set` and `$start_protected` are computed from them. All other arguments are in both classes.
+/// Defines a class of streams of tokens, which emits `$emit` as the Python class `$out`. Only this class has the
+/// arguments `$own`; `$set` and `$start_protected` use them. `TokenScanner` and `TokenSegmenter` share all others.
 macro_rules! token_class {
     (
         $(#[$doc:meta])*
@@ -101,11 +101,11 @@ macro_rules! token_class {
                 self.stream.feed_many(token_ids)
             }
 
-            /// Ends the stream for ``reason`` and returns the rest of its text: half a character as U+FFFD, and the
-            /// held text.
+            /// Ends the stream for ``reason`` and returns the rest of its text: the held text, and U+FFFD if the last
+            /// character is incomplete.
             ///
             /// ``reason`` is a reason of ``Finish`` other than ``"stop_sequence"`` and ``"stop_token"``, which only the
-            /// scanner reports. Others raise ``ValueError``. After the end the result is empty, and nothing changes.
+            /// stream sets. Other values raise ``ValueError``. After the end the result is empty, and nothing changes.
             #[pyo3(signature = (reason = None), text_signature = "($self, reason='eos')")]
             fn flush<'py>(
                 &self,
@@ -157,8 +157,8 @@ token_class! {
     ///
     /// - ``stop_token_ids``, ``eos_token_ids``: tokens that end the stream. The text of such a token is not emitted.
     /// - ``max_tokens``: the number of tokens after which the stream ends.
-    /// - ``min_tokens``: the number of tokens at the start of the stream in which stops and stop tokens are ignored. A
-    ///   stop string that begins there and completes later fires. An EOS there has no text, and the stream goes on.
+    /// - ``min_tokens``: in this many tokens at the start of the stream, stops and stop tokens are ignored. A stop
+    ///   string that begins in them and completes later fires. An EOS among them has no text, and the stream goes on.
     /// - ``eos_ends_early``: whether an EOS among the first ``min_tokens`` tokens ends the stream. Set it for an engine
     ///   that ends the sequence there.
     /// - ``unknown_ids``: ``"refuse"`` raises ``ValueError`` for an id that the tokenizer lacks. ``"count"`` counts the
@@ -218,8 +218,8 @@ token_class! {
 
 /// A stream of tokens that threads of Python can share.
 ///
-/// The fields that most tokens need come first, as in `Guarded`, and the stream itself is behind a pointer. So a
-/// server's streams lie close together, and a token on the fast path fetches one or two cache lines.
+/// The fields that most tokens need come first, as in `Guarded`. The large `TokenStream` is behind a pointer (`Box`),
+/// and is not read on the fast path. So a token on the fast path fetches one or two cache lines.
 #[repr(C)]
 pub(crate) struct Tokens<E: PyEmit> {
     max_tokens: usize,
@@ -336,9 +336,9 @@ impl<E: PyEmit> Tokens<E> {
         Ok(safe)
     }
 
-    /// Fast path: if `token_id` cannot end the stream and decodes to its own text, returns the id, the number of tokens
-    /// up to it, and its text. Reads only an `int`: any other object may run Python code when it is read, so it is read
-    /// once, under the lock.
+    /// Fast path: if `token_id` cannot end the stream and has a text in `Vocabulary::ready`, returns the id, the number
+    /// of tokens up to it, and the text. Returns `None` for any object but an exact `int`: reading that may run Python
+    /// code, so it is read only once, with the lock held.
     #[inline(always)]
     fn ready(&self, token_id: &Bound<'_, PyAny>) -> Option<(u32, usize, &Ready)> {
         let id: u32 = token_id.cast_exact::<PyInt>().ok()?.extract().ok()?;
@@ -350,7 +350,7 @@ impl<E: PyEmit> Tokens<E> {
     }
 
     /// Fast path: reads a token in which a stop or marker may begin or go on, and returns the safe output. If one
-    /// completes in the token or goes on for long, returns `None` and changes nothing; the caller calls `feed_locked`.
+    /// completes in it, or goes on for over `MOST` tokens, returns `None` and changes nothing. Then call `feed_locked`.
     #[inline(never)]
     fn walk<'py>(&self, id: u32, ready: &Bound<'py, PyString>) -> PyResult<Option<Bound<'py, E::Out>>> {
         let (guarded, unread, py) = (&self.guarded, &self.guarded.unread, ready.py());
@@ -434,7 +434,7 @@ impl<E: PyEmit> Tokens<E> {
             if wrong.is_none() && *native && ids.iter().all(|&id| core.contains(id)) {
                 return self.emit(py, stream.try_feed_many(&ids)?);
             }
-            // A wrong id after the end of the stream is no error. Only reading a copy shows where the stream ends.
+            // A wrong id after the stream's end is not an error. So a copy first reads the ids before the wrong one.
             let mut copy = stream.try_clone()?;
             let safe = self.emit(py, copy.try_feed_many(&ids)?)?;
             if let Some(error) = wrong.filter(|_| copy.finish().is_none()) {
@@ -488,7 +488,7 @@ impl<E: PyEmit> Tokens<E> {
     }
 }
 
-/// Wraps an argument that the caller gave, even if it is `None`. PyO3 alone would treat `None` as an argument left out.
+/// Wraps an argument that the caller gave, even `None`. PyO3 alone would treat `None` as if the argument was left out.
 fn given<'py>(argument: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     Ok(Some(argument.clone()))
 }
@@ -503,7 +503,7 @@ const MOST: usize = 4;
 pub(crate) struct UnreadTokens {
     /// The number of all tokens that were fed, also of those that the core has read.
     seen: AtomicUsize,
-    /// The state of the automaton after `ids`. The root if there are none.
+    /// The state of the automaton that finds stops and markers, after it read `ids`. The root (0) if there are no ids.
     state: AtomicU32,
     len: AtomicU32,
     ids: [AtomicU32; MOST],
@@ -540,13 +540,13 @@ impl UnreadTokens {
     }
 }
 
-/// The decoder of a stream.
+/// Decodes the ids of a stream: `Native` in Rust, `Window` by calling the tokenizer.
 pub(crate) enum Decoding {
     Native(Native),
     Window(Window),
 }
 
-/// Decodes with the tokenizer itself. Two objects of `stopscan.tokens._window.Window`: now, and just after the prompt.
+/// Decodes by calling the tokenizer. Has two `stopscan.tokens._window.Window`: `start` is a copy from after the prompt.
 pub(crate) struct Window {
     now: Py<PyAny>,
     start: Py<PyAny>,
@@ -583,7 +583,7 @@ impl Decoding {
         Ok(Decoding::Native(native))
     }
 
-    /// Raises an error for a marker that has a skipped special token and other text: it could never be found.
+    /// Raises an error for a marker that has a skipped special token and other text: such a marker is never found.
     fn check<E: Emit>(&self, py: Python<'_>, stream: &Stream<E>) -> PyResult<()> {
         let window = match self {
             Decoding::Native(native) => return native.check(stream).or_raise(),
@@ -636,8 +636,8 @@ impl Decode for Decoding {
     fn is_whole(&self, id: u32) -> bool {
         match self {
             Decoding::Native(native) => native.is_whole(id),
-            // A window does not know, so all tokens count as whole. That is wrong for a token that also completes the
-            // last character of the token before, but matters only if both together spell a marker.
+            // A window cannot tell, so all tokens count as whole characters. That is wrong for a token that completes a
+            // character of the token before it, but matters only if both together spell a marker.
             Decoding::Window(_) => true,
         }
     }

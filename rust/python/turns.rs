@@ -15,8 +15,8 @@ use pyo3::sync::MutexExt;
 
 use crate::errors::runtime_error;
 
-/// Whether a GIL lets only one thread run at a time, so that fast paths need no lock. In a free-threaded Python,
-/// objects are larger than two words. With `always_lock`, a build for tests behaves like a free-threaded one.
+/// Whether a GIL lets only one thread run at a time, so that fast paths need no lock. It shows in the size of objects:
+/// a free-threaded Python has larger ones. With `always_lock`, a build for tests behaves like a free-threaded Python.
 pub(crate) const GIL: bool = !cfg!(always_lock) && size_of::<pyo3::ffi::PyObject>() == 2 * size_of::<usize>();
 
 /// A value that only one call at a time uses.
@@ -76,7 +76,7 @@ impl<T> Turns<T> {
     fn wait(&self, thread: u32, changes: bool) -> Turn<'_, T> {
         let value = match self.value.try_lock() {
             Ok(value) => value,
-            // A call panicked. Use the value all the same: a call that failed leaves it as it was.
+            // Another call panicked with the lock held. A call that fails leaves the value as it was, so use it.
             Err(TryLockError::Poisoned(value)) => value.into_inner(),
             Err(TryLockError::WouldBlock) => self.wait_detached(),
         };

@@ -22,7 +22,7 @@ const TOKEN: usize = 64;
 pub(crate) struct Vocabulary {
     /// Empty if the tokenizer itself decodes (`native` is false).
     pub(crate) core: stopscan::Vocabulary,
-    /// The text of each id as a Python string. `None` if its token is special or not whole characters, or is missing.
+    /// The text of each id as a Python string. `None` for an id without a token, a special token, and half a character.
     pub(crate) ready: Box<[Option<Ready>]>,
     /// Whether stopscan decodes streams from the bytes of single ids. Otherwise the tokenizer decodes.
     #[pyo3(get)]
@@ -136,7 +136,7 @@ impl Vocabulary {
     }
 }
 
-/// The text of a token as a Python string, and its shape. They lie side by side, so that a token costs one cache line.
+/// A token's text as a Python string, and its shape (kinds of bytes). Side by side, both need one cache line.
 pub(crate) struct Ready {
     pub(crate) shape: Shape,
     pub(crate) text: Py<PyString>,
@@ -144,7 +144,7 @@ pub(crate) struct Ready {
 
 const STRAYS: [(&str, Strays); 3] = [("parts", Strays::Parts), ("runs", Strays::Runs), ("bytes", Strays::Bytes)];
 
-/// The options of `Vocabulary`.
+/// The keyword arguments of `Vocabulary`.
 #[derive(IntoPyObject)]
 struct Options<'py> {
     special: Bound<'py, PySet>,
