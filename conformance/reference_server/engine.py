@@ -105,7 +105,7 @@ class Engine:
         return 200 if self.failure is None else 503
 
     def send(self, row: Row) -> None:
-        """Starts the row. A second call ends it."""
+        """Starts the row, or ends it if it was sent before. If the engine has failed, the row gets the failure instead."""
         with self._sending:
             if self.failure is None:
                 self._inbox.put(row)

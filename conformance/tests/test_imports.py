@@ -1,4 +1,4 @@
-"""Each file of the kit can be read by itself: imports form no cycle, not even with those for types or in functions."""
+"""The kit's modules do not import each other in a cycle. Imports in functions and under `TYPE_CHECKING` count too."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from stopscan_conformance.scripts import THINKING
 
 OPENING, CLOSING = THINKING
 NO_LIMIT = 1_000_000
-# The default limit of a request. Scripts that a request asks for to their end have fewer tokens.
+# The most tokens of an answer, if the case sets no other limit. Scripts that are asked for as a whole are shorter.
 MAX_TOKENS = 200
 MISSING: Any = object()  # the value of `stop` for a request without this field
 

@@ -10,8 +10,8 @@ NOT_OURS = (KeyboardInterrupt, SystemExit, GeneratorExit, CancelledError)
 class Failures:
     """Counts and logs the faults of an adapter in one process. After ``LIMIT`` faults the adapter is ``off``.
 
-    When it is off, leave new requests to the engine, and refuse those whose stops the engine does not support. Give
-    ``note`` only faults of the adapter itself. A ``ValueError`` of ``read_options`` is an error of the client.
+    When it is off, leave new requests to the engine, and refuse those whose stops the engine does not support. Do
+    not give ``note`` an error of the client, such as a ``ValueError`` of ``read_options``.
 
     >>> failures = Failures(logging.getLogger("engine.stopscan"))
     >>> try:

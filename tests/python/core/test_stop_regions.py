@@ -84,7 +84,7 @@ def test_a_kept_marker_begins_the_text_of_its_region() -> None:
         ({"regions": {}}, "at least one region"),
         ({"regions": {"a": {"|": "b"}}}, 'no region "b"'),
         ({"regions": {"a": {"": "a"}}}, "empty"),
-        ({"regions": {"a": {"xyz": "a", "y": "a"}}}, '"xyz".*never complete.*"y"'),
+        ({"regions": {"a": {"xyz": "a", "y": "a"}}}, '"xyz".*never found.*"y"'),
         ({"regions": {"END": {"END": "END"}}}, '"END" is both a stop and a marker'),
         ({"stop_in": ["reasoning"]}, "stop_in.*reasoning"),
     ],

@@ -62,7 +62,7 @@ class Request:
             "stop_ids": random.sample(ids, random.choice([0, 0, 1])),
         }
         if faults:
-            # If there is only one stop, sglang's own search finds it as stopscan does.
+            # After a fault, sglang's own search takes over. It finds the same stop as stopscan if there is only one.
             asked |= {"stops": asked["stops"][:1], "stop_ids": []}
         if random.random() < 0.3:
             asked["limit"] = random.randint(1, len(ids))

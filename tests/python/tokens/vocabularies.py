@@ -1,4 +1,4 @@
-"""Vocabularies of every family (real, trained, or made for one test), and ways to spell a text in their tokens."""
+"""Vocabularies of every family: real ones, trained ones and ones made for a test. Writes texts in their tokens."""
 
 from __future__ import annotations
 

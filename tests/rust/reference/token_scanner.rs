@@ -71,7 +71,7 @@ impl<'a> TokenPair<'a> {
         self.finish.is_some()
     }
 
-    /// Applies `step` to both. Panics if the two differ.
+    /// Applies `step` to this reference, to the scanner and to a copy of the scanner. Panics if their results differ.
     pub fn apply(&mut self, step: Step) {
         let mut copy = self.scanner.clone();
         let expected = match step {

@@ -49,7 +49,7 @@ WRONG = [
     wrong("a stop without its name", "anthropic-stream-split", "finish", told=at(STOP, lambda made: (STOP, None))),
     wrong("the first stop is named", "openai-chat-stream-first-of-three", "finish",
           told=at(STOP, lambda made: (STOP, made.ask.stops[0]))),
-    wrong("the last stop is named", "anthropic-stream-nested", "finish",
+    wrong("the last stop is named", "anthropic-stream-nested-in-one-token-reversed", "finish",
           told=at(STOP, lambda made: (STOP, made.ask.stops[-1]))),
     wrong("the stop's index is named", "generate-stream-first-of-three", "finish",
           told=at(STOP, lambda made: (STOP, made.ask.stops.index(made.end[1])))),
