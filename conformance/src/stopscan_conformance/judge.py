@@ -53,7 +53,7 @@ class Rule:
     sources: str | Mapping[str, str] = field(default_factory=dict)
 
     def source(self, api: Api) -> str:
-        """Returns what the rule is based on: a page that documents it, engines that keep it, or a reason why it is better."""
+        """Returns what the rule is based on: a page that documents it, engines that keep it, or why it is better."""
         if isinstance(self.sources, str):
             return self.sources
         return next((page for name, page in self.sources.items() if api.name.startswith(name)), api.source)
