@@ -49,8 +49,8 @@ impl<E: Emit> Set<E> {
         self.graph().plain(node).filter()
     }
 
-    /// Returns the cursor after `text`, if no stop completes in it, no marker is taken out, and it ends at the same
-    /// node. Call it only for sets without patterns and loops.
+    /// Returns the cursor after `text`. Returns `None` if a stop completes in `text`, a marker is taken out of it, or
+    /// another node is reached at its end. Call this only for sets without patterns and loops.
     pub fn skim(&self, mut cursor: Cursor, text: &str) -> Option<Cursor> {
         let node = cursor.node;
         let completed = self.graph().scan_words(&mut cursor, text, true);

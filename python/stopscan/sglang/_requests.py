@@ -130,8 +130,8 @@ class Requests:
         """Returns the checkpoint and the ``StopSet`` of a request. The protected regions are those of the request, of
         the server or of the route."""
         told = (given or {}).get(TOLD)
-        # If the route runs in a process without plugins, no regions were noted, but `require_reasoning` says whether
-        # sglang expects reasoning.
+        # `told` has the regions that the route noted. If the route runs in a process without plugins, it noted none,
+        # and `thinks` (sglang's `require_reasoning`) says whether sglang expects reasoning.
         names = [name for name in told if name in CHAT] if isinstance(told, list) else ["reasoning"] * thinks
         default: Sequence[Any] = names if self.defaults.protect is None else self.defaults.protect
         protect = default if asked.protect is None else asked.protect

@@ -145,7 +145,7 @@ class Window:
         """Adds emitted tokens to the context, whose text is then ``whole``, and cuts the context."""
         self._context = [*self._context, *tokens]
         self._context_text = whole
-        # At first the context keeps the prompt: `tokens` that complete a character of the prompt have no text alone.
+        # Before the first emitted text, keep the prompt: `tokens` that complete a character of it have no text alone.
         if len(self._context) > MAX_CONTEXT and self._last_number > 0:
             self._context = tokens
             self._context_text = self._decode(tokens)

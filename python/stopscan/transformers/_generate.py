@@ -48,7 +48,7 @@ def generate(model: Any, tokenizer: Any, prompts: Any, /, stop: Stop = (), **opt
     if streamer is not None:  # beam search refuses any streamer
         options["streamer"] = stops
     try:
-        # After a beam search, only `trim` finds which beams are the results.
+        # Call `trim`, although its result is not used: only it finds which beams of a beam search are the results.
         stops.trim(model.generate(**inputs, **options))
     except BaseException:
         stops.close()

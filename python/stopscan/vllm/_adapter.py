@@ -186,10 +186,10 @@ def _report_end(state: Any, detokenizer: Any) -> None:
 
 
 def _reportable(stops: Sequence[str]) -> list[str]:
-    """Returns the stops that vLLM can report: of several that end at one character, vLLM reports the first in the list.
+    """Returns the stops that vLLM can report: if several complete at one character, vLLM reports the first in the list.
 
-    A stop that ends with an earlier entry of the list is never reported, and is left out here. Of the other stops that
-    end at one character, stopscan reports the longest. It is also the first of them in the list, which vLLM reports.
+    A stop such as "xEND" after "END" in the list is left out: whenever it completes, so does the earlier "END". Of the
+    stops that remain and complete at one character, stopscan reports the longest, which is also the first in the list.
     """
     first = {stop: place for place, stop in reversed([*enumerate(stops)])}
     lengths = {*map(len, stops)}

@@ -54,8 +54,8 @@ class Engine:
             inside = {mark: to for mark, to in self.graph["reasoning"].items()
                       if mark in self._ends or region_name(to) != "tool_call"}  # fmt: skip
             self.graph = {**self.graph, "reasoning": inside}
-        # Special tokens of the chat template, such as those of roles. A `</think>` before the last of them in a prompt
-        # does not belong to the answer: it may be a user's text.
+        # `_roles`: the ids of the added tokens that are in no marker, such as those of roles. A `</think>` before the
+        # last of these ids in a prompt does not belong to the answer: it may be a user's text.
         markers = [marker for edges in self.graph.values() for marker in edges]
         added = self.tokenizer.get_added_vocab().items() if self._reasoning else ()
         self._roles = {token_id for text, token_id in added if not any(text in marker for marker in markers)}

@@ -542,8 +542,8 @@ impl History {
         self.threads.as_ref()?.confirmed_at_end(graph.machines(cursor.node).1?).map(Completed::Pattern)
     }
 
-    /// Does the same as `note_plain` and returns `true`. If a loop may complete in `text`, does nothing and returns
-    /// `false`.
+    /// Notes plain text as `note_plain` does, and returns `true`. If a loop may complete in `text`, notes nothing and
+    /// returns `false`.
     #[inline(always)]
     pub(crate) fn try_note_plain(&mut self, text: &str) -> bool {
         if let Some(loops) = &mut self.loops

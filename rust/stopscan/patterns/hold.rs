@@ -9,7 +9,7 @@ use super::machine::Table;
 use super::work::{Numbers, TooLarge, Work};
 use crate::automaton::{Automaton, ROOT, State};
 
-/// The units of work to sort the characters of the strings, for each byte.
+/// The units of work that are spent for each byte of the strings to sort the characters of the strings.
 pub(super) const LETTER: usize = 8;
 
 /// The units of work for each byte that the strings' automaton reads.

@@ -1,11 +1,11 @@
 //! Regular expressions as stops.
 //!
 //! regex-syntax parses a pattern (`syntax`). All patterns of a set become one nondeterministic automaton (`nfa`), and
-//! then a deterministic one (`determinize`, `dfa`). A state of it stands for the text that a match has read since it
-//! began. `hold` makes an automaton whose states also know which other stops have begun since then. With it, no text is
-//! withheld for a match if another stop must complete first. Streams read an automaton as a table (`machine`). `Places`
-//! has the places where matches may have begun. `Threads` has all that a stream remembers for its patterns. Patterns
-//! come from the users of servers, so every step of compiling them is counted before it is done (`work`).
+//! then a deterministic one (`determinize`, `dfa`), whose states stand for what a match has read since it began. `hold`
+//! makes a third automaton, whose states also know which other stops have begun since then: so no text is withheld for
+//! a match if another stop must complete first. Streams read an automaton as a table (`machine`). `Places` has the
+//! places where matches may have begun. `Threads` has all that a stream remembers for its patterns. Patterns come from
+//! the users of servers, so every step of compiling them is counted before it is done (`work`).
 
 mod alphabet;
 mod compile;

@@ -236,7 +236,7 @@ fn scan_unarmed_stops(
 /// before that character, as for `a\b`.
 fn beats(hit: &PatternHit, machine: &Machine, words: &Words, (index, end): (usize, usize), place: Place) -> bool {
     let start = place.bytes + end - words.text(index).len();
-    // If all of this is equal, a string wins over patterns, and a pattern wins over those that come later in the list.
+    // If all three places are equal, a string wins over a pattern, and a pattern over those that are later in the list.
     let rank = |pattern: usize| pattern + 1;
     let word = index.checked_sub(words.len()).map_or(0, |literal| rank(machine.literals[literal]));
     (hit.completed, hit.start.bytes, hit.end, rank(hit.pattern)) < (end, start, end, word)
