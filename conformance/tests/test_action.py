@@ -24,7 +24,7 @@ def script() -> str:
 
 
 def run(folder: Path, url: str, arguments: str) -> tuple[int, str, str]:
-    """Returns the exit status, the output and the summary."""
+    """Runs the action's script, and returns its exit status, its output and the summary that it wrote."""
     summary = folder / "summary.md"
     summary.touch()
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])

@@ -114,7 +114,7 @@ def test_what_was_read_late_did_not_come_late() -> None:
 
 
 def test_what_came_while_this_process_slept_is_not_counted_as_many_at_once() -> None:
-    """Once, a right server on a busy machine was said to send 52 tokens at once."""
+    """Once, the kit itself slept on a busy machine, and then said that a right server had sent 52 tokens at once."""
     gaps = [(0.05 + step * 0.11, 0.15 + step * 0.11) for step in range(6)]
 
     def read(time: float) -> float:

@@ -1,4 +1,4 @@
-"""The result that a case makes of its findings, the reports of results, and the baseline that is read from a report."""
+"""How a case makes a result of its findings, how reports show results, and how a report is read as the baseline."""
 
 from __future__ import annotations
 

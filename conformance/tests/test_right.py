@@ -1,6 +1,6 @@
-"""The kit passes each right server, and official clients read from the unusual ones what they read from the plain one.
+"""Right servers pass the kit. From those that answer in unusual ways, official clients read what plain answers say.
 
-A part of the cases is sent to each server, and all of them with `--thorough` (ci/kit-thorough).
+The kit sends each server a part of the cases, or all cases with `--thorough` (ci/kit-thorough).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ EVERY = cases(*APIS, deep=True)
 BY_NAME = {str(case): case for case in EVERY}
 APART = [case for case in EVERY if not case.timed]
 PATIENT = 120  # seconds, because the machine may be busy with other work
-# Times do not depend on the API: all timed cases run for one API, and those of the pace of streams for two others.
+# Times do not depend on the API: all timed cases run for one API, the cases of topic "pace" also for two others.
 TIMED = [
     case
     for case in EVERY

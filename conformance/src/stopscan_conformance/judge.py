@@ -59,7 +59,7 @@ class Rule:
         return next((page for name, page in self.sources.items() if api.name.startswith(name)), api.source)
 
     def level_of(self, api: Api) -> Level:
-        """Returns the level of the rule for an API: that of `names-the-stop` is higher if the API documents it."""
+        """Returns the rule's level for an API: higher for `names-the-stop` if the API documents how it names a stop."""
         return "documented" if self.name == "names-the-stop" and api.names == "documented" else self.level
 
 

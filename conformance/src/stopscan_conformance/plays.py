@@ -203,7 +203,7 @@ class Generated:
 
 
 async def together(runs: Sequence[Awaitable[Findings]]) -> list[Findings]:
-    """Returns the results of all. If one of them raises, raises its error when all have ended."""
+    """Waits for all `runs` at once, and returns their results. If one raises, raises its error when all have ended."""
     found: list[Findings] = []
     for one in await asyncio.gather(*runs, return_exceptions=True):
         if isinstance(one, BaseException):

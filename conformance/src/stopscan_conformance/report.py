@@ -192,9 +192,9 @@ def _shown(report: Report, fresh: Results, *, shrink: bool) -> Iterator[str]:
 
 
 def chosen(every: Sequence[Case], only: Sequence[str]) -> list[Case]:
-    """Returns the cases that a glob of `only` names by their topic or as `api/case`, or all if no glob names cases.
+    """Returns the cases whose topic or `api/case` matches a glob of `only`. Globs that match promises are passed over.
 
-    Raises `ValueError` for a glob that names nothing.
+    If no other glob is there, returns all cases. Raises `ValueError` for a glob that matches nothing.
     """
     globs = [glob for glob in only if not promises([glob])]
     for glob in globs:
@@ -221,7 +221,7 @@ def promises(only: Sequence[str]) -> list[Column]:
 
 
 def limited(result: Result, columns: Collection[Column], level: Level, api: str) -> Result | None:
-    """Returns the result with only the rules of these promises, or None if the case tests none of them."""
+    """Returns `result` with only the rules of the promises `columns`, or None if the case tests none of these rules."""
     if result.outcome == "not supported":
         return result
     findings = {rule: fault for rule, fault in result.findings.items() if RULES[rule].column in columns}

@@ -51,8 +51,8 @@ class Point:
 
     @property
     def longest(self) -> int:
-        """About the largest number of tokens of the answer. If no stop ends it, only a part of the script is asked
-        for."""
+        """About how many tokens the answer has at most: those up to the stop, or the whole script if the limit allows
+        it. If the stop never comes, the limit is 300."""
         if self.limit == "all" or (self.script == "wide-deep" and self.place is None):
             return len(script(self.script).pieces)
         return 300 if self.place is None else self.place + self.length // 3
@@ -213,7 +213,7 @@ def _random(seed: int, count: int) -> Iterator[Point]:
 
 
 def at_character(start: int, length: int, *, stream: bool) -> Point:
-    """Returns the point with a stop of `wide-deep` that begins at this character."""
+    """Returns the point whose stop begins at the character `start` of the script `wide-deep`."""
     known = 0
     for index, piece in enumerate(made_scripts()["wide-deep"]):
         if known + len(piece) > start:

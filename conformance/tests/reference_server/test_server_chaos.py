@@ -50,7 +50,7 @@ class FailingBatch:
 
 
 class FailingEngine(Engine):
-    """Calls `failing` with the next batch that it makes. To make it need a new batch, send a `broken_row`."""
+    """Passes the next batch that it makes through `failing`. After a `broken_row`, the engine makes a new batch."""
 
     failing: Callable[[Any], Any] | None = None
 

@@ -19,7 +19,7 @@ from stopscan.engines import CHAT, Defaults
 from stopscan_conformance import Case, Result, Server, cases
 from stopscan_conformance.apis import APIS
 
-# The server removes a closing marker from the answer if there was no opening marker, as reasoning parsers do.
+# The case that the server fails: like reasoning parsers, it removes a closing marker that has no opening marker.
 LEFT_OVER = "closing_marker_outside_a_region"
 EVERY = [
     *(case for case in cases(*APIS) if case.topic != "generated"),

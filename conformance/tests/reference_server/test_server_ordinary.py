@@ -62,13 +62,13 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
          "options": {"temperature": 0.5, "top_p": 1, "top_k": 20, "num_predict": 500, "stop": ["<end>"],
                      "num_ctx": 8192, "mirostat": 0, "num_thread": 4, "use_mmap": True, "min_p": 0, "num_gpu": 1}},
     ),
-    # The same file: _streamComplete, which core/autocomplete/generation/CompletionStreamer.ts calls
+    # core/llm/llms/Ollama.ts: _streamComplete, called by core/autocomplete/generation/CompletionStreamer.ts
     "Continue, Ollama's completion": (
         "/api/generate",
         {"prompt": "[count]", "raw": True, "stream": False, "keep_alive": 1800,
          "options": {"temperature": 0.01, "num_predict": 256, "stop": ["<end>"], "num_ctx": 8192}},
     ),
-    # The same file: loadModel
+    # core/llm/llms/Ollama.ts: loadModel
     "Continue, Ollama's load": ("/api/generate", {"prompt": "", "keep_alive": 1800}),
     # core/llm/openaiTypeConverters.ts: toChatBody
     "Continue, OpenAI": (

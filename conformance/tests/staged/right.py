@@ -75,7 +75,7 @@ def one_at_a_time(app: App) -> App:
 
 
 def sending(change: Callable[[Any, dict[str, Any]], Any]) -> Callable[[App], App]:
-    """Returns a wrapper: `change` gets an ASGI message and what is known of its answer, and returns what to send."""
+    """Returns a wrapper: `change` gets an ASGI message and what is known of the exchange, and returns what to send."""
 
     def around(app: App) -> App:
         async def changed(scope: Any, receive: Any, send: Any) -> None:

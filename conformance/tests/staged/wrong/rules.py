@@ -23,7 +23,7 @@ def first_but_longest(one: Simple, before: int) -> Found | None:
 
 
 def without_fallback(*, looks_again: bool) -> type[Simple]:
-    """Returns a scanner that restarts after a mismatch, with `looks_again` at it. So it misses overlapping stops."""
+    """Returns a scanner that restarts after a mismatch (or at it: `looks_again`), and so misses overlapping stops."""
 
     def find(one: Simple, before: int) -> Found | None:
         for stop in one.stops:

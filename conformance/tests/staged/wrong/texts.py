@@ -228,7 +228,7 @@ def decoded_anew_every(count: int) -> type:
 
 
 def at(which: Callable[[Generation], Any], then: Callable[[Generation, int, str], Iterator[str]]) -> type[Generation]:
-    """Returns a `Generation` class that handles tokens with `then` if `which` is true, and the others rightly."""
+    """Returns a `Generation` class that handles a token with `then` if `which(generation)` is true, else rightly."""
 
     class At(Generation):
         def answer(self, token: int, text: str) -> Iterator[str]:
@@ -341,7 +341,7 @@ def limit_on_the_eos(made: Generation) -> tuple[str, Any]:
 
 
 class EndTokenIsScanned(Generation):
-    """Also scans the text of the EOS; with `leaks`, also sends the part of it that is before the stop."""
+    """Looks for stops in the text of the EOS too. With `leaks`, also sends the part of that text before the stop."""
 
     leaks = False
 
@@ -359,7 +359,7 @@ class EndTokenLeaks(EndTokenIsScanned):
 
 
 def marker_is_scanned(marker: bytes) -> type[Generation]:
-    """Returns a `Generation` class: a stop that is a piece of `marker` fires there, although it is one token."""
+    """Returns a `Generation` class that looks for stops inside `marker`, although this marker is one token."""
 
     class Scanned(Generation):
         async def steps(self) -> AsyncIterator[Piece]:
