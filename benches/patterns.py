@@ -1,4 +1,4 @@
-"""Times patterns as stops in streams, beside sglang's way and the package `regex`; and patterns on the worst texts."""
+"""Times patterns in streams: compared with sglang's search and with the package `regex`, and on the worst texts."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def llama_cpp(deltas: Iterable[str], stop: list[str]) -> Iterator[str]:
 
 
 def pending_from_last(text: str, sequence: str) -> bool:
-    """Whether `text` ends with the start of `sequence`. Compares only starts that end with the last character."""
+    """Whether `text` ends with the start of `sequence`. Compares only starts with the same last character as `text`."""
     last = text[-1]
     return any(
         sequence[index] == last and text.endswith(sequence[: index + 1]) for index in range(len(sequence) - 2, -1, -1)

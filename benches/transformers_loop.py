@@ -1,5 +1,5 @@
-"""Times a step of a generation, for each row: `Stops` beside the criteria and streamers of transformers and
-lm-evaluation-harness.
+"""Times what a step of a generation costs for each row: with `Stops`, and to compare, with the criteria and streamers
+of transformers and lm-evaluation-harness.
 
     "$(ci/transformers-env)/bin/python" benches/transformers_loop.py
 

@@ -270,7 +270,7 @@ def test_a_token_begins_where_its_character_does() -> None:
 
 @pytest.mark.parametrize("api", FORMS)
 def test_each_delta_has_the_tokens_of_its_text(api: str) -> None:
-    """An event that sends earlier held text, even of the same length as its own, has the tokens of the held text."""
+    """An event that sends earlier held text has the tokens of that text, even if its own text is equally long."""
     make, rows = FORMS[api]
     events = make([["a"], ["E"], ["E"], ["E"], ["N", "b", "E"]])
     out = [event for event in scan_events(events, "END") if text_of(api, event) or rows(event)]

@@ -1,5 +1,5 @@
-"""Streams that the APIs themselves have sent (`recordings/`, with their sources). Without a match they stay unchanged.
-With one, a brute-force search cuts at the same place, and the events fit the types of the API's own client."""
+"""Streams that the APIs themselves have sent (`recordings/`, with their sources). A stream without a match stays as it
+is. A match is cut where a brute-force search finds it, and the events still fit the types of the API's own client."""
 
 from __future__ import annotations
 

@@ -202,7 +202,7 @@ def test_an_encoding_that_httpx_does_not_know_was_garbage() -> None:
 
 
 def test_all_the_text_so_far_beside_the_delta_had_the_stop() -> None:
-    """Perplexity sends the text so far in ``message``."""
+    """Perplexity's chunks also have the text so far, in ``message``. Once, only the delta was cut."""
     so_far = ["one E", "one END two"]
     chunks = [
         {"choices": [{"index": 0, "delta": {"content": text}, "message": {"content": said}}]}

@@ -65,7 +65,7 @@ REPORTS = {
     "llama.cpp-26039": Report("Here is the file:\n```python", "\n" + FILE[:-1], 61, Repeat(max_period=8192)),
     # DeepSeek with 400,000 tokens of context repeats a character in its reasoning.
     "hermes-agent-94224": Report("<think>The cost is shown twice, so", "\uff01", 3),
-    # A request that brings its own `Repeat`.
+    # A request sets the limits itself: 3 copies that have at least 32 characters together are a loop.
     "dynamo-10939": Report("The request goes to the router", ", which asks the cache", 5, Repeat(3, min_length=32)),
     # Qwen3.8 repeats a word, after some text that is similar but not a loop yet.
     "vllm-mlx-723": Report("The its items itemsThe items its itemsThe", " items", 6),

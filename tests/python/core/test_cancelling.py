@@ -172,7 +172,7 @@ def test_a_step_that_is_cancelled_while_closing_is_cancelled(make: Callable[...,
 
 @pytest.mark.parametrize("make", [ascan, asplit], ids=["ascan", "asplit"])
 def test_cancelled_while_waiting_for_a_delta(make: Callable[..., Any]) -> None:
-    """Held text stays in `held`, and a source that can be read again goes on."""
+    """After the cancellation `held` still has the held text, and the stream goes on if its source can be read again."""
 
     class Slow(AsyncSource):
         waits = True

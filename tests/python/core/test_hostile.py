@@ -1,4 +1,4 @@
-"""Stops come from users: whatever they send compiles in bounded memory, scans in linear time, or is refused."""
+"""Stops come from users: whatever they send is refused, or compiles in bounded memory and scans in linear time."""
 
 from __future__ import annotations
 

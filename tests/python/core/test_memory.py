@@ -90,7 +90,7 @@ def test_reference_counts_stay() -> None:
         assert scanner.stops is STOPS
         scanner.flush()
     after = [sys.getrefcount(thing) for thing in objects]
-    # Since Python 3.12, `None` has no reference count. Before, other threads may have references to it for a moment.
+    # A few more or less are right: before Python 3.12, other threads hold references to `None` for a moment.
     assert [now - then for then, now in zip(before, after, strict=True) if abs(now - then) > 20] == []
 
 

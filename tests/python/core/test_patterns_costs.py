@@ -1,4 +1,4 @@
-"""What patterns cost to compile. `tests/rust/hostile/patterns.rs` compiles thousands of realistic sets."""
+"""Compiling a pattern takes little time and memory. `tests/rust/hostile/patterns.rs` tests thousands of other sets."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Request:
     def __init__(self, reciter: Reciter, random: Random, *, faults: bool = False) -> None:
         plain = [name for name in SCRIPTS if not name.startswith("harmony") and SCRIPTS[name]]
         if faults:
-            # After a fault, sglang's own search runs. It lets the beginning of a stop through after half a character.
+            # No half characters: after one, sglang's own search, which runs after a fault, sends a stop's beginning.
             plain = [name for name in plain if not any(isinstance(piece, bytes) for piece in SCRIPTS[name])]
         script = random.choice(THINKING if random.random() < 0.2 else plain)
         text, ids = reciter.text(script), reciter.token_ids(script)

@@ -140,7 +140,7 @@ def test_an_answer_that_is_a_call_as_a_whole_has_no_stops(tokenizer: Any, start:
     parser = ParserManager.get_parser("hermes", "deepseek_r1", True)
     whole = parser.tool_parser_cls.supports_required_and_named
     assert (answer(tokenizer, chat(tools=[TOOL], tool_choice=choice), text) == text) == whole
-    # If not `whole`, vLLM looks for these calls between the same markers as for other calls.
+    # If `whole` is false, vLLM finds a required call between markers, as other calls: "END" after these then fires.
     assert answer(tokenizer, chat(tools=[TOOL], tool_choice=choice)) == (TEXT if whole else TEXT[:-3])
 
 

@@ -62,7 +62,7 @@ def run(
     parser_options: dict[str, Any] | None = None,
     by_server: bool = True,
 ) -> Run:
-    """The outputs for ``steps`` of token ids. The last one ends with ``finish``, or the request is aborted after it.
+    """The outputs for ``steps`` of token ids. The last step ends with ``finish``. Aborts a request that has not ended.
 
     A ``prompt`` of ``None`` stands for embeddings. Without ``by_server``, a program makes the request, not a server.
     """

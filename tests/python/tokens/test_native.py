@@ -1,4 +1,4 @@
-"""Vocabularies that stopscan decodes without the tokenizer (native ones) give the text of its `decode`, for any ids."""
+"""Native vocabularies, which stopscan decodes itself, give for any ids the text that the tokenizer's `decode` gives."""
 
 from __future__ import annotations
 

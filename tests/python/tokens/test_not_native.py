@@ -62,7 +62,7 @@ def by_pattern() -> Tokenizer:
 
 
 class Shouting:
-    """A wrapper of a tokenizer whose own `decode` returns capital letters."""
+    """Wraps a tokenizer. The `decode` of the wrapper returns capital letters, unlike the tokenizer's."""
 
     def __init__(self) -> None:
         self.backend_tokenizer = trained_bytes(add_prefix_space=False)

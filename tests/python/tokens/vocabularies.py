@@ -56,8 +56,8 @@ class Vocabulary:
         return {text: token_id for token_id, text in raw.items() if isinstance(text, int)}
 
     def spell(self, text: str | bytes, wishes: Iterable[int] = (0,)) -> list[int]:
-        """Token ids of `text`. Each wish in turn is the greatest length of a token: in bytes if tokens may be parts of
-        characters, otherwise in characters (0: a byte). What no token spells is left out. Bytes need not be UTF-8."""
+        """Returns token ids of `text`. The wishes, in turn, are the greatest lengths of a token: in bytes if tokens may
+        be parts of characters, else in characters (0: byte tokens). Skips what no token spells, and takes any bytes."""
         if isinstance(text, bytes) and self.book.strays != "parts":
             return [self.byte_tokens[byte] for byte in text]
         data = text if isinstance(text, bytes) else text.encode()
