@@ -181,7 +181,7 @@ PAUSE = 0.15
 # sends nothing at first, for more than the share WAITED of the whole time.
 LEAST, WAITED = 0.05, 0.25
 GATHERED = 4  # chunks that may come together: speculative decoding makes several tokens in one step
-# If a token takes fewer seconds than this, this process may wake up late and read several tokens at once.
+# With fewer seconds for each token, bursts are not judged: this process may wake up late and read several tokens.
 UNHURRIED = 0.0018
 BEHIND = 0.6  # held text is late if it comes later than this many tokens after it became safe
 # The last chunk may have more tokens than usual: the last token may come with the one before, and with held text.

@@ -142,7 +142,7 @@ class Window:
         return whole, self._decode(pending)  # `pending` changes the context's text, which is emitted already
 
     def _move_context(self, whole: str, tokens: list[int]) -> None:
-        """Adds emitted tokens to the context, whose text is then ``whole``, and cuts the context."""
+        """Adds emitted ``tokens`` to the context, whose text becomes ``whole``. Cuts a long context to ``tokens``."""
         self._context = [*self._context, *tokens]
         self._context_text = whole
         # Before the first emitted text, keep the prompt: `tokens` that complete a character of it have no text alone.

@@ -250,8 +250,8 @@ const LETTER: usize = 100;
 /// Ideographs and the blocks between them have no case. So regex-syntax skips a range within them when it folds.
 const WITHOUT_CASE: RangeInclusive<char> = '\u{2E80}'..='\u{A4CF}';
 
-/// Counts the steps that regex-syntax needs for the classes of a pattern. It compares each item of a class with all
-/// items before it. Under `(?i)`, it folds each code point of an item.
+/// Counts the steps that regex-syntax needs for the classes of a pattern. regex-syntax compares each item of a class
+/// with all items before it. Under `(?i)`, it also folds each code point of an item.
 #[derive(Default)]
 struct ClassSteps {
     /// Whether there was a `(?i)` so far. Where it ends is ignored, so the count may be too high.

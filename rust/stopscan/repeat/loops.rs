@@ -198,7 +198,7 @@ impl Loops {
         first
     }
 
-    /// Searches the end of the text for *squares* (the same bytes twice). Adds a run for each new one; returns these.
+    /// Searches the end of the text for *squares* (the same bytes twice). Adds and returns a run for each new square.
     fn check(&mut self) -> &[Run] {
         self.continuing += continuing(&self.text[self.text.len() - self.block..]);
         let (followed, longest) = (self.runs.len(), self.longest());

@@ -11,8 +11,8 @@ mod file;
 use decoder::{Decoding, Pieces};
 use file::{Added, File, Tokens};
 
-/// Reads the vocabulary of a `tokenizer.json`. `given` says that the tokenizers library itself gave the added tokens
-/// their ids, which are then not checked. Otherwise they must equal the ids that the library would give them.
+/// Reads the vocabulary of a `tokenizer.json`. With `given`, the tokenizers library has given the added tokens their
+/// ids, and these are not checked. Otherwise the ids must equal those that the library would give to the tokens.
 pub fn read(json: &[u8], given: bool) -> Result<Vocabulary, VocabularyError> {
     let File { added_tokens, decoder, model } =
         serde_json::from_slice(json).map_err(|error| VocabularyError::NoTokenizer(error.to_string()))?;
