@@ -212,7 +212,7 @@ class Pace:
 
 
 def unevenness(answer: Answer, recital: Recital, /) -> str | None:
-    """Returns what is wrong with the times of the chunks, or None. The text must be right."""
+    """Returns what is wrong with the times of the chunks, or None. Call it only if the text of the answer is right."""
     steps = steps_of(recital)
     ends = [*accumulate(map(len, answer.chunks))]
     times = answer.times
