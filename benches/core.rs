@@ -101,7 +101,7 @@ struct Driven<A> {
 }
 
 impl<A: Automaton> Driven<A> {
-    /// A state of the crate is only a number. So `holds` is filled by walking every proper prefix of every stop.
+    /// Fills `holds` by walking every proper prefix of every stop: a state of the crate does not tell how long it is.
     fn new(automaton: A, stops: &[String]) -> Driven<A> {
         let start = automaton.start_state(Anchored::No).unwrap();
         let mut prefixes = Vec::new();

@@ -1,6 +1,6 @@
-"""Counts, with callgrind, the machine instructions of one call of `feed` or one step of a stream, loop included.
+"""Counts, with callgrind, the machine instructions of one call of `feed` or of one step of a stream.
 
-Other processes do not change the count.
+The instructions of the Python loop around the call are included. Other processes do not change the count.
 
     python benches/instructions.py
 

@@ -26,7 +26,7 @@ def feed_in_turn(pairs: Iterable[tuple[Any, Any]]) -> None:
 
 
 def shuffled(objects: list[Any]) -> list[Any]:
-    """Returns them in random order: a server's streams lie so in memory, and a processor cannot prefetch the next."""
+    """Returns the objects in random order, as streams lie in a server's memory: no processor can prefetch the next."""
     return random.Random(1).sample(objects, len(objects))
 
 

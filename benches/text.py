@@ -139,7 +139,7 @@ def searches(stop: list[str]) -> list[Case]:
 
 
 def hyperscan_search(stop: list[str]) -> Callable[[str], list[int]]:
-    """hyperscan takes bytes, so its time includes `str.encode`. The others take a string."""
+    """Returns a search with hyperscan, which takes bytes: `str.encode` counts in its time. Others take a string."""
     import hyperscan
 
     database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)

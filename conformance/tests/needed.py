@@ -50,7 +50,7 @@ OPENAI = {"name": "id model", "integer": "created", "0": "choices.0.index", "1":
 WHOLE = {**OPENAI, "right if there": "usage", "object if there": "choices.0.logprobs"}
 OLLAMA = {"name": "model", "count if there": "prompt_eval_count eval_count"}
 
-# By API and stream, then by the type of an event ("" if events have no types), then by kind: the keys.
+# The keys: by API and whether it streams, then by the type of an event ("" if events have no types), then by kind.
 NEEDED: dict[tuple[str, bool], dict[str, dict[str, str]]] = {
     ("openai-chat", False): {
         "": {

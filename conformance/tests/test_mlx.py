@@ -22,7 +22,7 @@ from stopscan_conformance.reciter import SCRIPTS, THINKING, Reciter
 pytest.importorskip("mlx_lm", reason="mlx-lm is not installed")
 
 RECITER = Reciter()
-# Topics of cases that also test other things than stops, for which mlx-lm's own code is responsible.
+# Topics whose cases also test things besides stops. mlx-lm's own code is responsible for those things.
 OTHER_TOPICS = ("generated", "rows", "wrong")
 # The routes differ in their form alone, so a part of the cases is enough for the second.
 CASES = [

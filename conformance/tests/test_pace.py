@@ -108,7 +108,7 @@ def test_bursts_of_20_milliseconds_are_late(recital: Recital) -> None:
 
 
 def test_what_was_read_late_did_not_come_late() -> None:
-    # This process ran only when the chunks came, so it cannot know whether they came earlier.
+    # This process slept before it read each chunk, so it cannot know whether the chunk had come earlier.
     asleep = [(step * 0.02, step * 0.02 + 0.0199) for step in range(100)]
     assert said_of(by_a_clock(FREE, 0.02), FREE, asleep) is None
 

@@ -21,7 +21,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    # The async code is imported on first use, because it imports `typing`.
+    # The async code is imported on first use, because it imports `typing`, which takes long to import.
     if name not in ("AsyncStopStream", "ascan"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from stopscan import _ascan

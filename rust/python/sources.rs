@@ -270,7 +270,7 @@ impl Drop for Running<'_> {
 }
 
 impl Source {
-    /// `asynchronous` is the name of the function that takes an async source. The error for such a source names it.
+    /// Makes the source of `deltas`. If it is async, the error names `asynchronous`, a function for such sources.
     fn new(deltas: &Bound<'_, PyAny>, asynchronous: &str) -> PyResult<Source> {
         let iterator = iterated(deltas, || {
             let is_async = deltas.hasattr("__aiter__").unwrap_or(false);

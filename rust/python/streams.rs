@@ -513,7 +513,7 @@ pub(crate) trait Core: Sized {
     /// Reads the tokens of `unread`, which were fed without the lock.
     fn catch_up(&mut self, _unread: &Self::Unread) {}
 
-    /// Writes the number of tokens that this stream has read to `unread`.
+    /// Writes into `unread` the number of tokens that this stream has read.
     fn publish(&self, _unread: &Self::Unread) {}
 
     fn fork(&self) -> PyResult<Self>;

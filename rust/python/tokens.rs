@@ -337,8 +337,8 @@ impl<E: PyEmit> Tokens<E> {
     }
 
     /// Fast path: if `token_id` cannot end the stream and has a text in `Vocabulary::ready`, returns the id, the number
-    /// of tokens up to it, and the text. Returns `None` for any object but an exact `int`: reading that may run Python
-    /// code, so it is read only once, with the lock held.
+    /// of tokens up to it, and the text. Otherwise returns `None`, also for an object that is not exactly an `int`: to
+    /// read it may run Python code, so `feed_locked` reads it, only once and with the lock held.
     #[inline(always)]
     fn ready(&self, token_id: &Bound<'_, PyAny>) -> Option<(u32, usize, &Ready)> {
         let id: u32 = token_id.cast_exact::<PyInt>().ok()?.extract().ok()?;

@@ -84,7 +84,7 @@ impl<E: Emit> Stream<E> {
         self.is_idle().then_some(self.cursor.node)
     }
 
-    /// The node of the stream.
+    /// The node that the stream is at: a state of a region.
     pub fn node(&self) -> u32 {
         self.cursor.node
     }

@@ -92,7 +92,7 @@ fn a_stop_in_every_word_ends_what_would_hold_text() {
     assert!(patterns().stop([" "]).build().is_ok());
     assert!(patterns().visible(["a"]).build().is_err()); // words without an "a" still hold text
     assert!(StopSet::builder().patterns([r"<[a-zA-Z ]+\b"]).build().is_ok());
-    // "é" always completes before the pattern, so the pattern holds no text.
+    // The stop "é" always fires before the pattern could match, so no text is held for the pattern.
     assert!(StopSet::builder().patterns(["<[a-zA-Z ]+é>"]).stop(["é"]).build().is_ok());
 }
 

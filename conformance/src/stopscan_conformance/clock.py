@@ -212,7 +212,7 @@ class Pace:
 
 
 def unevenness(answer: Answer, recital: Recital, /) -> str | None:
-    """Returns what is wrong with the times of the chunks, or None. The text must be right."""
+    """Returns what is wrong with the times of the chunks, or None. Call it only if the text of the answer is right."""
     steps = steps_of(recital)
     ends = [*accumulate(map(len, answer.chunks))]
     times = answer.times
@@ -269,7 +269,7 @@ def _end(bursts: list[tuple[float, int]], known: list[int], answer: Answer) -> s
 
 
 def _inner(bursts: list[tuple[float, int]], recital: Recital) -> str | None:
-    """Returns a complaint if many bursts have only the first part of the text that one token made safe."""
+    """Returns a complaint if many bursts end inside the text that one token made safe."""
     safe = {*recital.safe}
     wrong = [end for _, end in bursts if end not in safe]
     if len(wrong) > len(bursts) / 4:

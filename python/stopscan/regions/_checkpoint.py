@@ -38,10 +38,10 @@ def graph_of(tokenizer: Any, /) -> Graph | None:
 
 
 def with_reasoning(graph: Graph | None, own: Graph | None, /) -> Graph | None:
-    """Returns ``graph`` with the reasoning region of ``own``, an engine parser's graph. ``None`` if both are unknown.
+    """Returns a graph with the reasoning of ``own``, an engine parser's graph, and with tool calls, if one has them.
 
-    If ``graph`` already has the markers of ``own``, ``graph`` is returned unchanged. Otherwise the result is ``own``,
-    with the tool calls of ``graph`` if ``own`` has none.
+    If ``graph`` already has the markers of ``own``, returns ``graph`` unchanged. Otherwise returns ``own``, with the
+    tool calls of ``graph`` if ``own`` has none. If one of the graphs is unknown (``None``), returns the other.
     """
     if not own or not graph:
         return own or graph

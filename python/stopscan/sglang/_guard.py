@@ -29,7 +29,7 @@ class Guard:
         self.failures = failures
 
     def around(self, hook: Hook) -> Callable[..., Any]:
-        """Returns ``hook`` as a function that calls sglang's function itself: sglang calls such a hook ``AROUND``."""
+        """Returns ``hook`` as a function that calls sglang's function itself: its kind is ``AROUND`` in sglang."""
 
         def guarded(original: Callable[..., Any], *args: Any, **options: Any) -> Any:
             try:

@@ -28,7 +28,7 @@ class Tables:
 class CarrierDecode(NamedTuple):
     """How ``decode`` of the carrier, the object that has the tokenizer, differs from the tokenizer's own ``decode``."""
 
-    # The carrier also cleans up spaces, and does nothing else.
+    # The carrier's text is the tokenizer's, with spaces cleaned up.
     cleans_up: bool = False
     # The carrier's text differs by rules that are not known.
     differs: bool = False

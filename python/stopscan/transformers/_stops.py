@@ -265,7 +265,7 @@ class Stops(StoppingCriteria, BaseStreamer):
         while length and tokens[length - 1] in (self._pad, -1):  # transformers pads with -1 if there is no EOS
             length -= 1
         row.steps(tokens[: length + (self._pad in (*self._eos, *self._options.eos_token_ids))])
-        # Whisper also removes the EOS. A sequence that is shorter than the generation ended with an EOS.
+        # Whisper's sequences (`start` is 0) have no EOS: one that is shorter than the generation was ended by an EOS.
         row.end("length" if start or length >= self._length - len(prompt) else "eos")
         return row
 

@@ -143,7 +143,7 @@ class Adapter:
         return bool(params.stop or params.extra_args or self.defaults.repeat)
 
     def _default(self, params: Any) -> Any:
-        """Returns the regions in which no stop fires if the request names none: the operator's, or its route's."""
+        """Returns the regions in which no stop fires if the request names none: the operator's, or else the route's."""
         return (params.extra_args or {}).get(TOLD, ()) if self.defaults.protect is None else self.defaults.protect
 
     def _read(

@@ -154,7 +154,7 @@ impl<'a> Trie<'a> {
         })
     }
 
-    /// Gives the state its dense row while there is room: a copy of its fallback's row, with its children set in it.
+    /// Adds the dense row of a state, while there is room: its fallback's row, with the state's own children set in it.
     fn add_row(&mut self, number: usize) {
         let automaton = &mut self.automaton;
         let width = 1 << automaton.shift;

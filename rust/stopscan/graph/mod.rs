@@ -171,7 +171,7 @@ impl Graph {
         self.indices[stop.index as usize] as usize
     }
 
-    /// Returns the stop with this text that is live at `node`.
+    /// Returns the stop string with this text, if stops are looked for at `node`.
     pub(crate) fn stop(&self, node: u32, text: &str) -> Option<Word> {
         self.word(node, 0..self.words(node).stops(), text)
     }

@@ -161,7 +161,7 @@ impl Alphabet {
     }
 }
 
-/// A class that `with_letters` makes from a part of an old class. If it is a letter's class, `letter` is its index.
+/// A class that `with_letters` makes from a part of an old class. If it has a letter, `letter` is that letter's index.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
     pub(super) class: ClassId,

@@ -196,8 +196,8 @@ impl Key {
             step = StringStep { next, is_whole, completes };
         }
         if step.completes && step.is_whole {
-            // If a literal (a pattern without meta characters) is the whole text, a match that completes goes on:
-            // of two patterns, the first in the list counts.
+            // A string that is the whole text fires instead of a match that also completes here. A literal (a pattern
+            // that is plain text) may not: of two patterns, the first in the list counts. So it is not `is_whole`.
             let is_string = |word: usize| word < strings.words().len() && strings.is_word(step.next);
             step.is_whole = strings.completed(step.next, true).is_none_or(is_string);
         }

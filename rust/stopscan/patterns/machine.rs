@@ -98,8 +98,8 @@ impl Table {
         }
     }
 
-    /// Finds a state to which ordinary text leads back again and again, so that it could be held back for ever. Tries
-    /// the texts `e e e …`, with each letter in place of `e`, and `字。字。…`.
+    /// Finds a state to which ordinary text leads back again and again, so that the text could be held back for ever.
+    /// Tries the texts `e e e …`, with each letter in place of `e`, and `字。字。…`.
     fn endless(&self, alphabet: &Alphabet, work: &mut Work) -> Result<Option<StateId>, TooLarge> {
         let letters = ('a'..='z').chain('A'..='Z').map(|letter| [letter, ' ']);
         let mut texts = Vec::new();

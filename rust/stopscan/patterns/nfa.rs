@@ -29,7 +29,7 @@ pub(super) struct Nfa {
     splits: Lists<u32>,
     /// The sets of characters: the first and last code points of their ranges, in order.
     sets: Numbers,
-    /// The node at which the patterns begin.
+    /// The node from which all patterns begin: a split to the first node of each.
     pub(super) start: u32,
     pub(super) looks: bool,
 }

@@ -148,7 +148,7 @@ impl Places {
         self.states.drain(..over);
     }
 
-    /// Returns a thread's root (the latest thread of its group), or `OVER`. Halves the way to it for the next call.
+    /// Returns a thread's root (the latest thread of its group), or `OVER`. Shortens the chain of `root`s for later.
     fn find(&mut self, index: usize) -> u32 {
         let mut at = index;
         loop {

@@ -87,7 +87,7 @@ impl Threads {
         if let Some(state) = self.markers {
             self.follow_markers(automaton, state);
         }
-        // A literal that has just completed is not counted: it is a stop now. Its text was kept until now.
+        // Counts the bytes that may still become a literal (plain-text pattern). One that just completed is a stop now.
         self.begun_by_literals = match machine {
             Some(machine) if !machine.literals.is_empty() => automaton.held(*state, true),
             _ => 0,

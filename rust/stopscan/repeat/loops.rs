@@ -224,8 +224,8 @@ impl Loops {
         self.repeat.max_period + self.continuing.min(3 * self.repeat.max_period)
     }
 
-    /// How many of the last bytes later checks may still read. These are two periods, the bytes that come before the
-    /// next check, and up to `ROW` bytes more, because a search reads rows of that many bytes.
+    /// The number of bytes at the end of the text that later checks may still read: two periods, the bytes that come
+    /// before the next check, and up to `ROW` bytes more, because a search reads rows of that many bytes.
     fn keep(&self) -> usize {
         3 * self.longest().max(self.block) + ROW
     }

@@ -574,7 +574,7 @@ impl<E: Emit> Stream<E> {
     }
 
     /// Reads a special token whose text is not part of the stream's text. If the token is a stop and `armed` is true,
-    /// the stop fires. If it is a marker, the next region begins. Both release the held text. Otherwise returns `None`.
+    /// the stop fires. If it is a marker, the next region begins. In both cases returns the held text, else `None`.
     pub(crate) fn take_special(&mut self, special: &str, armed: bool) -> Option<Released> {
         if self.has_fired() {
             return None;

@@ -27,7 +27,7 @@ SETS = {
     "every character": "[chr(n) for n in range(0x110000) if not 0xD800 <= n < 0xE000]",
     "half a million pairs of characters": "[2 * chr(n) for n in range(0x10000, 0x110000, 2)]",
 }
-# On Linux `ru_maxrss` of a new process is at least that of the process which started it.
+# On Linux, the `ru_maxrss` of a new process is at least that of its parent, so `VmHWM` is read instead.
 PEAK = textwrap.dedent("""
     import sys
 

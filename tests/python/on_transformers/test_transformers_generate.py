@@ -274,7 +274,7 @@ def test_the_users_eos_ids_count_beside_the_models(engine: Engine, reciter: Reci
 
 @pytest.mark.parametrize("beams", [1, 3])
 def test_a_row_that_another_criterion_ends_has_ended(engine: Engine, reciter: Reciter, beams: int) -> None:
-    """Once, the padding of such a row was read as text, or the row ended only when the longest row did."""
+    """`stop_strings` ends the first row. Once, its padding was read as text, or it ended only with the longest row."""
     filler = reciter.token_id("late", " fox")
     stops = Stops(engine.tokenizer, "never")
     names = ["count", "late"]

@@ -17,7 +17,7 @@ from stopscan import Repeat, StopMatch, StopScanner, StopSet
 def loops(text: str, repeat: Repeat, period: int) -> bool:
     """Whether vLLM says that the text ends with a loop of this period.
 
-    vLLM counts only whole copies. If `period` does not divide `length`, both ends of the loop must have enough of them.
+    vLLM counts only whole copies. So it is asked twice: those at the end of the loop, and those at its beginning.
     """
     length = max(repeat.count * period, repeat.min_length)
     copies, cut = divmod(length, period)

@@ -85,7 +85,7 @@ UNMARKED = {
 @pytest.mark.parametrize("parser", sorted(ToolParserManager.list_registered()))
 def test_every_tool_parser_has_a_region_or_no_markers(tokenizer: Any, start: Any, parser: str) -> None:
     start([])
-    # Like `calls`, but also for parsers whose packages are not installed.
+    # Tells the adapter the name of the parser, as `calls` does, even if the package of the parser is not installed.
     _install._adapter.parser_made(SimpleNamespace(tool_parser_cls=object), None, parser)
     named = {"stop": ["END"], "extra_args": {"stopscan_protect": ["tool_call"]}}
     if parser in UNMARKED:

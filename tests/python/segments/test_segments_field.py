@@ -149,7 +149,7 @@ def test_rapid_mlx_799_reasoning_that_is_cut_off_is_sent_once() -> None:
     [(["<think>abc", "def</th", "ink> answer"], "abcdef", " answer"), (["<think>a</th", "ink>b"], "a", "b")],
 )
 def test_smg_1751_a_marker_behind_text_and_in_two_chunks(deltas: list[str], reasoning: str, answer: str) -> None:
-    """smg holds a chunk only if the whole chunk begins a marker. It misses this one: the answer becomes reasoning."""
+    """smg holds a chunk only if all of it may begin a marker. It misses this marker: the answer becomes reasoning."""
     assert cut("qwen3", deltas) == [("reasoning", reasoning), ("answer", answer)]
 
 

@@ -16,7 +16,7 @@ from stopscan.tokens import TokenScanner, Vocabulary
 
 
 class Carrier:
-    """A wrapper of a tokenizer with a ``decode`` of its own: stopscan must call it to get the text (not native)."""
+    """Wraps a tokenizer, with a ``decode`` of its own that stopscan must call for the text: ``native`` is false."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.backend_tokenizer = tokenizer

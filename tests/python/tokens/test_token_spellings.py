@@ -1,4 +1,4 @@
-"""Named cases: the tokens, the stops, the text, and how many tokens were seen and kept."""
+"""How tokens may spell a stop. A case: its tokens and stops, the text emitted, and the tokens seen and kept."""
 
 from __future__ import annotations
 

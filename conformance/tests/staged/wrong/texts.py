@@ -320,7 +320,7 @@ def far_cut(tokens: int) -> Make:
 
 
 class EqualHold(Around):
-    """If as much text is held after a token as before it, assumes that none became safe, and loses the safe text."""
+    """If as much text is held after a token as before it, assumes that no text became safe, and loses what did."""
 
     held = 0
 
