@@ -1,4 +1,4 @@
-"""Times a scan of token ids beside the bare decoder and vLLM's way. Measures the time and memory of vocabularies.
+"""Times a scan of token ids, mere decoding, and vLLM's own stops. Measures the time and memory of vocabularies.
 
 It also draws docs/tokens.svg.
 """

@@ -49,7 +49,7 @@ def added(tokenizer: Any, stop: list[str], requests: int) -> tuple[OutputProcess
 
 
 def whole(tokenizer: Any, tokens: list[int], stop: list[str]) -> tuple[float, str]:
-    """Returns the processor time in ns for one token of 8 requests in `process_outputs`, and the first one's text."""
+    """Returns the processor time of `process_outputs` in ns per token, with 8 requests, and the text of the first."""
     processor, queues = added(tokenizer, stop, 8)
     steps = [[EngineCoreOutput(request_id=name, new_token_ids=[token]) for name in queues] for token in tokens]
     pieces, took = [], 0

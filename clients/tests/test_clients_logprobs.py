@@ -144,7 +144,7 @@ def test_no_token_comes_before_its_text_or_long_after(api: str, chunks: Any, sto
 def test_gemini_text_that_is_held_beside_a_call_keeps_its_tokens(
     chunks: Any, stop: list[str], include_stop: bool
 ) -> None:
-    """Calls divide the text of a chunk. The text before the first call continues the held text of the chunk before."""
+    """A call ends held text. So only text before a chunk's first call continues the text held from the chunk before."""
     events = gemini(chunks)
     oracle, text, told = Reference(stop, include_stop=include_stop), "", chain.from_iterable(chunks)
     for event, tokens in zip(events, chunks, strict=False):

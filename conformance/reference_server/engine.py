@@ -65,7 +65,7 @@ class Row:
         return [("answer", text, 0)] if text else []
 
     def put(self, step: list[Segment] | EngineError | None) -> None:
-        """Hands a step to the iteration; None ends it. The engine's thread calls this."""
+        """Hands a step to the task that iterates over the row. None ends the row. The engine's thread calls this."""
         with suppress(RuntimeError):  # if the loop is closed, nobody waits for the step
             self._loop.call_soon_threadsafe(self._steps.put_nowait, step)
 

@@ -116,7 +116,7 @@ class Reply:
         return part
 
     async def blocks(self) -> AsyncIterator[tuple[Step, int, Part]]:
-        """Yields the parts as the deltas of blocks. A block ends with a "stop", the last with an "end"."""
+        """Yields for each block of the answer a "start", its parts as "delta", and a "stop", or "end" for the last."""
         index, block = -1, Part("answer", "")
         async for part in self:
             if index < 0 or part.call is not None or part.kind != block.kind:

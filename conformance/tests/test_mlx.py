@@ -1,4 +1,4 @@
-"""The kit's checkpoint in mlx-lm. mlx-lm's server breaks rules of stops by itself, and must keep them with stopscan."""
+"""Runs the kit's checkpoint in mlx-lm. mlx-lm's server breaks rules about stops. With stopscan it must keep them."""
 
 from __future__ import annotations
 

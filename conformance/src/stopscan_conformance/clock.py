@@ -297,7 +297,7 @@ def _gathered(
 
 def _after_holds(bursts: Sequence[tuple[float, int]], recital: Recital) -> str | None:
     """Returns a complaint if held text is sent late. The time at which it became safe is estimated from the nearest
-    tokens before and after it. Tokens that come directly after held text are not used for the estimate."""
+    tokens before and after it that are not held themselves, and that do not come directly after held text."""
     ends = [end for _, end in bursts]
     safe = recital.safe
     more = [token for token in range(2, len(recital.said)) if safe[token - 1] < safe[token] <= ends[-1]]

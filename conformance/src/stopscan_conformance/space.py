@@ -58,7 +58,7 @@ class Point:
         return 300 if self.place is None else self.place + self.length // 3
 
     def smaller(self) -> Iterator[Point]:
-        """Yields points with one dimension nearer to the smallest value, with the largest steps first."""
+        """Yields points that differ in one dimension: it has its default or, if a number, is halfway to the default."""
         least = Point()
         for field in fields(self):
             mine, default = getattr(self, field.name), getattr(least, field.name)
@@ -265,7 +265,7 @@ def script(name: str) -> Script:
 
 
 def stop_of(point: Point) -> str:
-    """Returns the stop at the place of the point."""
+    """Returns a point's stop: the script's text at its place, else `NEVER`. Scripts `looks-...` have their own stop."""
     name = point.script.removeprefix("looks-")
     if name in NEAR and name != point.script:
         return NEAR[name][1]
@@ -293,7 +293,7 @@ def _later(point: Point) -> str:
 
 
 def _at_borders(point: Point) -> list[str]:
-    """Returns stops that equal the text across a border, except for their last character: they never come."""
+    """Returns stops that never come: the text across each 128th token or `CHARACTER_BORDERS`, with "#" as its end."""
     one = script(point.script)
     tokens = [one.starts[border] for border in range(BORDER, len(one.pieces), BORDER)][:8]
     places = [*tokens, *(border for border in CHARACTER_BORDERS if border < len(one.text))]

@@ -463,7 +463,7 @@ class Dies(Generation):
 REFUSALS = (400, 404, 405, 413, 415, 422, 501)
 FAILURES = (409, 500, 503)
 
-# Servers for tests of what the command prints.
+# Servers that refuse, fail or lack something, for tests of what the command `stopscan-conformance` prints.
 OTHERS = [
     *(Staged(f"stops are a {status}", stops=none_at_all(status)) for status in REFUSALS + FAILURES),
     Staged("locked", key="secret"),

@@ -123,7 +123,7 @@ def _in_regions(stops: StopSet, frozen: Frozen, protect: Any, default: Any) -> S
         return protected(stops, graph, entries)
     if stops.stop or stops.patterns or stops.visible or not graph:
         return stops
-    # Without stops no region is protected: `repeat` fires in all of them. The set has them to count their tokens.
+    # There are no stops and no protected regions. `repeat` fires everywhere, and the regions' tokens are counted.
     return StopSet(regions=graph, repeat=stops.repeat)
 
 

@@ -75,7 +75,7 @@ class Requests:
         if not isinstance(given, dict | None):
             raise Refused(f"custom_params must be an object, not a {type(given).__name__}")
         ask = partial(read_options, given, self.defaults, prefix=PREFIX, fields=FIELDS)
-        # sglang allows an empty stop, and never finds it.
+        # sglang allows an empty stop, and never finds it. A `StopSet` refuses it, so it is left out here.
         stop, patterns = listed(stop, without=["", *added(given)]), listed(patterns)
         try:
             mine = ask().stops.patterns
@@ -127,8 +127,8 @@ class Requests:
         return scanner, bool(beyond(patterns, given) or regions or stops.repeat)
 
     def _stops(self, asked: StopOptions, given: Any, tokenizer: Any, *, thinks: bool) -> tuple[Checkpoint, StopSet]:
-        """Returns the checkpoint and the ``StopSet`` of a request. The protected regions are those of the request, of
-        the server or of the route."""
+        """Returns the checkpoint and the ``StopSet`` of a request. The protected regions are those of the request,
+        otherwise those of the server, otherwise those of the route."""
         told = (given or {}).get(TOLD)
         # `told` has the regions that the route noted. If the route runs in a process without plugins, it noted none,
         # and `thinks` (sglang's `require_reasoning`) says whether sglang expects reasoning.

@@ -117,7 +117,7 @@ class Stops:
         self.texts[sent:] = [whole[len("".join(self.texts[:sent])) : end]]  # type: ignore[index]
 
     def _decoded(self, req: Any, ids: Any) -> str:
-        """Returns the text as sglang makes it, for a request that was given back to sglang."""
+        """Returns the text as sglang makes it, for a request that was given back to sglang after a failure."""
         params = req.sampling_params
         if isinstance(req.finished_reason.to_json().get("matched"), int) and not params.no_stop_trim:
             ids = ids[:-1]

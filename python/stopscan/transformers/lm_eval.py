@@ -64,7 +64,7 @@ class ExactHFLM(EvalModel):
         nothing."""
         if self._answers is None or not skip_special_tokens:
             return super().tok_decode(tokens, skip_special_tokens=skip_special_tokens)  # type: ignore[misc]
-        # lm_eval decodes answers without the prompt, so SentencePiece drops the first space. So this row has no prompt.
+        # The row has no prompt: lm_eval decodes answers alone, and then SentencePiece drops an answer's first space.
         row = row_of(self._answers, ())
         row.steps(tokens)
         row.end("length")

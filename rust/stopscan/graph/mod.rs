@@ -498,7 +498,7 @@ impl History {
         }
     }
 
-    /// Whether no match of a pattern has begun.
+    /// Whether no match of a pattern has begun, and markers have no state of their own (see `Threads::markers`).
     pub(crate) fn is_idle(&self) -> bool {
         self.threads.as_ref().is_none_or(Threads::is_idle)
     }

@@ -101,7 +101,7 @@ impl Builder<'_> {
         self.work.sort(&mut self.reached)
     }
 
-    /// Returns the state of `nodes`, which are in order, after a character of kind `before`. Overwrites `nodes`.
+    /// Returns the state for the sorted set `nodes`, after a character of kind `before`. Overwrites `nodes`.
     fn state(&mut self, nodes: &mut Vec<u32>, before: Kind) -> Result<StateId, TooLarge> {
         nodes.push(if self.nfa.looks { before as u32 } else { ANY_BEFORE });
         let (target, is_new) = self.targets.number(nodes, self.work)?;
@@ -201,7 +201,7 @@ impl Builder<'_> {
         Ok(patterns)
     }
 
-    /// For each class that one of `nodes` reads, adds its next node to `next`. If `kind` is given, skips other kinds.
+    /// For each class that a node reads, adds the following node to the class's list. Skips kinds other than `kind`.
     fn collect_targets(&mut self, nodes: &[u32], kind: Option<Kind>) -> Result<(), TooLarge> {
         for &node in nodes {
             let Node::Read { set, next } = self.nfa.node(node, self.work)? else {

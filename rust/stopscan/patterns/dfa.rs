@@ -122,7 +122,7 @@ impl Dfa {
             dfa.close_transitions();
         }
         dfa.starts = self.starts.map(|state| numbers[state as usize]);
-        // A state that has matched has distance 0 and so needs `u32::MAX`. No limit allows so much, so its match ends.
+        // A state that has matched has distance 0, which becomes `u32::MAX`. No limit allows so much: its match ends.
         let needs = order.iter().map(|&state| distances[state as usize].wrapping_sub(1)).collect();
         Ok(Trimmed { lost_states: dfa.len() < self.len(), dfa, first_accepting, needs })
     }

@@ -124,7 +124,7 @@ impl Key {
 struct Later<'a> {
     table: &'a Table,
     kinds: Vec<Kind>,
-    /// The states of each set, in order. Each set but the empty one also has the state in which the next match begins.
+    /// The states of each set, in order. Each set but the empty one has a start state, for a match that begins next.
     sets: Numbers,
     /// For each set and each class: `UNKNOWN`, `COMPLETES`, or the number of the next set plus two.
     steps: Vec<u32>,
@@ -177,7 +177,7 @@ impl Later<'_> {
 #[derive(Clone, Copy)]
 struct StringStep {
     next: State,
-    /// As in `Key`, for `next`. If a string or literal completes, whether a string is the whole text of the match.
+    /// As `Key::is_whole`, for `next`. If a string or literal completes: whether the match's whole text is a string.
     is_whole: bool,
     completes: bool,
 }

@@ -217,7 +217,7 @@ impl Machine {
         begins.unwrap_or(bytes.len())
     }
 
-    /// Returns the length in bytes of the prefix for which `state`, a state of the strings' automaton, stands.
+    /// A state of the strings' automaton stands for the beginning of a string. Returns its length in bytes for `state`.
     pub(super) fn length(&self, state: State) -> usize {
         self.levels.partition_point(|&first| first <= state) - 1
     }

@@ -130,7 +130,7 @@ impl Threads {
         marker.filter(first).or(word)
     }
 
-    /// Ends the stops that began at least `length` bytes ago: they contain a match that completed but must not fire.
+    /// Gives up the stop strings that began `length` bytes ago or earlier: they contain a match that must not fire.
     fn end_strings_through(&mut self, automaton: &Automaton, machine: &Machine, state: &mut State, length: usize) {
         if machine.length(*state) < length {
             return;

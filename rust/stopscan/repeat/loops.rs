@@ -29,7 +29,7 @@ pub struct Loops {
     runs: Vec<Run>,
 }
 
-/// The greatest `divisible` for `Repeat::reach`, which doubles its result that often. Enough for every `max_period`.
+/// The most doublings (`divisible`) that `Repeat::reach` is asked for. With so many it reaches every `max_period`.
 const MAX_DOUBLED: u32 = 16;
 
 impl Loops {

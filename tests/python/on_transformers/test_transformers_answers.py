@@ -166,7 +166,7 @@ def test_beams_of_a_pipeline(pipeline: Any, reciter: Reciter) -> None:
 
 
 def test_a_text_with_its_bos_gets_no_second_one(engine: Engine, bare: Any, reciter: Reciter) -> None:
-    """The text of a chat template begins with the BOS. Once, the tokenizer added a second one, which stayed."""
+    """The text of a chat template begins with the BOS. Once, the prompt got a second one from the tokenizer."""
     tokenizer = deepcopy(bare)
     tokenizer.bos_token = "<|start|>"
     bos = tokenizer.bos_token_id

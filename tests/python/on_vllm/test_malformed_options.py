@@ -52,7 +52,7 @@ def test_malformed_options_are_refused_before_and_when_a_request_is_added(
         checked(stop=stop, extra_args=extra_args)
     with pytest.raises(VLLMValidationError, match=message) as refusal:
         run(tokenizer, [[1]], params)
-    # Over HTTP, `parameter` is the "param" of the error.
+    # Over HTTP, the error's field "param" is `parameter`: it tells the client which option is wrong.
     assert message.startswith(refusal.value.parameter)
 
 

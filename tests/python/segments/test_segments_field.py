@@ -37,7 +37,7 @@ def test_vllm_55195_marker_and_text_in_one_delta() -> None:
 
 
 def test_vllm_40911_part_of_a_marker_at_the_end_of_reasoning() -> None:
-    """In vLLM, a delta that ends in `<|` lets Gemma's tool call into the content."""
+    """In vLLM, if a delta ends in `<|`, Gemma's tool call becomes a part of the content."""
     deltas = ["<|channel>thought\nA call.<channel|><|", 'tool_call>call:f{a:<|"|>b<|"|>}<tool_call|>']
     expected = [("reasoning", "A call."), ("tool_call", 'call:f{a:<|"|>b<|"|>}')]
     assert cut("gemma4", deltas) == expected
@@ -98,7 +98,7 @@ def test_sglang_35083_text_before_the_opening_marker() -> None:
 
 
 def test_dynamo_10569_a_delta_that_ends_in_a_lone_bracket() -> None:
-    """dynamo sends the bracket on, so that the marker is never seen: the call stays in the reasoning."""
+    """dynamo sends the bracket at once, and then does not find the marker: the call stays in the reasoning."""
     assert cut("qwen3", ["think<", "/think>\n<tool_call>{}</tool_call>"], region="reasoning") == [
         ("reasoning", "think"),
         ("answer", "\n"),

@@ -126,7 +126,7 @@ def test_clean_up_tokenization_spaces_was_ignored(model: str) -> None:
 
 
 def test_a_clean_up_that_decode_leaves_out_changes_nothing() -> None:
-    """transformers 5.7 and later ignore the setting for BPE."""
+    """transformers 5.7 and later ignore `clean_up_tokenization_spaces` for BPE."""
     transformers = pytest.importorskip("transformers", reason="transformers is not installed")
     vocabulary = load(small_bytes)
     carrier = transformers.PreTrainedTokenizerFast(

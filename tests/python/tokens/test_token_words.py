@@ -1,4 +1,4 @@
-"""Stops and markers in several tokens. Their text is read when they end, or when a call needs the scanner's state."""
+"""Stops and markers of several tokens. A scanner keeps the ids of a begun one, and reads their text only if it must."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class Whole:
         return self.numbers[count - 1] if count else 0
 
     def tokens_in(self, gone: int) -> dict[str, int]:
-        """Counts the tokens of each region up to token number ``gone``, or up to the last marker without text."""
+        """Counts the tokens of each region up to token number ``gone``, or a marker without text that comes later."""
         names = dict.fromkeys(map(self.region_of, self.reference.graph))
         if len(names) == 1 and self.reference.markers_stay:
             return dict.fromkeys(names, gone)

@@ -52,7 +52,7 @@ pub struct Fired {
 
 pub struct Reference<'a> {
     rules: &'a Rules,
-    /// The characters of the continuations that are tried.
+    /// The characters of the continuations that are tried, to see whether a hidden stop may still complete.
     alphabet: Vec<char>,
     /// The most characters of a continuation.
     reach: usize,

@@ -188,7 +188,7 @@ def only_first(*, tokens: int = 10**9, characters: int = 10**9) -> Make:
 
 
 def anew_every(*, tokens: int = 0, characters: int = 0, loses: bool = False) -> Make:
-    """Makes scanners that begin anew at each border and miss stops across it; with `loses`, held text is lost there."""
+    """Makes scanners that forget begun stops every so many tokens or characters. With `loses`, their text is lost."""
 
     class AnewEvery(Around):
         def read(self, text: str) -> str:
