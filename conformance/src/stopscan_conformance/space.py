@@ -352,7 +352,7 @@ OPTIONS: Mapping[str, list[dict[str, Any]]] = written(FOLDER / "options.json")
 
 
 def said(says: str, api: str, stop: str = "") -> Said | None:
-    """Returns the options for `says` in `api`, or None if the API cannot express it."""
+    """Returns what a request of `api` says besides its prompt for `says`, or None if the API has no field for it."""
     if says in OPTIONS:
         words = next((one for one in OPTIONS[says] if api in one.get("apis", [api])), None)
         fields = ("options", "limits", "parts")

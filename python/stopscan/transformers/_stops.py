@@ -122,7 +122,7 @@ class Stops(StoppingCriteria, BaseStreamer):
             self._pad = pad_token_id
 
     def _tell_done(self, done: Any) -> None:
-        """Ends the rows that another criterion ended, with "length". The tokens after that are padding."""
+        """Gives each row that another criterion ended (``done``) the reason "length". Its later tokens are padding."""
         with self._lock:
             if self._done is None or not torch.equal(done, self._done):
                 for row, over in zip(self._rows, done.tolist(), strict=True):
