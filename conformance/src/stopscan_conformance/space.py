@@ -21,7 +21,7 @@ from stopscan_conformance.scripts import BORDER, FOLDER, NEAR, made_scripts, wri
 
 @dataclass(frozen=True)
 class Point:
-    """A request. Each field is a dimension, and its default is the smallest value.
+    """A request. Each field is a dimension, whose default is the smallest: a request that fails is made smaller.
 
     The stop begins in token `place` of `script`, `skip` characters after the start of the token, and has `length`
     characters. If `place` is None, the stop never comes.

@@ -319,7 +319,7 @@ def hook_generate() -> None:
             stops._tell(eos, next(iter(eos), None) if pad is None else pad)
         return _Criteria(criteria)
 
-    # The first step of assisted decoding may bring several tokens, so a `Stops` must get the prompts before it.
+    # The first step of assisted decoding may bring several tokens, so a `Stops` must get the prompts before the step.
     @wraps(decode)
     def _assisted_decoding(self: Any, input_ids: Any, *args: Any, **options: Any) -> Any:
         for stops in _stops_in(options.get("stopping_criteria")):
