@@ -57,7 +57,7 @@ def generated(deltas: list[str]) -> Iterator[str]:
 
 
 def yardsticks() -> list[Case]:
-    """Returns the bare loop, whose time is subtracted, and the empty method, with which the others are compared."""
+    """Returns two cases: an empty loop, whose time is subtracted from all others, and an empty method, their unit."""
     return [
         Case(LOOP, fresh_all, own(exhaust)),
         Case(EMPTY, lambda pieces: (Empty(), fresh_all(pieces)), own(feed_each)),

@@ -1,6 +1,6 @@
 """A server that replays events in the wire forms of the APIs, one at a time, and notes when a client leaves.
 
-A request names the recording that it wants as its model. The wire forms follow the references of the APIs and the types
+The `model` of a request names the recording to replay. The wire forms follow the references of the APIs and the types
 of the official clients.
 """
 

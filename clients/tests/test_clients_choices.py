@@ -140,7 +140,7 @@ def test_a_choice_without_an_index_is_the_first(api: str) -> None:
 
 @pytest.mark.parametrize("drain", [False, True], ids=["closed", "read on"])
 def test_a_choice_that_a_stop_has_ended_ends_once(drain: bool) -> None:
-    """The event with the stop, or a later one, has the API's finish reason. Only the reason of the stop is sent."""
+    """The API's finish reason, in the event with the stop or a later one, is dropped. Only the stop's is sent."""
     groups = [[(0, "one END"), (1, "two")], [(0, "")], [(0, "")], [(1, "")]]
     for at_once in (False, True):
         events = [wire.chat_chunk([chat_choice(step) for step in group]) for group in groups]

@@ -1,5 +1,5 @@
-"""Clients that are not in the ordinary test environment, over the transports. ``ci/clients-tests`` installs and runs
-them with STOPSCAN_CLIENTS=1, which makes a missing client an error."""
+"""Tests the transports with clients that the ordinary test environment lacks. ``ci/clients-tests`` installs the clients
+and runs these tests with STOPSCAN_CLIENTS=1, which makes a missing client an error."""
 
 from __future__ import annotations
 

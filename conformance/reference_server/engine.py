@@ -152,7 +152,7 @@ class Engine:
         return True
 
     def _take(self, generator: BatchGenerator) -> bool:
-        """Starts and ends the rows that were sent. Waits while there is no row. Returns False if the engine closes."""
+        """Starts new rows, ends rows sent again. Waits while there is no row. Returns False if the engine closes."""
         while not self._inbox.empty() or not self._rows:
             row = self._inbox.get()
             if row is None:

@@ -118,7 +118,7 @@ def test_what_was_measured_before_the_server_died_is_printed(
     [
         (signal.SIGINT, 130, signal.SIG_DFL),
         (signal.SIGTERM, 143, signal.SIG_DFL),
-        # A shell starts a background job with SIGINT ignored.
+        # A shell starts a background job with SIGINT ignored. SIGTERM must end it all the same.
         (signal.SIGTERM, 143, signal.SIG_IGN),
     ],
 )

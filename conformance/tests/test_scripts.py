@@ -12,7 +12,7 @@ from stopscan_conformance.scripts import FOLDER, default_scripts, made_scripts, 
 
 
 def read(folder: str) -> list[tuple[str, dict[str, Any]]]:
-    """Returns the entries, each after the name of its file."""
+    """Returns the entries of all JSON files in `folder`: pairs of the name of the file and the entry."""
     files = sorted((FOLDER / folder).glob("*.json"))
     return [(file.stem, entry) for file in files for entry in json.loads(file.read_text(encoding="utf-8"))]
 

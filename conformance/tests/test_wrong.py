@@ -21,7 +21,7 @@ def test_there_are_enough() -> None:
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.name)
 def test_wrong_server_fails(staged_url: str, wrong: Wrong) -> None:
     case = BY_NAME[wrong.case]
-    # The right part of an endless answer has to come before the timeout, also on a busy machine.
+    # An endless answer lasts until the timeout, so that is short. But the right part must come before, however slowly.
     server = Server(f"{staged_url}/{quote(wrong.name)}", model="reciter", timeout=5 if wrong in ENDLESS else 20)
     result = case.run(server, level="advice")
     # Further tries. What a request leaves for others shows only in the next request. On a busy machine, requests may

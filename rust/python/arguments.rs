@@ -150,7 +150,7 @@ fn with_long_text<T>(string: &Bound<'_, PyString>, action: impl FnOnce(&str) -> 
     if string.call_method0(new_string(py, "isascii")?)?.is_truthy()? {
         return action(string.to_str()?); // CPython makes no copy: ASCII is its own UTF-8
     }
-    // CPython frees this copy and its UTF-8 at the end. (Rust would have to check the bytes of `encode_utf8` again.)
+    // CPython keeps UTF-8 with its string: that of a copy is freed here. (Rust would check `encode_utf8` once more.)
     let copy = string.add(new_string(py, "\n")?)?;
     let copied = copy.cast_exact::<PyString>()?.to_str();
     // The error for a lone surrogate refers to the caller's string, and not to the copy.

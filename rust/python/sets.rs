@@ -509,7 +509,7 @@ pub(crate) fn formats() -> Vec<(&'static str, &'static str, Vec<State>)> {
 /// The arguments of a set, collected in its builder.
 struct SetArguments<E> {
     set: SetBuilder<E>,
-    /// Whether compiling takes long enough to release the GIL: there are patterns, or many stops.
+    /// Whether compiling takes long enough to release the GIL: there are patterns, or `LONG` bytes of stops.
     long: bool,
 }
 

@@ -407,7 +407,7 @@ pub(crate) trait PyEmit: Emit {
     /// Returns the name of the region of each node. A node is a region, or a state of a region.
     fn names(set: &Self::Class) -> &[Py<PyString>];
 
-    /// Returns the output if all of `text` is safe to emit. `text` is not empty, belongs to `part`, was read at `node`.
+    /// Returns `text`, all of which is safe to emit, as output. It is not empty, belongs to `part`, was read at `node`.
     fn whole<'py>(
         set: &Self::Class,
         node: u32,
@@ -540,7 +540,7 @@ pub(crate) struct Guarded<C: Core> {
     filter: AtomicU64,
     /// How many of the `passed` bytes are not the first byte of their code point.
     continued: AtomicUsize,
-    /// The open node (a region, or a state of one) of an idle stream. `NOT_IDLE` for any other stream.
+    /// The open node (a region, or a state of one) if the stream is idle: nothing has begun. Otherwise `NOT_IDLE`.
     node: AtomicU32,
     /// The part (see `Segmenter`) to which the next text of an idle stream belongs.
     part: AtomicU32,

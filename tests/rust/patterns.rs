@@ -6,7 +6,7 @@ use stopscan::{Finish, Options, SegmentSet, Segmenter, StopScanner, StopSet, Tok
 use crate::case::patterns::Case;
 use crate::random::Random;
 
-/// Compares match, output and (in one case of 16) held text, for every cut of a text. `STOPSCAN_CASES` sets how many.
+/// Compares match and output (in one case of 16 also held text) for every cut of a text, in `STOPSCAN_CASES` cases.
 #[test]
 fn random_patterns() {
     let cases = std::env::var("STOPSCAN_CASES").map_or(600, |cases| cases.parse().expect("it is a number"));

@@ -27,8 +27,8 @@ PRINTABLE = [chr(code) for code in range(0x21, 0x7F)]
 
 
 def spellings(tokens: list[bytes]) -> list[str]:
-    """Returns the escaped tokens, all different. Of equal tokens the last has the plain spelling, because text must
-    encode to it."""
+    """Returns the tokens, escaped so that all strings differ. Of equal tokens only the last has the plain spelling, so
+    that llama.cpp finds this one when it encodes a text."""
     seen: Counter[bytes] = Counter()
     escaped = []
     for token in reversed(tokens):

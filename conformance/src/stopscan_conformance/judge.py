@@ -98,8 +98,8 @@ RULES: Mapping[str, Rule] = {rule.name: rule for rule in _RULES}
 
 @dataclass(frozen=True, eq=False)
 class Expected:
-    """The answers, ends and token counts that are right. `also` has wrong answers that break only one rule of a
-    lower level, by the name of this rule."""
+    """The answers, ends and token counts that are right. `also` maps the name of a rule of a lower level to the wrong
+    answers that break only this rule."""
 
     answers: tuple[tuple[str, str], ...]  # pairs of text and reasoning, one for each way to separate them
     ends: tuple[End, ...]

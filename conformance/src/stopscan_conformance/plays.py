@@ -360,7 +360,7 @@ def prompted_twice(exchange: Exchange, before: str = "") -> Play:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """A play of one request, with `n` or several prompts, for several answers (rows): one for each exchange."""
+    """Sends one request, with `n` or with several prompts, and judges each of its answers (rows) by its exchange."""
 
     api: Api
     rows: Sequence[Exchange]

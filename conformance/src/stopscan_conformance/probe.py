@@ -109,7 +109,7 @@ async def _recites(server: Server, api: Api) -> tuple[str | None, Answer]:
         raise RuntimeError(f"{server.url} refuses the API key: {api.name}: {answer.error}")
     if api.harmony and PROBE_TEXT in answer.text != PROBE_TEXT:
         return f"the server does not separate the model's channels: {answer.text!r}", answer
-    # If only the text is wrong, the right model is served wrongly, and the cases will say so.
+    # An answer with the first 3 characters is from the right model. If the rest is wrong, the cases will say so.
     if answer.wire.status == 200 and PROBE_TEXT[:3] not in answer.text + answer.wire.text:
         raise RuntimeError(
             f"{server.url} serves another model than the kit's (stopscan-conformance reciter): "

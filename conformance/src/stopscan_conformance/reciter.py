@@ -199,5 +199,5 @@ def _byte_spelling() -> list[str]:
 
 @cache
 def default_checkpoint() -> Reciter:
-    """Returns the checkpoint with the scripts of the kit."""
+    """Returns the checkpoint whose model recites the scripts of the kit. Each call returns the same object."""
     return Reciter()

@@ -21,7 +21,7 @@ from stopscan_conformance.scripts import BORDER, FOLDER, NEAR, made_scripts, wri
 
 @dataclass(frozen=True)
 class Point:
-    """A request. Each field is a dimension, and its default is the smallest value.
+    """A request. Each field is a dimension, whose default is the smallest: a request that fails is made smaller.
 
     The stop begins in token `place` of `script`, `skip` characters after the start of the token, and has `length`
     characters. If `place` is None, the stop never comes.
@@ -352,7 +352,7 @@ OPTIONS: Mapping[str, list[dict[str, Any]]] = written(FOLDER / "options.json")
 
 
 def said(says: str, api: str, stop: str = "") -> Said | None:
-    """Returns the options for `says` in `api`, or None if the API cannot express it."""
+    """Returns what a request of `api` says besides its prompt for `says`, or None if the API has no field for it."""
     if says in OPTIONS:
         words = next((one for one in OPTIONS[says] if api in one.get("apis", [api])), None)
         fields = ("options", "limits", "parts")

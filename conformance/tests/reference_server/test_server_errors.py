@@ -50,7 +50,7 @@ def test_anthropic(client: Any, stop: Any, culprit: str) -> None:
 @BAD_STOPS
 @pytest.mark.parametrize("path", ["/api/chat", "/api/generate"])
 def test_ollama(client: Any, path: str, stop: Any, culprit: str) -> None:
-    # The client itself refuses some of these, so the requests are sent without it.
+    # Ollama's client itself refuses some of these stops, so the requests are sent without it.
     body = {"model": client.model, "messages": CHAT, "prompt": "[count]", "options": {"stop": stop}}
     response = client.http.post(path, json=body)
     assert response.status_code == 400

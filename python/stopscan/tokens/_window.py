@@ -163,7 +163,7 @@ class Window:
         return [(text[start:end], number) for start, end, number in pieces if start < end]
 
     def _clean(self, pieces: list[Piece]) -> list[Piece]:
-        """Returns ``pieces`` after the clean-up of spaces, if the object that has the tokenizer does one."""
+        """Returns ``pieces`` with the spaces cleaned up, or unchanged if the user's tokenizer object cleans up none."""
         if self._clean_up is None:
             self._last_number = pieces[-1][1] if pieces else self._last_number
             return pieces

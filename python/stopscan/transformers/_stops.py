@@ -122,7 +122,7 @@ class Stops(StoppingCriteria, BaseStreamer):
             self._pad = pad_token_id
 
     def _tell_done(self, done: Any) -> None:
-        """Ends the rows that another criterion ended, with "length". The tokens after that are padding."""
+        """Gives each row that another criterion ended (``done``) the reason "length". Its later tokens are padding."""
         with self._lock:
             if self._done is None or not torch.equal(done, self._done):
                 for row, over in zip(self._rows, done.tolist(), strict=True):
@@ -319,7 +319,7 @@ def hook_generate() -> None:
             stops._tell(eos, next(iter(eos), None) if pad is None else pad)
         return _Criteria(criteria)
 
-    # The first step of assisted decoding may bring several tokens, so a `Stops` must get the prompts before it.
+    # The first step of assisted decoding may bring several tokens, so a `Stops` must get the prompts before the step.
     @wraps(decode)
     def _assisted_decoding(self: Any, input_ids: Any, *args: Any, **options: Any) -> Any:
         for stops in _stops_in(options.get("stopping_criteria")):

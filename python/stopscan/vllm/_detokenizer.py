@@ -51,7 +51,7 @@ class ScanningDetokenizer:
     unseen = 0
     # Whether the end of the text may complete a match, as of `END$`. After an abort or an error it may not.
     end_confirms = True
-    # The length of the text that was returned before stopscan failed.
+    # The length of the text that was returned before stopscan failed. The whole text never gets shorter than this.
     least = 0
 
     def update(self: Any, new_token_ids: list[int], stop_terminated: bool) -> str | None:

@@ -59,7 +59,7 @@ impl<'a> Compiler<'a> {
         let source = if list.patterns.is_empty() { None } else { Some(source(list, &mut work)?) };
         let mut hold_work = Work::new(MAX_HOLD_WORK);
         if let Some(pattern) = source.as_ref().and_then(|source| source.endless) {
-            // Perhaps a stop string ends each match in time. The budget is too small to check that for so many bytes.
+            // Stop strings may end each match before it holds text for ever. The budget cannot check so many bytes.
             if LETTER * strings > MAX_HOLD_WORK {
                 return Err(unbounded(list, pattern));
             }

@@ -120,7 +120,7 @@ impl Key {
     }
 }
 
-/// The matches that begin after the match of a `Key`: sets of their states, and the steps between sets found so far.
+/// The matches that begin after the match of a `Key`: the sets of their states, and the known steps from set to set.
 struct Later<'a> {
     table: &'a Table,
     kinds: Vec<Kind>,

@@ -325,7 +325,7 @@ pub(crate) struct PatternHit {
     pub(crate) pattern: usize,
     /// The place in the stream where the match begins.
     pub(crate) start: Place,
-    /// The end of the match. If only the next character completes it, as for `a\b`, this is the place before that.
+    /// The end of the match, without the character after it, which is read before a match of `a\b` is complete.
     pub(crate) end: usize,
     /// The end of the character that completes the match.
     pub(crate) completed: usize,

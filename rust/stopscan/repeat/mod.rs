@@ -90,7 +90,7 @@ impl Repeat {
         self.count.saturating_mul(period).max(self.min_length)
     }
 
-    /// The number of bytes between two searches for loops (checks): half of the shortest run, but at most `MAX_BLOCK`.
+    /// The number of bytes between two checks (searches for loops): half of `least`, the length of the shortest run.
     fn block(&self) -> usize {
         let least = self.min_length - self.min_length / self.count;
         least.div_ceil(2).min(MAX_BLOCK)

@@ -81,7 +81,7 @@ def expected(setup: Setup, text: str) -> StopMatch | None:
             if length <= len(text) and text[:length].endswith(stop):
                 found.append((length - len(stop), length, -1, StopMatch(stop, length - len(stop))))
         for index, (pattern, body) in enumerate(zip(setup.patterns, bodies, strict=True)):
-            # With `\b` at its end a pattern completes one character later, or at the end of the text.
+            # A pattern with `\b` at its end completes with the character after its match, or at the end of the text.
             end = length - 1 if pattern.trail else length
             if end > len(text) or (pattern.trail and word(text, end - 1) == word(text, end)):
                 continue

@@ -154,7 +154,7 @@ def literals(annotation: Any) -> set[str]:
 
 
 def written(api: str, *path: str) -> set[str]:
-    """All the words that are written to a field."""
+    """All words that `write` puts into the field at `path`, over the finishes of all reasons."""
     found = set()
     for finish in FINISHES.values():
         part = write(api, finish)

@@ -166,7 +166,7 @@ def test_no_stop_counts_in_thoughts(recital: Path, name: str, end: str | int) ->
     assert asked(thinking["hf-stopscan"], ["\n\n"], name) == (["5"], steps)
     # lm_eval's answer is then the beginning of the thoughts.
     assert asked(thinking["hf"], ["\n\n"], name)[0] == [OWN.text(name).split("\n\n")[0]]
-    # An answer without thoughts is generated to its end. Only then, its text is cut at the stop.
+    # No stop fires before the thoughts end. So an answer without thoughts is generated whole, and cut at the stop then.
     (text,), steps = asked(thinking["hf-stopscan"], [" 4"], "long")
     assert text.strip() == "0 1 2 3"
     assert steps == len(OWN.token_ids("long")) + 1

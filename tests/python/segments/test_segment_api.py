@@ -158,7 +158,7 @@ def test_a_bad_delta_changes_nothing() -> None:
 
 
 def test_two_threads_at_once() -> None:
-    """Either one thread gets an error, or they take turns. At least one of them reads its delta."""
+    """Either one of the threads gets an error, or the two take turns. At least one reads its delta."""
     segmenter = Segmenter({"a": {"||": "b"}, "b": {"||": "a"}})
     delta = "one||two|" * 20_000
     barrier = threading.Barrier(2)

@@ -16,7 +16,7 @@ pub struct Found {
     pub period: usize,
 }
 
-/// The first loop of `text` that may fire: it completes at a character whose flag is `true` (at armed text).
+/// The first loop of `text` that completes at a character with the flag `true`: stops are armed there and may fire.
 pub fn first_loop(rule: Rule, text: &[(char, bool)]) -> Option<Found> {
     (1..=text.len()).filter(|end| text[end - 1].1).find_map(|end| loop_at_end(rule, &text[..end]))
 }

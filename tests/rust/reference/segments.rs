@@ -170,7 +170,7 @@ impl<'a> Reference<'a> {
         segments
     }
 
-    /// Whether `marker` leads from the current region to another, or to itself.
+    /// Whether `marker` now ends a part: it is a marker of the current region, which may lead back to the same region.
     pub fn leads(&self, marker: &str) -> bool {
         self.matched.is_none() && self.markers().any(|other| other == marker)
     }

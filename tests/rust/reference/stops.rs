@@ -46,7 +46,7 @@ impl<'a> Pair<'a> {
         Pair { rules, scanner: rules.scanner(), reference: Reference::new(rules), done: Vec::new() }
     }
 
-    /// Applies `op` to both and returns the output. Panics if the two differ.
+    /// Applies `op` to the scanner and to the reference, and returns the output. Panics if they differ.
     pub fn apply(&mut self, op: Op) -> String {
         let held = self.held().len();
         let expected = match &op {

@@ -341,7 +341,7 @@ def merged(key: Key, *, late: bool = False) -> Chunks:
 
 
 async def leaves_what_the_limit_held(made: Generation) -> Parts:
-    """Sends the text that was held at the limit with the next answer."""
+    """Begins an answer with the text that was held when the limit of tokens ended the answer before."""
     yield "answer", made.staged.memory.pop("held", "")
     last = ""
     async for kind, last in made.texts():

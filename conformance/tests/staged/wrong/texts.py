@@ -161,7 +161,7 @@ def parts(change: Callable[[str], str]) -> Callable[[Generation], Parts]:
 
 
 def joined(change: Callable[[str], str]) -> Callable[[Generation], Parts]:
-    """Returns a function that changes the text of the whole answer."""
+    """Returns a function that waits for the whole answer, and sends what `change` makes of it in one part."""
 
     async def changed(made: Generation) -> Parts:
         yield "answer", change("".join([text async for kind, text in made.texts() if kind == "answer"]))

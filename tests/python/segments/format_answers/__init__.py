@@ -1,6 +1,6 @@
 """Answers in every form (the markers of a model family), from models' templates or parsers' tests, with their parts.
 
-Paths are in vLLM's repository, unless another one is named.
+The paths in `Answer.source` are in vLLM's repository, unless the source names another one.
 """
 
 from __future__ import annotations
