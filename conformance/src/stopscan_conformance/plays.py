@@ -188,7 +188,7 @@ class Generated:
         """Sends what comes just before the request: requests whose clients leave, or a wrong request."""
         point, api = self.point, self.api
         if point.after in ("left", "left-held"):
-            # With `left-held`, the stop begins in the first token and never completes: all text after it is held.
+            # With `left-held`, the stop begins in the first token and never completes: from there on, text is held.
             held = script("paced").text[script("paced").starts[1] - 1 :][:1100] + "#"
             left = exchange_of(api, Point(script="paced", place=None, stream=True))
             stops = {"stop": [held if point.after == "left-held" else "@never@"]} if api.stops else {}
