@@ -107,8 +107,8 @@ impl Threads {
         self.held_for_markers = automaton.held(state, false);
     }
 
-    /// Moves the state `markers` over `text`. If a marker completes in this state, and comes before `word`, returns the
-    /// marker, or else `word`. Of two that complete at the same place, the longer one comes first.
+    /// Moves the state `markers` over `text`. Returns a marker that completes on the way, if it comes before `word`, a
+    /// stop or marker that was found in `text`; or else `word`. Of two that end at the same place, the longer is first.
     fn marker_first(
         &mut self,
         automaton: &Automaton,
