@@ -100,7 +100,7 @@ class Net:
 
 
 def net(cases: list[Case], inputs: list[list[Any]], passes: int) -> Net:
-    """Returns the times of the cases and of the empty method, minus that of the bare loop, and the loop's time."""
+    """Returns the times of the cases and of an empty method, less the time of a bare loop; and the loop's time."""
     total = sum(map(len, inputs))
     times = {name: time / total for name, time in interleaved([*yardsticks(), *cases], inputs, passes).items()}
     loop = times.pop(LOOP)

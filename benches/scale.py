@@ -39,7 +39,7 @@ def taking_turns(name: str, make: Callable[[], Any], pieces: list[Any], limits: 
             part, warm = pieces[start : start + PART], make()
             for piece in part:  # loads the vocabulary into the cache, so that the first case does not do it for all
                 warm.feed(piece)
-            # `zip` is lazy and touches no scanner before its turn. So each has left the cache, as in a busy server.
+            # `zip` is lazy: it touches a scanner only at its turn. If there are many, each has left the cache by then.
             turn = [number % len(targets) for number in range(start, start + PART)]
             return zip(map(targets.__getitem__, turn), fresh_all(part), strict=True)
 

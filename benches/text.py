@@ -82,7 +82,7 @@ def per_delta(limits: Limits, language: str) -> str:
 
 
 def beside_others(limits: Limits) -> str:
-    """Returns a table of times per delta, loop included, by number of stops. Slower ways get only the first deltas."""
+    """Returns a table of times per delta, which include the loop over them. Slower ways get only the first deltas."""
     curves: dict[str, dict[int, float]] = {}
     streams = windows("english")[:16]
     for count, length in [(1, 512), (4, 256), (16, 128), (64, 64), (256, 16), (1000, 16)]:

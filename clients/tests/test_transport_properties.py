@@ -1,4 +1,4 @@
-"""Property tests of `Body`: fast and slow path agree for any pieces, random JSON never raises, other bytes pass."""
+"""Property tests of `Body`: fast and slow way agree, random JSON never raises, other bytes come out unchanged."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ OLLAMA: Taken = {
     "template": ("",), "truncate": (True,),
 }  # fmt: skip
 OLLAMA_OPTIONS: Taken = {
-    # How Ollama loads a model. The context length is always that of the model.
+    # How Ollama loads a model. They change nothing here: the context length is always the model's.
     **anything("f16_kv low_vram main_gpu num_batch num_ctx num_gpu num_keep num_thread"),
     **anything("numa use_mlock use_mmap vocab_only"),
     **anything("mirostat_eta mirostat_tau penalize_newline repeat_last_n seed"),  # they belong to features that are off

@@ -214,7 +214,7 @@ pub(crate) fn options(
     }
 }
 
-/// Before a snapshot is written or read, `room` asks for this many times its size: for bytes, state and held text.
+/// Making or reading a snapshot takes up to this many times the size of the stream or snapshot: ask `room` first.
 pub(crate) const SNAPSHOT: usize = 4;
 
 /// Returns `object` as a snapshot.

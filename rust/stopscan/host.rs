@@ -16,7 +16,7 @@ pub use crate::vocabulary::TokenKind;
 #[cfg(feature = "serde")]
 pub use crate::vocabulary::tokenizer_json::read as read_tokenizer_json;
 
-/// `plain_length` returns `None` from this many bytes on. The host then calls `feed`, while other threads can run.
+/// From this many bytes on, `plain_length` returns `None`: the host then calls `feed`, and lets other threads run.
 const LONG: usize = 1_024;
 
 #[doc(hidden)]

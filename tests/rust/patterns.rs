@@ -64,7 +64,7 @@ fn a_match_that_cannot_be_the_first_is_not_held() {
     }
 }
 
-/// So many matches have begun that those in equal states are merged (for the second pattern). The earliest one fires.
+/// Of many matches that have begun, the earliest fires. With the second pattern, those in equal states are merged.
 #[test]
 fn many_matches_at_once() {
     let text = "c".repeat(5) + &"a".repeat(20) + "b";

@@ -139,7 +139,7 @@ fn a_scanner_with_options_keeps_them() {
 
 #[test]
 fn close_counts_stops_only_behind_min_tokens() {
-    // Half a character becomes text when the stream is closed, and that text belongs to the last token.
+    // Half a character becomes U+FFFD when the stream ends, and counts as text of the second, the last token.
     let vocabulary = Vocabulary::builder().text("a").text(b"\xC3").build().unwrap();
     let stops = StopSet::new(["a\u{FFFD}"]).unwrap();
     for (min_tokens, text, finish) in [

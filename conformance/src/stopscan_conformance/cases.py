@@ -188,7 +188,7 @@ class Named(NamedTuple):
 
 
 def named_cases(*, vectors: bool = False) -> list[Named]:
-    """Returns the cases of `named/`, and with `vectors` also the vectors that can be sent as a request."""
+    """Returns the cases of `named/`, and with `vectors` also those of `vectors/` that can be sent as a request."""
     found = []
     for one in named():
         for case in one["cases"]:

@@ -196,7 +196,7 @@ def columns_of(findings: Findings) -> dict[Column, str | None]:
     return {column: "; ".join(faults[column]) or None for column in COLUMNS if column in faults}
 
 
-# A step is a token that makes more text safe. In a stream with fewer steps, the sizes of chunks are not judged.
+# A step is a token that makes more text safe. In a stream with fewer steps than `LONG`, sizes of chunks are not judged.
 LONG = 100
 # Speculative decoding gives at most this many steps at once.
 TOO_MANY = 12

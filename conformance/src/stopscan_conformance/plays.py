@@ -188,7 +188,7 @@ class Generated:
         """Sends what comes just before the request: requests whose clients leave, or a wrong request."""
         point, api = self.point, self.api
         if point.after in ("left", "left-held"):
-            # The stop begins with the last character of the first token, so that text is held from then on.
+            # With `left-held`, the stop begins in the first token and never completes: from there on, text is held.
             held = script("paced").text[script("paced").starts[1] - 1 :][:1100] + "#"
             left = exchange_of(api, Point(script="paced", place=None, stream=True))
             stops = {"stop": [held if point.after == "left-held" else "@never@"]} if api.stops else {}

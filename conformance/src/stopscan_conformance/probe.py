@@ -80,7 +80,7 @@ async def _names(server: Server, api: Api) -> bool:
 
 
 async def _stops_at_ids(server: Server, api: Api) -> bool:
-    """Returns whether a token id ends an answer. A server that refuses or ignores ids does not have them."""
+    """Returns whether an answer ends at an id of `stop_token_ids`. Some servers refuse or ignore the field."""
     ids, whole = default_checkpoint().token_ids("count"), default_checkpoint().text("count")
     answers = await _both_ways(server, api, "[count]", {"stop_token_ids": [ids[8]]})
     return any(not answer.refused and answer.error is None and answer.text != whole for answer in answers)

@@ -237,7 +237,7 @@ def least_failing(point: Point, fails: Callable[[Point], bool], *, tries: int = 
     return point
 
 
-# The stops of a point: the one at its place, and others.
+# The stops of a point's request: the text at the point's place in the script, or `NEVER` without a place, and others.
 NEVER = "@never@"
 
 

@@ -448,7 +448,7 @@ class OtherModel(Generation):
 
 
 class Dies(Generation):
-    """Hangs from the fourth request with stops on. The first of these comes from the kit's `probe`."""
+    """Answers three requests with stops, of which the kit's `probe` sends the first, and hangs in all later ones."""
 
     stopped = 0
 

@@ -95,9 +95,9 @@ class Checkpoint:
         region: str | None = None,
         **options: Any,
     ) -> TokenSegmenter:
-        """Returns the segmenter of an answer. It accepts the same tokens as a ``scanner``. ``segments`` has the stops.
+        """Returns the segmenter of an answer. Like a ``scanner``, it accepts what engines generate.
 
-        ``region`` is where the answer begins. If it is ``None``, the end of the prompt decides.
+        ``segments`` has the stops. The answer begins in ``region``, or else where the end of the prompt says.
         """
         segments = SegmentSet(segments)
         region = region or region_after(segments.markers, self._end_of(prompt))

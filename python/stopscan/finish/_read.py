@@ -92,7 +92,7 @@ class Row:
         return decide(finish, self.content(found.choice))
 
     def find(self, payload: object) -> Found:
-        """Returns the choice that counts, with its finish word. If there is no choice, the payload itself is one."""
+        """Returns the choice that counts, with its finish word. Without choices, a body or the payload counts."""
         kind = field(payload, "type") if self.silent or self.events else None
         if isinstance(kind, str) and self.silent and kind.endswith(self.silent):
             return Found(payload, None)

@@ -33,7 +33,7 @@ def graph_of(tokenizer: Any, /) -> Graph | None:
         declared = None
     found = [_of_mlx_lm(tokenizer), declared, _of_chat_template(_template(tokenizer))]
     graphs = [graph for graph in found if graph]
-    # For some models that reason, mlx-lm knows only the markers of tool calls.
+    # The most regions win: for some models that reason, mlx-lm knows only the markers of tool calls.
     return max(graphs, key=lambda graph: len({*NAMES} & regions_in(graph)), default=None)
 
 

@@ -12,7 +12,7 @@ from stopscan.segments import Segmenter, SegmentSet
 # How much of the end of a prompt is read, in code points. No chat template appends more to the user's prompt.
 PROMPT_END = 256
 
-# The regions whose text is for readers. Any other region has only markup, such as the header "assistant to=self".
+# The regions that have content. Any other region has only markup, such as the header "assistant to=self".
 TEXTS = ("answer", *NAMES)
 HEADER = re.compile(r"[\w .=-]*\s*")
 

@@ -35,7 +35,7 @@ class CarrierDecode(NamedTuple):
 
 
 class Source(Protocol):
-    """A tokenizer, with all that decoding needs."""
+    """A tokenizer of any library, as a vocabulary needs it, and its carrier: the object that was given."""
 
     carrier_decode: CarrierDecode
 

@@ -21,7 +21,7 @@ class StopsOptions(RowOptions, total=False):
     region: str | None
 
 
-# Includes the options of the base classes.
+# The annotations of a TypedDict include the options of its base classes.
 OPTIONS = tuple(StopsOptions.__annotations__)
 
 

@@ -95,7 +95,7 @@ class Adapter:
             self._read(params, engine, self.defaults)
 
     def generate_called(self, _: Any, asked: Any, prompt: Any, sampling_params: Any, *args: Any, **more: Any) -> None:
-        """Runs after ``AsyncLLM.generate``, which all other routes call before they answer. Checks the request."""
+        """Checks a request after ``AsyncLLM.generate``, before it runs: also on routes without ``params_made``."""
         if isinstance(sampling_params, SamplingParams) and self._concerns(sampling_params):
             engine = getattr(getattr(asked, "input_processor", None), "stopscan", None) or self._newest()
             self._read(sampling_params, engine, self.defaults, resumable=isinstance(prompt, AsyncGenerator))

@@ -135,7 +135,7 @@ impl Automaton {
     }
 
     /// Returns how many bytes at the end of the text must be held, because they may become a hidden stop or a marker
-    /// that is taken out.
+    /// that is taken out. Without `hides_stops`, stops stay in the output, so only such a marker counts.
     #[inline]
     pub(crate) fn held(&self, state: State, hides_stops: bool) -> usize {
         if state == ROOT {

@@ -12,9 +12,9 @@ pub(crate) struct Threads {
     pub(super) places: Places,
     /// The text since the first match began. Only for streams that hide no stop: these do not hold this text elsewhere.
     pub(super) text: Held,
-    /// The state in which the strings would be if no match had completed in unarmed text (in which no stop fires), or
-    /// `None` if they are in that state. Such a match ends the stops that contain it, but not the markers. Markers are
-    /// found with this state.
+    /// The state in which the strings' automaton would be if no match had completed in unarmed text (in which no stop
+    /// fires). `None` if the automaton is in that state. Such a match ends the stops that contain it, but not the
+    /// markers, so markers are found with this state.
     pub(super) markers: Option<State>,
     /// The number of bytes that are held for markers because of the state `markers`.
     held_for_markers: usize,
@@ -107,8 +107,8 @@ impl Threads {
         self.held_for_markers = automaton.held(state, false);
     }
 
-    /// Moves the state `markers` over `text`. If a marker completes in this state, and comes before `word`, returns the
-    /// marker, or else `word`. Of two that complete at the same place, the longer one comes first.
+    /// Moves the state `markers` over `text`. Returns a marker that completes on the way, if it comes before `word`, a
+    /// stop or marker that was found in `text`; or else `word`. Of two that end at the same place, the longer is first.
     fn marker_first(
         &mut self,
         automaton: &Automaton,
@@ -151,8 +151,8 @@ impl Threads {
         Some(PatternHit { pattern, start, end: 0, completed: 0 })
     }
 
-    /// Whether no match has begun and `markers` is `None`. If text follows in which no stop or marker begins, only its
-    /// length and its last character then matter.
+    /// Whether no match has begun and `markers` is `None`. Text in which no stop or marker begins need then not be
+    /// scanned: only its length and its last character matter to patterns.
     pub(crate) fn is_idle(&self) -> bool {
         self.places.is_empty() && !self.places.waits && self.markers.is_none() && self.begun_by_literals == 0
     }

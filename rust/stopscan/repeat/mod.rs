@@ -96,7 +96,7 @@ impl Repeat {
         least.div_ceil(2).min(MAX_BLOCK)
     }
 
-    /// Returns the longest period that check number n looks for. `divisible` is how often n can be divided by two.
+    /// Returns the longest period that check n looks for. It grows with `divisible`: how often n can be divided by two.
     ///
     /// Successive checks for a period are at most `count - 2` periods apart, so that one comes between the second and
     /// the last copy of a loop. They are also at most `longest` apart, so that the kept text has the first two copies.

@@ -189,7 +189,7 @@ impl<E: Emit> Stream<E> {
         let options = Options::default().include_stop(self.include_stop);
         match self.start {
             0 => options,
-            // The name would be ambiguous: it is the opening marker, which may be `answer`, and so is node 0's name.
+            // Not by name: the region is named after its opening marker, and `answer` is also the name of node 0.
             1 if self.graph().protected().is_some() => options.start_protected(true),
             node => options.region(self.graph().name(node)),
         }
@@ -439,7 +439,7 @@ impl<E: Emit> Stream<E> {
         self.conclude(delta, found, part)
     }
 
-    /// Reads `text`, the text of `marker`, which came as one token. A stop that completes before its end does not fire.
+    /// Reads `text`, the text of `marker`, which came as one token. Ignores stops that complete before `text` ends.
     pub(crate) fn step_marker(&mut self, text: &str, marker: Word, armed: bool) -> Step {
         let part = self.open();
         let Stream { set, cursor, history, read, .. } = self;

@@ -24,7 +24,7 @@ THINK = [("<think>", "</think>")]
 def test_a_delta_that_left_its_region_missed_the_patterns_behind_the_marker(
     pattern: str, text: str, match: StopMatch
 ) -> None:
-    """Once, a match after the marker was missed, and a pattern that is plain text even panicked."""
+    """Once, a match after the marker was missed. If the pattern was plain text, `feed` even panicked."""
     stops = StopSet(patterns=[pattern], protect=THINK)
     for deltas in ([text], list(text)):
         scanner = StopScanner(stops, start_protected=True)

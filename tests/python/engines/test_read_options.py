@@ -197,6 +197,6 @@ def test_limits_can_be_changed() -> None:
 
 
 def test_patterns_of_two_requests_are_compiled_once() -> None:
-    """vLLM reads the options when it checks a request, and again for each of the request's child requests."""
+    """vLLM reads options when it checks a request, and again for each child request: equal options share a set."""
     body = {"stop": ["END"], "patterns": [r"\nUser \d+:"]}
     assert read_options(body).stops is read_options(json.loads(json.dumps(body))).stops

@@ -80,7 +80,7 @@ def test_transformers_shows_what_follows_the_stop(engine: Engine, tmp_path: Path
 
 
 def test_a_stop_is_found_where_several_ids_share_a_text(engine: Engine, reciter: Reciter) -> None:
-    # transformers' criterion knows one id for each text. Each "ha" in this script has its own id: it misses "haha".
+    # Each "ha" in this script has its own id. transformers' criterion knows only one id of a text: it misses "haha".
     inputs = engine.tokenizer(reciter.prompt("echo"), return_tensors="pt")
     theirs = engine.model.generate(**inputs, stop_strings=["haha"], tokenizer=engine.tokenizer, max_new_tokens=50)
     assert theirs.shape[1] == 1 + len(SCRIPTS["echo"]) + 1

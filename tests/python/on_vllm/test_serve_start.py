@@ -41,7 +41,7 @@ def test_the_default_of_a_server_with_parsers(tmp_path: Path) -> None:
     checkpoint = Reciter({**SCRIPTS, **ANSWERS}, added_tokens=[*THINK, "<tool_call>", "</tool_call>"]).write(
         tmp_path / "model"
     )
-    # `--api-server-count 2` makes two front processes, each with a detokenizer of its own.
+    # `--api-server-count 2` makes two front processes. Each has its own detokenizer, and both must find stops.
     arguments = ["--reasoning-parser", "deepseek_r1", "--tool-call-parser", "hermes", "--enable-auto-tool-choice"]
     tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
     with serve(checkpoint, tmp_path / "log", *arguments, "--api-server-count", "2", STOPSCAN_VLLM="1") as server:

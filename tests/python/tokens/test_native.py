@@ -127,7 +127,7 @@ def test_the_file_of_a_tokenizer_has_the_same_vocabulary(make: Any) -> None:
 
 
 def test_a_pre_tokenizer_in_python_changes_nothing() -> None:
-    """Such a tokenizer cannot be saved as a file."""
+    """A tokenizer with such a pre-tokenizer cannot be saved as a file, but its vocabulary is native all the same."""
 
     class Words:
         def pre_tokenize(self, text: Any) -> None:

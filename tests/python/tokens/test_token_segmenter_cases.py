@@ -97,7 +97,7 @@ def test_patterns_end_a_stream() -> None:
 
 
 def test_a_tokenizer_that_decodes_itself() -> None:
-    """Without a decoder, tokens are joined by spaces."""
+    """This tokenizer has no decoder. Its `decode` joins tokens by spaces, so single ids do not give the text."""
     tokenizer = Tokenizer(models.WordLevel({"a": 0, "think": 1, "b": 2, "END": 3}, unk_token="a"))
     assert not Vocabulary(tokenizer).native
     segments = SegmentSet({"answer": {"think": "reasoning"}, "reasoning": {}}, stop=["END"])

@@ -132,7 +132,7 @@ class Whole:
         return out
 
     def end_at(self, finish: Finish, armed: bool) -> None:
-        """Ends the stream at a token, whose text is not emitted. A stop fires only if it is all of that text."""
+        """Ends the stream at a token, whose text is not emitted. In this text, a stop fires only if it is all of it."""
         stop = self.own(self.seen + 1) if armed else None
         out = self.feed(self.seen, ended=True, armed=armed)
         if self.reference.match is None and stop in self.stops_here():

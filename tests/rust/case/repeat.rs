@@ -8,7 +8,7 @@ use crate::reference::repeat::{Found, Rule, first_loop};
 const ALPHABETS: [&str; 11] =
     ["a", "ab", "abc", "aé🤦", "a b\n", "éêè", "日本語", "🤦🤷a", "aébê日🤦", "àáâ", "a\u{301}e\u{300}"];
 
-/// A rule that says what a loop is, and a text with repeats inside repeats. Most of these end just before they loop.
+/// A rule that says what a loop is, and a text with repeats inside repeats. Most repeats are too short to be a loop.
 #[derive(Clone, Debug)]
 pub struct Case {
     pub rule: Rule,

@@ -20,7 +20,7 @@ const STRAYS: [&[u8]; 8] =
 #[derive(Clone, Debug)]
 pub struct Case {
     plan: Plan,
-    /// The stops and markers of a segmenter over the same tokens. It is fed `ids`; `steps` are those of the scanner.
+    /// The stops and markers of a segmenter over the tokens of `plan`. The segmenter reads `ids`; the scanner, `steps`.
     segments: segments::Rules,
     ids: Vec<u32>,
     steps: Vec<Step>,

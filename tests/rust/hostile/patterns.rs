@@ -114,7 +114,7 @@ fn hostile_patterns() {
     }
 }
 
-/// Once, the patterns were compiled one by one, so that the error could name the first one too many. That took minutes.
+/// Once, the patterns were compiled one by one, so that the error could name one of them. That took minutes.
 #[test]
 fn patterns_that_are_too_large_together() {
     let _alone = alone();

@@ -170,7 +170,7 @@ impl<'a> TokenPair<'a> {
         Ok(out)
     }
 
-    /// How many tokens have their last character in `region`, up to the last token with emitted text or a marker.
+    /// How many tokens end in `region`, up to the last one with emitted text or a marker. Without pairs: all kept ones.
     fn count_in(&self, region: &str) -> usize {
         if self.plan.rules.protect.is_empty() {
             return self.kept;

@@ -19,7 +19,7 @@ BLOCKS: dict[str, Data] = {
     "text": {"text": str},
     "thinking": {"thinking": str, "signature": str},
 }
-# If a client sends an empty block back, Anthropic answers 400: "messages: text content blocks must be non-empty".
+# A fault: if a client sends it back, Anthropic answers 400 ("messages: text content blocks must be non-empty").
 EMPTY = "an empty text block; if there is no text, there is no block"
 DELTAS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "thinking"}
 
