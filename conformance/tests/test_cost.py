@@ -71,7 +71,7 @@ def placed(monkeypatch: pytest.MonkeyPatch, *times: tuple[float, float, float]) 
 
     asks = Asks(monkeypatch)
     found = asyncio.run(cost.Cost(STREAM, scale, measure, "cost-of-a-stop", "it goes on")(SERVER))
-    assert asks.asked == [Asked(800, True)] * len(tries)  # each try first waits until earlier requests are done
+    assert asks.asked == [Asked(cost.LASTING, True)] * len(tries)  # each try first waits until earlier requests are done
     return found, len(tries)
 
 
@@ -120,7 +120,7 @@ def never(what: str) -> Callable[..., Any]:
 def test_a_request_that_fails_is_a_breach(monkeypatch: pytest.MonkeyPatch) -> None:
     Asks(monkeypatch, answer=Answer(Wire(200), error="no end"))
     found = asyncio.run(cost.Cost(STREAM, never("scale"), never("measure"), "cost-of-a-stop", "")(SERVER))
-    assert found == {"cost-of-a-stop": "no answer to a request for 800 tokens: no end"}
+    assert found == {"cost-of-a-stop": f"no answer to a request for {cost.LASTING} tokens: no end"}
 
 
 def test_a_request_that_is_refused_is_not_supported(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,7 +134,7 @@ def test_by_company(monkeypatch: pytest.MonkeyPatch, load: cost.Load) -> None:
     asks = Asks(monkeypatch, 0.002, 0.001, 8, 9)
     alone, beside = asyncio.run(cost.by_company(SERVER, load))
     assert (alone, beside) == (0.001, 8)
-    assert asks.asked == [Asked(100, load.stream)] * 2 + [Asked(cost.MANY, False)] * 16 + [Asked(100, load.stream)]
+    assert asks.asked == [Asked(cost.FEW, load.stream)] * 2 + [Asked(cost.MANY, False)] * 16 + [Asked(cost.FEW, load.stream)]
     assert (asks.running, asks.cancelled) == (0, 0)
 
 
@@ -145,7 +145,7 @@ def test_what_comes_after_requests_that_were_given_up(monkeypatch: pytest.Monkey
     async def ask(server: Server, api: Api, request: Request, *, leave: int = 0) -> Answer:
         answer = await endless(server, api, request, leave=leave)
         try:
-            await asyncio.sleep(60 if request.max_tokens == 800 else 0)
+            await asyncio.sleep(60 if request.max_tokens == cost.LASTING else 0)
         except asyncio.CancelledError:
             asks.cancelled += 1
             raise
@@ -153,8 +153,8 @@ def test_what_comes_after_requests_that_were_given_up(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(cost, "ask", ask)
     assert asyncio.run(cost.after_leaving(WHOLE).measure(SERVER)) == 0.001
-    assert sorted(asks.asked) == [Asked(5, False)] * 16 + [Asked(100, False)] + [Asked(800, False)] * 16
-    assert asks.asked[-1] == Asked(100, False)
+    assert sorted(asks.asked) == [Asked(5, False)] * 16 + [Asked(cost.FEW, False)] + [Asked(cost.LASTING, False)] * 16
+    assert asks.asked[-1] == Asked(cost.FEW, False)
     assert asks.cancelled == 16
 
 
