@@ -71,7 +71,7 @@ def placed(monkeypatch: pytest.MonkeyPatch, *times: tuple[float, float, float]) 
 
     asks = Asks(monkeypatch)
     found = asyncio.run(cost.Cost(STREAM, scale, measure, "cost-of-a-stop", "it goes on")(SERVER))
-    assert asks.asked == [Asked(cost.LASTING, True)] * len(tries)  # each try first waits until earlier requests are done
+    assert asks.asked == [Asked(cost.LASTING, True)] * len(tries)  # a try waits for earlier requests
     return found, len(tries)
 
 
@@ -134,7 +134,8 @@ def test_by_company(monkeypatch: pytest.MonkeyPatch, load: cost.Load) -> None:
     asks = Asks(monkeypatch, 0.002, 0.001, 8, 9)
     alone, beside = asyncio.run(cost.by_company(SERVER, load))
     assert (alone, beside) == (0.001, 8)
-    assert asks.asked == [Asked(cost.FEW, load.stream)] * 2 + [Asked(cost.MANY, False)] * 16 + [Asked(cost.FEW, load.stream)]
+    few = Asked(cost.FEW, load.stream)
+    assert asks.asked == [few, few, *[Asked(cost.MANY, False)] * 16, few]
     assert (asks.running, asks.cancelled) == (0, 0)
 
 

@@ -339,7 +339,7 @@ impl Set<Text> {
             Completed::Loop(found) => {
                 Some(StopMatch::of_loop(&text[end - found.sequence.len()..end], found.period, place))
             }
-            Completed::Marker(_) => None, // does not occur: a scan stops only at markers that are taken out
+            Completed::Marker(_) => None, // does not occur: only a `SegmentSet` stops at markers
         }
     }
 
