@@ -163,7 +163,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Finds the same as `expand` for a state whose nodes wait for the next character at a look-around, such as `\b`.
+    /// Does the work of `expand` for a state in which a look-around, such as `\b`, depends on the next character.
     fn look(&mut self, state: StateId, nodes: &[u32], before: Kind) -> Result<(), TooLarge> {
         let mut all = Vec::new();
         for behind in Kind::ALL {
