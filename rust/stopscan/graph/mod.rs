@@ -390,7 +390,7 @@ impl Graph {
     }
 
     /// Scans `text`, which came as one token at `place` and is exactly the text of `marker`, a marker of the cursor's
-    /// node. Ignores stops and other markers that complete before its last character. At that one, the longest wins.
+    /// node. Ignores words that complete before the last character. Of those that complete there, the longest wins.
     pub(crate) fn scan_marker(
         &self,
         cursor: &mut Cursor,

@@ -59,8 +59,8 @@ struct Builder<'a> {
     round: u32,
     /// Gives each state, a list of nodes, its number.
     states: Numbers,
-    /// Gives a number to each list of nodes to which a class leads from a state, with the kind of that class. For each
-    /// number, `state_of_targets` has the state.
+    /// Gives a number to each pair of a list of nodes, to which a class leads from a state, and the kind of this class.
+    /// For each number, `state_of_targets` has the state.
     targets: Numbers,
     state_of_targets: Vec<StateId>,
     dfa: Dfa,
