@@ -44,7 +44,7 @@ struct Node {
     name: Box<str>,
     /// The index of its region in `Graph::regions`.
     region: u32,
-    /// Whether stops are live (looked for) in it.
+    /// Whether stops are live (looked for) in the node.
     live: bool,
     /// Recognises text in which no stop or marker begins. Valid only while none has begun before the text.
     plain: Plain,
