@@ -1,5 +1,5 @@
-"""Property tests of the machines, without a network. For any answer in any pieces, an oracle that is too simple to be
-wrong tells which text must be out after each event, and which events must stay unchanged."""
+"""Property tests of `machine.py`, whose machines read and change the events of a stream, without a network. A simple
+oracle tells, for any answer, which text must have been sent after each event, and which events stay unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The iterator itself: closing, errors, threads, and what is refused."""
+"""Tests the iterators that `scan_events` and `ascan_events` return: closing, errors, threads, refused arguments."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def test_a_stop_that_would_hide_another_is_left() -> None:
 
 
 def test_a_stop_whose_beginning_ends_one_that_is_left_is_left_too() -> None:
-    """If the API stopped at ``ba`` in ``aba``, it would cut off the end of ``ab``, which completes first."""
+    """If ``4 b`` were left, an API that stops at ``ba`` would cut ``4 ba`` to ``4 ``, where ``4 b`` fires first."""
     native, left = native_stops("anthropic", ["ba", " "])
     assert (native, left) == (["ba"], StopSet(" "))
     assert native_stops("openai-reasoning", ["ba"]) == ([], StopSet("ba"))

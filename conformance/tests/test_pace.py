@@ -1,4 +1,4 @@
-"""Which times of the chunks of a right text are a fault, and which are not, also on a busy machine."""
+"""Tests at which times the chunks of a right text may arrive, also on a busy machine, and which times are a fault."""
 
 from __future__ import annotations
 

@@ -186,7 +186,7 @@ impl Plain {
         self.marks[byte as usize] & BEGINS != 0
     }
 
-    /// Returns the number of code points of `delta` if it is plain, as most deltas are. `None` for more than 32 bytes.
+    /// Returns the number of code points of `delta` if it is plain: at most 32 bytes, none of which begins a word.
     #[inline(always)]
     pub(crate) fn code_points(&self, delta: &str) -> Option<usize> {
         let text = delta.as_bytes();

@@ -116,7 +116,7 @@ def made_scripts() -> Mapping[str, tuple[bytes, ...]]:
 
 
 def _looks(near: str, stop: str) -> tuple[bytes, ...]:
-    """Returns a script with the text `near`, which looks like the stop, and then the stop, as tokens of a character."""
+    """Returns a script with `near`, a text that looks like the stop, and then the stop, each character as a token."""
     return tuple(
         piece.encode() for piece in ("It ", "is: ", *near, " and", " then: ", *stop, " but", " there", " is", " more.")
     )

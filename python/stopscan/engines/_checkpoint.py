@@ -13,7 +13,7 @@ from stopscan.tokens import TokenScanner, TokenSegmenter, Vocabulary
 
 # The regions in which no stop fires by default, on routes that separate reasoning and tool calls from the answer.
 CHAT = NAMES
-# How many tokens at the end of a prompt are decoded to find its last marker. Only line breaks come after the marker.
+# How many tokens at the end of a prompt are decoded to find the markers there: enough, as little text follows them.
 PROMPT_TOKENS = 32
 
 Frozen = tuple[tuple[str, tuple[tuple[str, str], ...]], ...]

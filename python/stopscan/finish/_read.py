@@ -193,7 +193,7 @@ ERROR: Condition = (("error",), None)
 
 
 class Found(NamedTuple):
-    """The choice of a payload that counts, and the word that says why it ended. `Row.find` makes it."""
+    """The one choice that is read of a payload, and its finish word (why it ended). `Row.find` makes a `Found`."""
 
     choice: Any
     body: Any  # around the choice. None: the event never says why the answer ended

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple, TypeAlias, TypedDict
 
 from stopscan.finish._finish import Finish, Reason
 
-# The aliases below have the words of the types of the APIs' official clients, so that a returned value has those types.
+# Each alias below has the words of a type in the API's official client, so that a returned value fits that type too.
 
 # anthropic.types.StopReason
 AnthropicReason: TypeAlias = Literal["end_turn", "max_tokens", "stop_sequence", "tool_use", "pause_turn", "refusal"]

@@ -81,12 +81,12 @@ class BatchRow(Row[Any]):
 
 
 class RowScanner(BatchRow):
-    """Scans one row of a ``BatchGenerator``. Pass the object to ``insert`` in ``stop_sequences``. ``text`` returns the
-    text of a response that is safe to send.
+    """Scans one row of a ``BatchGenerator``. Pass the scanner to ``insert`` in ``stop_sequences``. For each response,
+    ``text`` returns the text that is safe to send.
 
-    The row ends in the step that completes a stop, and ``finish`` then says why. In any other loop, and with mlx-lm
-    before 0.32, ``feed`` each token, end the row when there is a ``finish``, and call ``flush("length")`` at the loop's
-    own limit.
+    The generator ends the row in the step that completes a stop, and ``finish`` then says why. With mlx-lm before 0.32
+    or in a loop without ``BatchGenerator``, ``feed`` each token, end the row when there is a ``finish``, and call
+    ``flush("length")`` at the loop's own limit of tokens.
 
     - ``prompt`` is the text or the token ids of the prompt. Its end decides whether the answer begins in the reasoning,
       unless ``start_protected`` is given.

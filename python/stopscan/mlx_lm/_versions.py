@@ -38,7 +38,7 @@ def require(user: str, parts: dict[str, list[str]]) -> None:
 
 def _names(owner: str) -> set[str]:
     try:
-        # The colon makes `mlx_lm.generate` the module: it is also the name of a function.
+        # Before the colon is a module: `mlx_lm.generate` is the name of a module and of a function.
         found: Any = resolve_name(f"mlx_lm.{owner.replace('.', ':', 1)}")
     except (AttributeError, ImportError):
         return set()

@@ -147,8 +147,8 @@ class Requests:
 
 
 def beyond(patterns: Any, given: Any) -> bool:
-    """Returns whether a request asks for something that sglang cannot do. ``stop_regex`` is included: sglang's own
-    search sends parts of the match to the client, and a slow pattern stops the whole server."""
+    """Returns whether a request asks for something that sglang cannot do itself: options of stopscan, or ``patterns``
+    (its ``stop_regex``), of which sglang sends parts of the match, and of which a slow one stops the whole server."""
     return bool(patterns or _ours(given) or (given or {}).get(TOLD))
 
 

@@ -95,7 +95,7 @@ class ScanningDetokenizer:
             pieces = [(text, 0)]
             for ids, marker in self.hidden.get(token_id, ()):
                 if tuple(self.token_ids[-len(ids) :]) == ids:
-                    # vLLM's text may show only the end of the marker.
+                    # vLLM skips special tokens of the marker, so its text may show only the end of the marker.
                     shown = len(text) if marker.endswith(text) else 0
                     pieces = [*pieces[shown > 0 :], (marker, len(marker) - shown)]
                     break

@@ -129,8 +129,8 @@ impl Format {
         })
     }
 
-    /// Makes a state of the answer. The markers of calls lead from it to the states `calls`, and the closing marker of
-    /// the reasoning leads to the state `after`.
+    /// Makes a state of the answer. The markers of calls lead from it to the states `calls`. The closing marker of the
+    /// reasoning leads to the state `after`, but is no marker here if it is a phrase, which an answer may contain.
     fn answer_state(&self, name: &'static str, calls: &Calls, after: &'static str) -> State {
         let mut state = State::new(name);
         if name != after || self.reopens {

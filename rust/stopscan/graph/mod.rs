@@ -44,7 +44,7 @@ struct Node {
     name: Box<str>,
     /// The index of its region in `Graph::regions`.
     region: u32,
-    /// Whether stops are live (looked for) in it.
+    /// Whether stops are live (looked for) in the node.
     live: bool,
     /// Recognises text in which no stop or marker begins. Valid only while none has begun before the text.
     plain: Plain,
@@ -390,7 +390,7 @@ impl Graph {
     }
 
     /// Scans `text`, which came as one token at `place` and is exactly the text of `marker`, a marker of the cursor's
-    /// node. Ignores stops and other markers that complete before its last character. At that one, the longest wins.
+    /// node. Ignores words that complete before the last character. Of those that complete there, the longest wins.
     pub(crate) fn scan_marker(
         &self,
         cursor: &mut Cursor,

@@ -59,8 +59,8 @@ struct Builder<'a> {
     round: u32,
     /// Gives each state, a list of nodes, its number.
     states: Numbers,
-    /// Gives a number to each list of nodes to which a class leads from a state, with the kind of that class. For each
-    /// number, `state_of_targets` has the state.
+    /// Gives a number to each pair of a list of nodes, to which a class leads from a state, and the kind of this class.
+    /// For each number, `state_of_targets` has the state.
     targets: Numbers,
     state_of_targets: Vec<StateId>,
     dfa: Dfa,
@@ -163,7 +163,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Finds the same as `expand` for a state whose nodes wait for the next character at a look-around, such as `\b`.
+    /// Does the work of `expand` for a state in which a look-around, such as `\b`, depends on the next character.
     fn look(&mut self, state: StateId, nodes: &[u32], before: Kind) -> Result<(), TooLarge> {
         let mut all = Vec::new();
         for behind in Kind::ALL {

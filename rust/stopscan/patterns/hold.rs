@@ -15,8 +15,8 @@ pub(super) const LETTER: usize = 8;
 /// The units of work for each byte that the strings' automaton reads.
 const BYTE: usize = 4;
 
-/// Makes the automaton of the least hold from `dfa`, in which a match goes on even if another stop completes first.
-/// Also returns the alphabet of the new automaton, in which each character of `strings` has a class of its own.
+/// Makes an automaton like `dfa`, but in which a begun match ends as soon as another stop completes before it. Also
+/// returns the alphabet of the new automaton, in which each character of `strings` has a class of its own.
 pub(super) fn least_hold(
     dfa: &Dfa,
     table: &Table,

@@ -157,7 +157,7 @@ pub(crate) struct Machine {
     pub(super) table: Arc<Table>,
     /// The most code points that are held back for a match.
     pub(super) max_held: usize,
-    /// For each stop string and literal, the length in bytes of the shortest stop at its end. 0 for a marker.
+    /// For each stop string and literal, the length in bytes of the shortest stop with which it ends. 0 for a marker.
     pub(super) shortest: Box<[u32]>,
     /// For each length in bytes, the first state of the strings' automaton that stands for a prefix of this length.
     pub(super) levels: Box<[State]>,

@@ -105,7 +105,7 @@ impl Loops {
         Some(loops)
     }
 
-    /// Returns whether a stream can have kept `text`, and sets the numbers that follow from it.
+    /// Returns whether a stream can have kept this `text`. Also sets `continuing`, which is computed from `text`.
     fn is_text_possible(&mut self) -> bool {
         let (text, base) = (&self.text, self.base);
         let Some(end) = base.checked_add(text.len()).filter(|end| *end <= isize::MAX as usize) else { return false };
@@ -210,7 +210,7 @@ impl Loops {
         let known = known.map(|run| base + text.len() - run.start - run.period).max().unwrap_or(0);
         squares(text, known + 1..=last, block, |period, length| {
             let start = base + first_copy(text, period, length);
-            // A run whose period is a multiple of a known run's period fires no earlier than the known run.
+            // Skip the period of a known run, and its multiples if it begins no later: the known run fires no later.
             let is_known = |run: &Run| period % run.period == 0 && (run.start <= start || run.period == period);
             if !runs.iter().any(is_known) {
                 runs.extend(Run::new(&repeat, text, base, period, start));

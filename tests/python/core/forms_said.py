@@ -19,7 +19,7 @@ THOUGHT = {"harmony": 6, "mistral": 2}
 
 
 def write(form: str, path: Path) -> Path:
-    """Writes a tiny model into ``path`` that answers the prompt ``[said]``. Its chat template has the markers."""
+    """Writes a small model to ``path`` that answers the prompt ``[said]``. The chat template has the form's markers."""
     Reciter({"said": FORMS[form][0]}, added_tokens=()).write(path)
     config = json.loads((path / "tokenizer_config.json").read_text())
     markers = sorted({marker for edges in FORMATS[form].values() for marker in edges})

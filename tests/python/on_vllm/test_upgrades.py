@@ -1,4 +1,4 @@
-"""Patches imitate future releases of vLLM: ``install`` refuses only those that do not fit. Also the self-test."""
+"""Tests that ``install`` refuses a vLLM that does not fit, and no other: patches imitate future releases of vLLM."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random markers, stops and texts that overlap, for the property tests of segmenters."""
+"""Makes random sets of markers and stops that overlap, and random texts, for the property tests of segmenters."""
 
 from __future__ import annotations
 

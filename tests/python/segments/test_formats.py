@@ -138,7 +138,7 @@ def test_a_call_in_the_reasoning_ends_it(form: str) -> None:
             *begun,
             ("answer", f"c{closing if form == 'granite' else ''}d"),
         ]
-    # If reasoning only quotes the marker of a call, the answer is not lost.
+    # If reasoning only quotes the marker of a call, its closing marker still leads to the answer.
     assert read(form, f"a{call}b{closing}c") == [*begun, ("answer", "c")]
 
 

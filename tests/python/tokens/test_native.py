@@ -97,7 +97,7 @@ def test_a_vocabulary_without_tokens_or_with_some_of_a_characters_bytes() -> Non
         assert emitted(TokenScanner(tokenizer), [*pieces.values()]) == "a\ufffd"[: len(pieces)]
 
 
-# Decoders that are not native: stopscan calls `decode`. Some need no call, but single ids cannot show that.
+# Decoders whose steps stopscan does not know: they are not native, so `decode` is called, even where it need not be.
 OTHERS = {
     "a pattern": [decoders.Replace(Regex("▁"), " ")],
     "bytes before the spaces": [decoders.ByteFallback(), SPACES],

@@ -15,7 +15,7 @@ from staged.wrong.table import wrong
 
 
 def first_but_longest(one: Simple, before: int) -> Found | None:
-    """If a longer stop may have begun when a stop completes, waits. Then the longest stop fires."""
+    """Waits if the text ends with a stop that is the first three characters of another. Then the longest stop fires."""
     found = Simple.find(one, before)
     if found and any(stop != found[1] and one.text[found[0] :] == stop[:3] for stop in one.stops):
         return None

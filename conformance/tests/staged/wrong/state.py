@@ -37,7 +37,7 @@ def shared(made: Generation) -> Shared:
 
 
 def kept(name: str, then: Callable[[Any, Any], Any], *, by_connection: bool = False) -> Callable[[Ask], Ask]:
-    """Returns a function that replaces a field by `then(before, mine)`: the values in the last request and this one."""
+    """Returns a function that sets the field `name` of a request to `then(value in the request before, own value)`."""
     known: dict[Any, Any] = {}
 
     def ask(ask: Ask) -> Ask:

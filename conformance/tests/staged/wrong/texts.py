@@ -176,7 +176,7 @@ async def echoes(made: Generation) -> Parts:
 
 
 def only_first(*, tokens: int = 10**9, characters: int = 10**9) -> Make:
-    """Makes scanners that read only the first tokens or characters."""
+    """Makes scanners that scan only the first tokens or characters, and send all later text unscanned."""
 
     class OnlyFirst(Around):
         def read(self, text: str) -> str:

@@ -85,7 +85,7 @@ impl Pieces {
             self.replacements.push((literal, step.content.clone()));
             return Ok(());
         }
-        // Files from before 2024 have only `add_prefix_space`.
+        // Files from before 2024 have `add_prefix_space` instead of `prepend_scheme`.
         let prepends = step.prepend_scheme.as_deref().unwrap_or("always") != "never";
         if prepends && step.add_prefix_space != Some(false) {
             self.dropped = Some(step.replacement.clone());
