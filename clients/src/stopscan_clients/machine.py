@@ -63,7 +63,7 @@ class Options:
 class Part:
     """One text of a stream: that of a choice or of a content block. Keeps the held text and its tokens."""
 
-    def __init__(self, place: Path, options: Options) -> None:
+    def __init__(self, place: Path, options: Options, matches: dict[int, StopMatch]) -> None:
         self.place = place  # the choice, and the place in its message
         self.scanner = options.scanner()
         self.match: StopMatch | None = None
@@ -71,18 +71,19 @@ class Part:
         self.said: list[str] = []  # the texts that were sent
         self.rows: list[Any] = []  # the tokens of the texts that were sent
         self.event: Any = None  # the event with the last text; `unit` is the choice in it
-        self.unit: Any = None
+        self.unit: Unit | None = None
         self.finished = False  # the API has ended the part
         self.behind = ""  # the text after the stop
         self.unused = ""  # the text after the stop in the piece that completed it
         self.echoed = options.echoed(place[0])  # remaining characters of the prompt, which are not scanned
-        self._shows_patterns = bool(options.include_stop and options.stops.patterns)
+        self._matches, self._options = matches, options
         self._tokens: list[Token] = []  # the tokens of the held text, with offsets in it
 
     @property
     def unsettled(self) -> bool:
         """Whether the end of the text matters: text is held, or a pattern would match at the end."""
-        if self.held or not self._shows_patterns or self.match is not None:
+        visible = self._options.include_stop and self._options.stops.patterns
+        if self.held or not visible or self.match is not None:
             return self.held != ""
         ended = self.scanner.copy()
         ended.flush()
@@ -94,16 +95,17 @@ class Part:
 
     def feed(self, text: str, tokens: Sequence[Token] = (), fed: str | None = None) -> tuple[str, list[Any]]:
         """Returns the safe text and its tokens. ``fed``: what the scanner returned, if it has read ``text`` already."""
-        if fed is None and self.echoed:
-            passed, text = text[: self.echoed], text[self.echoed :]
-            self.echoed -= len(passed)
-            fed = self.scanner.bypass(passed) + self.scanner.feed(text)
-        safe = self.scanner.feed(text) if fed is None else fed
-        tokens = (
-            [*self._tokens, *((len(self.held) + begin, token) for begin, token in tokens)] if tokens else self._tokens
-        )
-        self._tokens = [(begin - len(safe), token) for begin, token in tokens if begin >= len(safe)] if tokens else []
-        return self._out(safe, [token for begin, token in tokens if begin < len(safe)] if tokens else [])
+        safe = self._safe(text) if fed is None else fed
+        tokens = [*self._tokens, *((len(self.held) + begin, token) for begin, token in tokens)]
+        self._tokens = [(begin - len(safe), token) for begin, token in tokens if begin >= len(safe)]
+        return self._out(safe, [token for begin, token in tokens if begin < len(safe)])
+
+    def _safe(self, text: str) -> str:
+        if not self.echoed:
+            return self.scanner.feed(text)
+        passed, text = text[: self.echoed], text[self.echoed :]
+        self.echoed -= len(passed)
+        return self.scanner.bypass(passed) + self.scanner.feed(text)
 
     def flush(self, confirms: bool = True) -> tuple[str, list[Any]]:
         """Returns the held text and its tokens. ``confirms``: the text has really ended, which confirms a pattern such
@@ -116,6 +118,7 @@ class Part:
         self.held, self.match = self.scanner.held, self.scanner.match
         if self.match is not None:
             self.unused = self.scanner.unused
+            self._matches[self.place[0]] = self.match
         if text:
             self.said.append(text)
         self.rows += rows
@@ -176,15 +179,13 @@ class Machine:
         Returns ``None`` if the event has several texts, tokens or calls, or begins or ends something.
         """
         api, part = self.api, self.current
-        if part is None or part.event is not event or part.match is not None or part.held or part.echoed:
+        if part is None or part.unit is None or part.event is not event:
             return None
-        runs = api.runs(part.unit, None if api.each is not None else api.kind(event))
-        if len(runs) != 1 or len(runs[0].paths) != 1 or runs[0].ended or len(api.units(event)) != 1:
+        unit, (run, *others) = part.unit, part.unit.runs
+        several = others or len(run.paths) != 1 or len(api.units(event)) != 1
+        if several or run.ended or unit.sent or unit.finished or api.kind(event) in api.opens:
             return None
-        news = api.kind(event) in api.opens if api.each is None else api.ends_choice(part.unit)
-        if news or api.beside.tokens.of(part.unit):
-            return None
-        return ((api.each, 0) if api.each else ()) + runs[0].paths[0], runs[0].text
+        return ((api.each, 0) if api.each else ()) + run.paths[0], run.text
 
     def passes(self, other: Any) -> Out:
         """Returns the output for a comment or a ping, which keeps its place among the events."""
@@ -241,7 +242,7 @@ class Machine:
 
     def part(self, place: Path) -> Part:
         if place not in self.parts:
-            self.parts[place] = self._PART(place, self.options)
+            self.parts[place] = self._PART(place, self.options, self.matches)
         return self.parts[place]
 
     def _scan(self, unit: Unit, part: Part, event: Any, early: Out, fed: str | None = None) -> None:
@@ -252,7 +253,7 @@ class Machine:
         tokens = api.beside.tokens.read(unit.json, unit.text)
         unit.sent = [row for _, row in tokens]
         if unit.text:
-            part.event, part.unit = event, unit.json
+            part.event, part.unit = event, unit
         elif not unit.runs and tokens and part.held:  # an incomplete character after held text: its tokens wait too
             part.feed("", tokens)
         elif not unit.runs:
@@ -263,16 +264,21 @@ class Machine:
             mine = [(place - begin, row) for place, row in tokens if begin <= place < end] if tokens else ()
             safe, rows = part.feed(clean(run.text), mine, fed)
             begin = end
-            if run.ended and part.match is None:
-                rest, more = part.flush()
-                if run.paths:
-                    safe, rows = safe + rest, rows + more
-                elif rest:
-                    early.append((self._piece(part, rest, more), None))
-            unit.rows = unit.rows + rows if unit.rows else rows
+            unit.rows = unit.rows + rows
             unit.outs.append(safe)
+            if run.ended and part.match is None:
+                self._end_text(unit, part, early)
             if part.match is not None:
                 break
+
+    def _end_text(self, unit: Unit, part: Part, early: Out, confirms: bool = True) -> None:
+        """Adds the held text to the last text of the unit. If the unit has none, adds an event with it to ``early``."""
+        rest, rows = part.flush(confirms)
+        if rest and unit.outs and unit.runs[len(unit.outs) - 1].paths:
+            unit.outs[-1] += rest
+            unit.rows = unit.rows + rows
+        elif rest:
+            early.append((self._piece(part, rest, rows), None))
 
     def _edited(self, unit: Unit) -> Any:
         """Returns the unit with only its safe text. If a stop fired in it, everything after the stop is removed."""
@@ -329,35 +335,28 @@ class Choices(Machine):
             if not isinstance(unit.json, dict):
                 continue
             part = self.part((number(unit.json.get("index")),))
-            unit.finished = api.ends_choice(unit.json)
+            unit.finished = self._ends(unit.json)
             part.finished = unit.finished or (part.finished and not unit.runs)
             if part.match is not None:
                 unit.part, unit.behind = part, True
                 part.behind += unit.text
                 continue
             self._scan(unit, part, event, early, fed)
-            if part.match is not None:
-                self.matches[part.place[0]] = part.match
             waits = waits or (unit.finished and part.match is None and part.unsettled)
         if waits:
             self._ending, self._queue = (event, units, early), [(event, event)]
             return out
         return [*out, *self._given(event, units, early)]
 
+    def _ends(self, unit: Any) -> bool:
+        return self.api.ends_choice(unit)
+
     def _resolved(self, goes_on: set[Path], confirms: bool = True) -> Out:
         (event, units, early), self._ending = self._ending, None
         for unit in units:
             part = unit.part
-            if part is None or not unit.finished or part.match is not None or part.place in goes_on or unit.behind:
-                continue
-            rest, rows = part.flush(confirms)
-            if rest and unit.outs and unit.runs[len(unit.outs) - 1].paths:
-                unit.outs[-1] += rest
-                unit.rows = unit.rows + rows
-            elif rest:
-                early.append((self._piece(part, rest, rows), None))
-            if part.match is not None:
-                self.matches[part.place[0]] = part.match
+            if part is not None and unit.finished and part.match is None and part.place not in goes_on:
+                self._end_text(unit, part, early, confirms)
         return [*self._given(event, units, early), *self._released()[1:]]
 
     def _given(self, event: Any, units: list[Unit], early: Out) -> Out:
@@ -406,10 +405,7 @@ class Choices(Machine):
         return any(event.get(name) for name in self.api.usage) and not self._left
 
     def _broken_off(self, part: Part, flushed: Out) -> Out:
-        if part.match is None:
-            return flushed
-        self.matches[part.place[0]] = part.match
-        return [*flushed, (self._finish(part), None)]
+        return flushed if part.match is None else [*flushed, (self._finish(part), None)]
 
     def _owed(self) -> Out:
         owed = [(self._finish(self.part((choice,))), None) for choice in self._left]
@@ -423,7 +419,7 @@ class Choices(Machine):
         return self._piece(part, "", [], self.api.write(Finish.of(part.match)))
 
     def _piece(self, part: Part, text: str, rows: list[Any], says: Mapping[str, Any] = MappingProxyType({})) -> Any:
-        unit = {**self._made(part.unit, text, rows), **says}
+        unit = {**self._made(part.unit and part.unit.json, text, rows), **says}
         if not self.api.each:
             return unit
         event = without_all({**part.event, self.api.each: [unit]}, (*self.api.usage, *self.api.event_drops))
@@ -562,7 +558,6 @@ class Blocks(Machine):
         """Returns the output at a stop: ``out`` and the closing events. If the stop came before any text of the part,
         the events that open the part are dropped."""
         assert part.match is not None
-        self.matches[0] = part.match
         if "".join(part.said):
             self._open(part.place[1:])
             out = [*self._released(), *out]
@@ -615,6 +610,7 @@ class Blocks(Machine):
             kept, match = self.options.truncate(clean(text))
             if match is not None:
                 part.said, part.match, part.event = [kept if match.period is None else text[: match.end]], match, event
+                self.matches[0] = match
                 tokens = self.api.beside.tokens.read(get(event, *at), text)
                 part.rows = [row for begin, row in tokens if begin < len(part.said[0])]
                 return part

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from stopscan import StopMatch
 from stopscan.finish import Finish
 from stopscan_clients.api import Api
-from stopscan_clients.beside import Token, without_copies
-from stopscan_clients.machine import Choices, Options, Part, Unit, clean
-from stopscan_clients.paths import Path, dotted, get, number
+from stopscan_clients.beside import without_copies
+from stopscan_clients.machine import Choices, Options, Part, clean
+from stopscan_clients.paths import Path, dotted, get
 
 EMPTY: Any = object()  # marks a piece without text or a list without pieces, which are removed
 
@@ -19,7 +18,8 @@ def cut(api: Api, options: Options, answer: Any) -> tuple[Any, dict[int, StopMat
     """Returns the answer up to the stop of each choice, or the same dict if there is none, and the stops by choice."""
     if api.each is not None:
         machine = _Answer(api.of_answers, options)
-        return machine.cut(answer), machine.matches
+        out = machine.feed(answer)
+        return out[0][0] if machine.matches else answer, machine.matches
     for at, text in api.texts_in(answer, dotted(api.answer)):
         kept, match = options.truncate(clean(text))
         if match is not None:
@@ -49,22 +49,13 @@ def _left(api: Api, answer: Any, at: Path, text: str, kept: str, behind: str) ->
 class _Text(Part):
     """A text that is complete from the start. If it repeats itself (``repeat``), only the first copy is kept."""
 
-    def __init__(self, place: Path, options: Options) -> None:
-        super().__init__(place, options)
-        self._options, self._before = options, 0
-
-    def feed(self, text: str, tokens: Sequence[Token] = (), fed: str | None = None) -> tuple[str, list[Any]]:
-        echoed = text[: self.echoed]
-        scanned, self.echoed = text[len(echoed) :], self.echoed - len(echoed)
-        kept, match = self._options.truncate(scanned)
-        if match is not None:
-            self.unused = scanned[max(match.end, len(kept)) :]
-            offset = self._before + len(echoed) + match.offset
-            self.match = StopMatch(match.sequence, offset, match.pattern, match.period)
-        self._before += len(text)
-        kept = echoed + kept
-        self.said.append(kept)
-        return kept, [row for begin, row in tokens if begin < len(kept)]
+    def _safe(self, text: str) -> str:
+        before = sum(map(len, self.said))
+        safe = super()._safe(text) + self.scanner.flush()
+        match = self.scanner.match
+        if match is None or match.period is None or self._options.include_stop:
+            return safe
+        return safe[: match.offset + match.period - before]
 
 
 class _Answer(Choices):
@@ -72,13 +63,5 @@ class _Answer(Choices):
 
     _PART = _Text
 
-    def cut(self, answer: Any) -> Any:
-        units = [Unit(json, self.api.runs(json) if isinstance(json, dict) else []) for json in self.api.units(answer)]
-        for unit in units:
-            if unit.runs:
-                part = self.part((number(unit.json.get("index")),))
-                unit.finished = True
-                self._scan(unit, part, answer, [])
-                if part.match is not None:
-                    self.matches[part.place[0]] = part.match
-        return self._given(answer, units, [])[0][0] if self.matches else answer
+    def _ends(self, unit: Any) -> bool:
+        return True
