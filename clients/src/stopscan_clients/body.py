@@ -264,7 +264,11 @@ class Body:
         if not touched and framing.as_read and not machine.waits:
             alike.learn(frame, event, framing, machine)
         part = alike.part
-        self._calm = part is not None and machine.current is part and not (part.held or part.echoed or machine.waits or self.matches)
+        self._calm = (
+            part is not None
+            and machine.current is part
+            and not (part.held or part.echoed or machine.waits or self.matches)
+        )
         if not touched:
             return framing.out(frame)
         self._frames[id(event)] = event, frame

@@ -294,9 +294,9 @@ class Machine:
         return new if part.match is None else self._cut(new, unit, part)
 
     def _cut(self, new: Any, unit: Unit, part: Part) -> Any:
-        api, at = self.api, self.api.texts[0].at
+        api, at = self.api, self.api.text_path
         paths = unit.runs[len(unit.outs) - 1].paths if unit.outs else ()
-        path = paths[0] if paths else self.api.text_path
+        path = paths[0] if paths else at
         pieces = get(new, *at)
         if isinstance(pieces, list):
             until = paths[-1][len(at)] if paths else -1
@@ -436,7 +436,7 @@ class Choices(Machine):
                 made = put(made, value, *path)
         made = {**made, **{name: value for name, value in api.goes_on.items() if name in unit}}
         if text or api.without_text is None:
-            made = put(made, text, *api.text_path)
+            made = put(made, text, *(dotted(api.text_at) or api.text_path))
         else:
             made = put(made, api.without_text[1], *dotted(api.without_text[0]))
         if rows:
@@ -575,7 +575,7 @@ class Blocks(Machine):
         self.ended = True
         self._left.clear()
         write = self.api.write(Finish.of(part.match))
-        facts = {**self._facts(part), "finish": write, **self._memory.message(part, self._opened, write)}
+        facts = {**self._facts(part), **write, "finish": write, **self._memory.message(part, self._opened, write)}
         return [
             (self._memory.made(template, facts), None)
             for level, template in self.api.closing

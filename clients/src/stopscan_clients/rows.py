@@ -30,9 +30,8 @@ REASONING = ("reasoning", "reasoning_content", "reasoning_details", "thinking", 
 CHAT = Api(
     name="chat",
     signs=("choices.*.delta", "choices.*.message"),
-    answers=("choices.*.message",),
     each="choices",
-    texts=(Text("delta.content"),),
+    texts={None: Text("delta.content")},
     calls=("delta.tool_calls", "delta.function_call"),
     words=("finish_reason", "finishReason"),  # the second was seen in Gemini's OpenAI route
     finished=from_openai,
@@ -54,25 +53,18 @@ CHAT = Api(
     done=True,
 )
 
-COMPLETIONS = Api(
+COMPLETIONS = replace(
+    CHAT,
     name="completions",
     signs=("choices.*.text",),
-    answers=("choices.*.text",),
-    each="choices",
-    texts=(Text("text"),),
-    words=("finish_reason",),
-    finished=from_openai,
+    texts={None: Text("text")},
     beside=Beside(
         Tokens("logprobs", ("tokens", "token_logprobs", "top_logprobs", "text_offset"), "text_offset"),
         drops=("token_ids", "stop_reason"),
     ),
-    event_drops=("__verbose",),
-    usage=("usage", "timings"),
     silent=("prompt_token_ids",),
-    write=to_openai,
-    keeps=("index",),
-    goes_on={"finish_reason": None, "logprobs": None},
-    done=True,
+    without_text=None,
+    whole=("", ""),
 )
 
 AT = {"index": Ref("place.0")}
@@ -81,10 +73,10 @@ ANTHROPIC = Api(
     name="anthropic",
     kinds=("message_start", "message_stop"),
     answers=("type=message&content[]",),
-    texts=(
-        Text("delta.text", {"type": "content_block_delta", "delta.type": "text_delta"}),
-        Text("content_block.text", {"type": "content_block_start", "content_block.type": "text"}),
-    ),
+    texts={
+        "content_block_delta": Text("delta.text", ("delta.type", "text_delta")),
+        "content_block_start": Text("content_block.text", ("content_block.type", "text")),
+    },
     opens={"content_block_start": ("content_block.type", ("text",))},
     ends=("content_block_stop",),
     over=("message_delta", "message_stop"),
@@ -110,7 +102,7 @@ BEDROCK = Api(
     kinds=("messageStart", "contentBlockDelta", "metadata"),
     answers=("output.message",),
     kind_is_key=True,
-    texts=(Text("contentBlockDelta.delta.text"),),
+    texts={"contentBlockDelta": Text("contentBlockDelta.delta.text")},
     opens={"contentBlockStart": ("contentBlockStart.start.text", ("",))},
     ends=("contentBlockStop",),
     over=("messageStop",),
@@ -136,10 +128,7 @@ COHERE = Api(
     name="cohere",
     kinds=("message-start", "tool-plan-delta", "tool-call-", "citation-"),
     answers=("message.content.*", "message.tool_calls.*&finish_reason"),
-    texts=(
-        Text("delta.message.content.text", {"type": "content-delta"}),
-        Text("delta.message.content.text", {"type": "content-start"}),
-    ),
+    texts=dict.fromkeys(("content-delta", "content-start"), Text("delta.message.content.text")),
     opens={"content-start": ("delta.message.content.type", ("text", None))},
     ends=("content-end",),
     over=("message-end",),
@@ -149,7 +138,14 @@ COHERE = Api(
     piece={"type": "content-delta", **AT, "delta": {"message": {"content": {"text": Ref("text")}}}},
     closing=(
         (1, {"type": "content-end", **AT}),
-        (0, {"type": "message-end", "id": Ref("id"), "delta": {"**": Ref("finish"), "usage": Ref("usage")}}),
+        (
+            0,
+            {
+                "type": "message-end",
+                "id": Ref("id"),
+                "delta": {"finish_reason": Ref("finish_reason"), "usage": Ref("usage")},
+            },
+        ),
     ),
     known={"usage": (("delta.usage",), ""), "id": (("id",), "")},
     answer="message.content.*",
@@ -179,7 +175,7 @@ RESPONSES = Api(
     name="responses",
     kinds=("response.",),
     answers=("output[]", "object=response"),
-    texts=(Text("delta", {"type": "response.output_text.delta"}),),
+    texts={"response.output_text.delta": Text("delta")},
     opens={
         "response.output_item.added": ("item.type", ("message",)),
         "response.content_part.added": ("part.type", ("output_text",)),
@@ -219,9 +215,8 @@ GROUNDING = (
 GEMINI = Api(
     name="gemini",
     signs=("candidates", "usageMetadata", "promptFeedback"),
-    answers=("candidates", "promptFeedback", "usageMetadata"),
     each="candidates",
-    texts=(Text("content.parts"),),
+    texts={None: Text("content.parts")},
     is_text=lambda piece: isinstance(get(piece, "text"), str) and not get(piece, "thought"),
     is_content=lambda piece: any(value is not None and name not in REMARKS for name, value in piece.items()),
     words=("finishReason",),
@@ -263,9 +258,8 @@ def _ollama(name: str, text: str, calls: tuple[str, ...], role: tuple[str, ...])
     return Api(
         name=name,
         signs=(f"done&{text}",),
-        answers=(f"done&{text}",),
         each="",
-        texts=(Text(text),),
+        texts={None: Text(text)},
         calls=calls,
         words=("done",),
         finished=from_ollama,
@@ -287,9 +281,8 @@ GENERATE = _ollama("generate", "response", (), ())
 LLAMA = Api(
     name="llama.cpp",  # llama.cpp's own /completion
     signs=("content&stop",),
-    answers=("content&stop",),
     each="",
-    texts=(Text("content"),),
+    texts={None: Text("content")},
     words=("stop",),
     beside=Beside(Tokens("completion_probabilities"), drops=("tokens",)),
     usage=("timings", "tokens_predicted", "tokens_evaluated", "tokens_cached"),
@@ -301,7 +294,6 @@ LLAMA = Api(
 )
 
 TABLE = (ANTHROPIC, COHERE, RESPONSES, CHAT, COMPLETIONS, GEMINI, GEMINI_PYTHON, OLLAMA, GENERATE, LLAMA, BEDROCK)
-ANSWERS = (RESPONSES, BEDROCK, ANTHROPIC, CHAT, COMPLETIONS, COHERE, GEMINI, GEMINI_PYTHON, OLLAMA, GENERATE, LLAMA)
 PINGS = ("ping", "keepalive")
 # Fields of events from which the API cannot be told: errors, and chunks of OpenAI and Azure without choices.
 NEUTRAL = ("error", "choices", "usage", "done")
@@ -327,7 +319,7 @@ def api_of_answer(answer: Mapping[str, Any]) -> Api | None:
 
     Raises ``TypeError`` for an answer that no row knows.
     """
-    found = next((api for api in ANSWERS if any(has(answer, sign) for sign in api.answers)), None)
+    found = next((api for api in TABLE if any(has(answer, sign) for sign in api.answers or api.signs)), None)
     if found is None and not has_no_text(answer):
         raise TypeError(f"not an answer of a known API: {described(answer)}")
     return found and _spelled(found, answer)
