@@ -14,13 +14,8 @@ from stopscan_clients.paths import get, items, put
 from stopscan_clients.rows import api_of_answer, api_of_event
 from stopscan_clients.whole import cut
 
-MEDIA: dict[str, type[Lines]] = {
-    "text/event-stream": Sse,
-    "application/x-ndjson": Lines,
-    "application/ndjson": Lines,
-    "application/jsonl": Lines,
-    "application/vnd.amazon.eventstream": Aws,
-}
+AWS = "application/vnd.amazon.eventstream"
+EVENTS = ("text/event-stream", "application/x-ndjson", "application/ndjson", "application/jsonl", AWS)  # media types
 SSE = (b"data:", b"event:", b"id:", b"retry:", b":")
 DONE = b"[DONE]"
 
@@ -31,11 +26,6 @@ def loads(data: bytes | None) -> Any:
         return None if data is None else json.loads(data)
     except (RecursionError, ValueError):
         return None
-
-
-def media_of(response: Any) -> str:
-    media: str = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-    return media
 
 
 class Alike:
@@ -110,11 +100,11 @@ class Body:
         self.over = False  # the body was read to its end
         self._asked, self._options, self._on_match = asked, asked.options, on_match
         self._strict = strict and len(asked.options.stops) > 0
-        self._streamed = asked.streamed or media in MEDIA
+        self._streamed = asked.streamed or media in EVENTS
         self._head = bytearray()  # the beginning of a body whose framing is not known yet
         self._one = False  # the body is one whole answer
         self._raw = False  # the body is passed on unchanged
-        self._framing: Lines | None = Aws() if MEDIA.get(media) is Aws else None
+        self._framing: Lines | None = Aws() if media == AWS else None
         self._machine: Machine | None = None
         self._alike = Alike(Alike.TRIES if fast else 0)
         self._calm = False  # the fast path may be tried: nothing is held, and no event waits
@@ -263,12 +253,7 @@ class Body:
         touched = len(out) != 1 or out[0][0] is not event
         if not touched and framing.as_read and not machine.waits:
             alike.learn(frame, event, framing, machine)
-        part = alike.part
-        self._calm = (
-            part is not None
-            and machine.current is part
-            and not (part.held or part.echoed or machine.waits or self.matches)
-        )
+        self._calm = machine.calm and machine.current is alike.part
         if not touched:
             return framing.out(frame)
         self._frames[id(event)] = event, frame

@@ -96,6 +96,8 @@ class Part:
     def feed(self, text: str, tokens: Sequence[Token] = (), fed: str | None = None) -> tuple[str, list[Any]]:
         """Returns the safe text and its tokens. ``fed``: what the scanner returned, if it has read ``text`` already."""
         safe = self._safe(text) if fed is None else fed
+        if not (tokens or self._tokens):  # the usual case
+            return self._out(safe, [])
         tokens = [*self._tokens, *((len(self.held) + begin, token) for begin, token in tokens)]
         self._tokens = [(begin - len(safe), token) for begin, token in tokens if begin >= len(safe)]
         return self._out(safe, [token for begin, token in tokens if begin < len(safe)])
@@ -157,7 +159,7 @@ class Machine:
         self.current: Part | None = None  # the part of the last text
         self._queue: Out = []  # events that wait for later ones
         self._ending: Any = None  # a closing event that waits: the next event shows whether more text follows
-        self._left: dict[int, StopMatch] = {}  # with `drain`: stops whose closing events were not sent yet
+        self._left: dict[int, Part] = {}  # with `drain`: parts whose stop has not been told by closing events yet
 
     @property
     def held(self) -> dict[int, str]:
@@ -172,6 +174,12 @@ class Machine:
     def waits(self) -> bool:
         """Whether an event waits for later ones."""
         return bool(self._queue)
+
+    @property
+    def calm(self) -> bool:
+        """Whether nothing is held or has ended, so that an event with another text would pass as the last one did."""
+        part = self.current
+        return part is not None and not (part.held or part.echoed or self._queue or self.matches)
 
     def sole(self, event: Any) -> tuple[Path, str] | None:
         """Returns the path of the text in an unchanged event, and the text, if the event brings nothing else.
@@ -216,20 +224,27 @@ class Machine:
         out = self._resolved(set(), confirms is not None) if self._ending else []
         for part in [*self.parts.values()]:
             if part.place[0] not in self.matches and part.unsettled:
-                out += self._broken_off(part, self._flushed(part, confirms is not None and (confirms or part.finished)))
-        return [*out, *self._released(), *self._owed()]
+                flushed = self._flushed(part, confirms is not None and (confirms or part.finished))
+                out += [*self._released(), *flushed] if part.match is None else self._stopped(part, flushed)
+        out += self._released()
+        for part in [*self._left.values()]:
+            out += self._closings(part)
+        return out
 
     def _resolved(self, goes_on: set[Path], confirms: bool = True) -> Out:
         """Returns the output for the closing event that waits (``_ending``), with the held text of its parts. The parts
         in ``goes_on`` keep their held text, because more of their text has come."""
         raise NotImplementedError
 
-    def _broken_off(self, part: Part, flushed: Out) -> Out:
-        """Returns the output for a part that the API has not ended. ``flushed`` has its held text."""
-        raise NotImplementedError
+    def _stopped(self, part: Part, out: Out) -> Out:
+        """Returns the output at a stop: ``out`` and the closing events. With `drain`, these come when the API ends."""
+        if self.options.drain:
+            self._left[part.place[0]] = part
+            return out
+        return out + self._closings(part)
 
-    def _owed(self) -> Out:
-        """With `drain`: returns the closing events of stops, if the source has ended without them."""
+    def _closings(self, part: Part) -> Out:
+        """Returns the closing events at the stop of this part."""
         raise NotImplementedError
 
     def _released(self) -> Out:
@@ -284,12 +299,12 @@ class Machine:
         """Returns the unit with only its safe text. If a stop fired in it, everything after the stop is removed."""
         part, new, api = unit.part, unit.json, self.api
         assert part is not None
-        if len(unit.outs) < len(unit.runs) or any(o != run.text for o, run in zip(unit.outs, unit.runs, strict=False)):
+        if unit.outs != [run.text for run in unit.runs]:
             for run, out in zip(unit.runs, unit.outs, strict=False):
                 for at, path in enumerate(run.paths if out != run.text else ()):
                     new = put(new, "" if at else out, *path)
             new = without_all(new, api.copies)
-        if len(unit.rows) != len(unit.sent) or unit.rows != unit.sent:
+        if unit.rows != unit.sent:
             new = api.beside.tokens.write(new, unit.rows)
         return new if part.match is None else self._cut(new, unit, part)
 
@@ -378,21 +393,16 @@ class Choices(Machine):
     def _given_unit(self, unit: Unit, late: Out) -> Any:
         part = unit.part
         assert part is not None
-        index = part.place[0]
         if unit.behind:
-            match = self._left.pop(index, None) if unit.finished else None
-            if match is None:
+            if not unit.finished or self._left.pop(part.place[0], None) is None:
                 return None
-            return {**self._made(unit.json, "", [], whole=not self.api.each), **self.api.write(Finish.of(match))}
+            return {**self._made(unit.json, "", [], whole=not self.api.each), **self.api.write(Finish.of(part.match))}
         new = self._edited(unit)
         if part.match is None:
             return new
         if unit.finished:
             return {**new, **self.api.write(Finish.of(part.match))}
-        if self.options.drain:
-            self._left[index] = part.match
-        else:
-            late.append((self._finish(part), None))
+        late += self._stopped(part, [])
         return new
 
     def _count(self) -> None:
@@ -404,19 +414,10 @@ class Choices(Machine):
     def _tells_usage(self, event: Any) -> bool:
         return any(event.get(name) for name in self.api.usage) and not self._left
 
-    def _broken_off(self, part: Part, flushed: Out) -> Out:
-        return flushed if part.match is None else [*flushed, (self._finish(part), None)]
-
-    def _owed(self) -> Out:
-        owed = [(self._finish(self.part((choice,))), None) for choice in self._left]
-        self._left.clear()
-        if self.matches:
-            self._count()
-        return owed
-
-    def _finish(self, part: Part) -> Any:
-        """Returns a made event that ends a choice at its stop."""
-        return self._piece(part, "", [], self.api.write(Finish.of(part.match)))
+    def _closings(self, part: Part) -> Out:
+        self._left.pop(part.place[0], None)
+        self._count()
+        return [(self._piece(part, "", [], self.api.write(Finish.of(part.match))), None)]
 
     def _piece(self, part: Part, text: str, rows: list[Any], says: Mapping[str, Any] = MappingProxyType({})) -> Any:
         unit = {**self._made(part.unit and part.unit.json, text, rows), **says}
@@ -432,7 +433,7 @@ class Choices(Machine):
         for keep in api.keeps:
             path = dotted(keep)
             value = get(unit, *path)
-            if value is not None or (len(path) == 1 and keep in unit):
+            if value is not None:
                 made = put(made, value, *path)
         made = {**made, **{name: value for name, value in api.goes_on.items() if name in unit}}
         if text or api.without_text is None:
@@ -555,23 +556,17 @@ class Blocks(Machine):
         return [*self._released(), *early, *waits]
 
     def _stopped(self, part: Part, out: Out) -> Out:
-        """Returns the output at a stop: ``out`` and the closing events. If the stop came before any text of the part,
-        the events that open the part are dropped."""
-        assert part.match is not None
+        # If the stop came before any text of the part, the events that open the part are dropped.
         if "".join(part.said):
             self._open(part.place[1:])
             out = [*self._released(), *out]
         else:
             waited = super()._released()
             out = [*(pair for pair in waited if not (pair[0] and self._memory.place(pair[0]))), *out]
-        if self.options.drain:
-            self._left[0] = part.match
-            return out
-        return out + self._closings(part)
+        return super()._stopped(part, out)
 
     def _closings(self, part: Part) -> Out:
-        """Returns the closing events for everything that was opened, made from the templates of the API."""
-        assert part.match is not None
+        # For everything that was opened.
         self.ended = True
         self._left.clear()
         write = self.api.write(Finish.of(part.match))
@@ -615,13 +610,6 @@ class Blocks(Machine):
                 part.rows = [row for begin, row in tokens if begin < len(part.said[0])]
                 return part
         return None
-
-    def _broken_off(self, part: Part, flushed: Out) -> Out:
-        return self._said(flushed) if part.match is None else self._stopped(part, flushed)
-
-    def _owed(self) -> Out:
-        part = next((part for part in self.parts.values() if part.match is not None), None)
-        return self._closings(part) if self._left and part is not None else []
 
     def _piece(self, part: Part, text: str, rows: list[Any]) -> Any:
         self._open(part.place[1:])

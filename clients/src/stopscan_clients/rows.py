@@ -24,7 +24,6 @@ from stopscan_clients.beside import Beside, Spans, Tokens
 from stopscan_clients.outline import Outline
 from stopscan_clients.paths import get, has, items
 
-URL_CITATIONS = ("url_citation.end_index", "end_index")
 REASONING = ("reasoning", "reasoning_content", "reasoning_details", "thinking", "refusal", "audio")
 
 CHAT = Api(
@@ -36,8 +35,8 @@ CHAT = Api(
     words=("finish_reason", "finishReason"),  # the second was seen in Gemini's OpenAI route
     finished=from_openai,
     beside=Beside(
-        Tokens("logprobs.content", null_if_empty="logprobs"),
-        (Spans("delta.annotations", URL_CITATIONS),),
+        Tokens("logprobs.content"),
+        (Spans("delta.annotations", ("url_citation.end_index", "end_index")),),
         # There are no calls after a stop. `token_ids` and `stop_reason` are vLLM's.
         ("delta.tool_calls", "delta.function_call", "delta.parsed", "token_ids", "stop_reason"),
     ),
@@ -124,6 +123,8 @@ def to_cohere(finish: Finish) -> dict[str, str]:
     return {"finish_reason": "STOP_SEQUENCE" if finish.reason == "stop_sequence" else "COMPLETE"}
 
 
+COHERE_END = {"finish_reason": Ref("finish_reason"), "usage": Ref("usage")}
+
 COHERE = Api(
     name="cohere",
     kinds=("message-start", "tool-plan-delta", "tool-call-", "citation-"),
@@ -138,14 +139,7 @@ COHERE = Api(
     piece={"type": "content-delta", **AT, "delta": {"message": {"content": {"text": Ref("text")}}}},
     closing=(
         (1, {"type": "content-end", **AT}),
-        (
-            0,
-            {
-                "type": "message-end",
-                "id": Ref("id"),
-                "delta": {"finish_reason": Ref("finish_reason"), "usage": Ref("usage")},
-            },
-        ),
+        (0, {"type": "message-end", "id": Ref("id"), "delta": COHERE_END}),
     ),
     known={"usage": (("delta.usage",), ""), "id": (("id",), "")},
     answer="message.content.*",

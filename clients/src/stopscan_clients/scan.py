@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from inspect import isawaitable
+from threading import Lock
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
 from stopscan import StopMatch, StopSet
 from stopscan_clients.machine import Machine, Options, check_flags, machine_of
 from stopscan_clients.rows import api_of_answer, api_of_event
-from stopscan_clients.steps import at_once, run, settled
+from stopscan_clients.steps import at_once, called, run
 from stopscan_clients.whole import cut
 
 E = TypeVar("E", bound=Mapping[str, Any])  # the caller's type of events
-BUSY = "the stream is in use by another thread or task"
 
 
 def instead(value: Any) -> str:
@@ -34,11 +34,13 @@ class _Events(Generic[E]):
     _CLOSERS: ClassVar[tuple[str, ...]]  # the methods that close a source
 
     def __init__(self, source: Any, iterator: Any, step: Callable[[], Any], options: Options) -> None:
-        self._source, self._iterator, self._next, self._options = source, iterator, step, options
+        self._next, self._options = step, options
+        sources = [source] if iterator is source else [source, iterator]
+        self._closers = [method for one in sources if (method := self._closer(one)) is not None]
         self._machine: Machine | None = None
         self._matches: dict[int, StopMatch] = {}
         self._ready: deque[Any] = deque()
-        self._turn = [None]  # the right to read or close, as a list, because `pop` is atomic
+        self._turn = Lock()  # the right to read or close
         self._closing = False  # a stop has ended the stream, and the source must be closed
         self._closed = False
         self._over: Exception | None = None  # raised after the events that are ready
@@ -58,7 +60,7 @@ class _Events(Generic[E]):
     def closes(self) -> bool:
         """Whether the source has a method to close it. A source without one, such as an iterator of a list, is not read
         any further."""
-        return any(self._closer(source) is not None for source in (self._iterator, self._source))
+        return len(self._closers) > 0
 
     def __repr__(self) -> str:
         state = "open" if self._over is None else "over"
@@ -107,22 +109,19 @@ class _Events(Generic[E]):
 
     async def _after_stop(self) -> None:
         # If this is cancelled, the next step closes the source and yields the events that are ready.
+        over: Exception = StopAsyncIteration()
         try:
             await self._shut()
         except Exception as error:  # raised after the text before the stop
-            self._over = error
-        else:
-            self._over = StopAsyncIteration()
-        self._closing = False
+            over = error
+        self._over, self._closing = over, False
 
     async def _shut(self) -> None:
         if self._closed:
             return
-        try:
-            await self._close_one(self._iterator)
-        finally:
-            if self._source is not self._iterator:
-                await self._close_one(self._source)
+        async with AsyncExitStack() as stack:  # closes the source also if its iterator cannot be closed
+            for close in self._closers:
+                stack.push_async_callback(called, close)
         self._closed = True
 
     async def _leave(self) -> None:
@@ -130,25 +129,18 @@ class _Events(Generic[E]):
             await self._shut()
             self._over = self._over or StopAsyncIteration()
 
-    async def _close_one(self, source: Any) -> None:
-        close = self._closer(source)
-        if close is not None:
-            await settled(close())
-
     def _closer(self, source: Any) -> Any:
         methods = (getattr(source, name, None) for name in self._CLOSERS)
         return next((method for method in methods if callable(method)), None)
 
     @contextmanager
     def _taken(self) -> Iterator[None]:
-        try:
-            self._turn.pop()
-        except IndexError:
-            raise RuntimeError(BUSY) from None
+        if not self._turn.acquire(blocking=False):
+            raise RuntimeError("the stream is in use by another thread or task")
         try:
             yield
         finally:
-            self._turn.append(None)
+            self._turn.release()
 
 
 class EventStream(_Events[E], Iterator[E]):

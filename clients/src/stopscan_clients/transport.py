@@ -4,6 +4,7 @@ I/O."""
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
 from contextlib import suppress
@@ -12,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stopscan import StopMatch, StopSet
-from stopscan_clients.body import MEDIA, Asked, Body, media_of
+from stopscan_clients.body import EVENTS, Asked, Body
 from stopscan_clients.machine import Options, check_flags
 from stopscan_clients.native import Name, limits_of
 from stopscan_clients.request import NO_LIMITS, SIGNED, asked_in, error_body, route_of
@@ -33,7 +34,7 @@ else:  # either package may be missing, and both need only the methods
     _SyncBase = _AsyncBase = object
 
 REFUSALS = (400, 422)
-DECODED = ("", "identity", "gzip", "deflate")  # the encodings that both packages always decode
+DECODED = {"gzip", "deflate"}  # the encodings that both packages always decode
 CANCEL = 8  # the error code CANCEL: RFC 9113, 7
 
 
@@ -104,25 +105,21 @@ class _Transport:
         return await self._answered(request, route, response, asked)
 
     async def _answered(self, request: Any, route: Any, response: Any, asked: Asked) -> Any:
-        media = media_of(response)
+        media: str = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         body = Body(asked, media, self._strict, self._on_match)
-        # httpx leaves a body with an unknown encoding undecoded.
-        encodings = [name.strip() for name in response.headers.get("content-encoding", "").lower().split(",")]
-        unknown = next((name for name in encodings if name not in DECODED), None)
-        whole = not asked.streamed and media.endswith("json") and media not in MEDIA
-        if unknown is not None:
-            if not self._strict or not (whole or media in MEDIA or asked.streamed):
+        encodings = re.findall(r"[^\s,]+", response.headers.get("content-encoding", "").lower())
+        unknown = {*encodings} - {*DECODED, "identity"}  # httpx leaves such a body undecoded
+        whole = not asked.streamed and media.endswith("json") and media not in EVENTS
+        if unknown:
+            if not self._strict or not (whole or media in EVENTS or asked.streamed):
                 return response
             body.ended = True
-            body.error = TypeError(f"cannot find stops in an answer with the content-encoding {unknown!r}")
+            body.error = TypeError(f"cannot find stops in an answer with the content-encoding {', '.join(unknown)!r}")
         if not whole:
-            plain = all(name in DECODED[:2] for name in encodings)
-            return self._response(request, response, body, plain)
-        if unknown is not None:
-            await settled(getattr(response, self._CLOSE)())
-        content = b"" if unknown is not None else await settled(getattr(response, self._READ)())
+            return self._response(request, response, body, not DECODED.intersection(encodings))
+        content = await settled(getattr(response, self._READ)())
         try:
-            content = b"".join(body.told(body.whole(content) if body.error is None else b""))
+            content = b"".join(body.told(b"" if unknown else body.whole(content)))
         except Exception as error:
             # Not raised: the official clients retry after an exception, and the model would generate again.
             return error_response(request, route, f"{type(error).__name__}: {error}", 502)
