@@ -11,7 +11,6 @@ from stopscan import StopMatch
 from stopscan_clients.framing import BOM, LIMIT, Array, Aws, Lines, Sse, dumps
 from stopscan_clients.machine import Machine, Options, Part, machine_of
 from stopscan_clients.paths import get, items, put
-from stopscan_clients.rows import api_of_answer, api_of_event
 from stopscan_clients.whole import cut
 
 AWS = "application/vnd.amazon.eventstream"
@@ -109,7 +108,6 @@ class Body:
         self._alike = Alike(Alike.TRIES if fast else 0)
         self._calm = False  # the fast path may be tried: nothing is held, and no event waits
         self._rest = bytearray()  # the beginning of a frame, shared with the framing
-        self._frames: dict[int, tuple[Any, bytes]] = {}  # the frames of events that the machine still holds
         self._told: set[int] = set()
 
     def feed(self, data: bytes) -> bytes:
@@ -171,18 +169,14 @@ class Body:
             self._framing = framing()
             return self.feed(data) + self.end()
         answer = loads(data)
-        if not isinstance(answer, dict) or answer.get("error") or answer.get("type") == "error":
+        if not isinstance(answer, dict):
             return data
         try:
-            api = api_of_answer(answer)
-        except TypeError as error:
+            left, matches = cut(self._options, answer)
+        except TypeError:
             if self._strict and self._asked.own:
-                self.error = error
-                return b""
-            api = None
-        if api is None:
+                raise
             return data
-        left, matches = cut(api, self._options, answer)
         self.matches.update(matches)
         return data if left is answer else dumps(left)
 
@@ -238,25 +232,20 @@ class Body:
         event = loads(payload)
         if not isinstance(event, dict):
             return self._other(frame, payload)
-        if self._machine is None:
+        if self._machine is None and len(self._options.stops):
             try:
-                api = api_of_event(event) if len(self._options.stops) else None
+                self._machine = machine_of(event, self._options, self.matches)
             except TypeError:
                 if self._strict:
                     raise
-                api = None
-            if api is None:
-                return framing.out(frame)
-            self._machine = machine_of(api, self._options, self.matches)
         machine, alike = self._machine, self._alike
-        out = machine.feed(event, fed)
+        if machine is None:
+            return framing.out(frame)
+        out = machine.feed(event, (event, frame), fed)
         touched = len(out) != 1 or out[0][0] is not event
         if not touched and framing.as_read and not machine.waits:
             alike.learn(frame, event, framing, machine)
         self._calm = machine.calm and machine.current is alike.part
-        if not touched:
-            return framing.out(frame)
-        self._frames[id(event)] = event, frame
         return self._written(out)
 
     def _other(self, frame: bytes, payload: bytes | None) -> bytes:
@@ -270,8 +259,7 @@ class Body:
         if machine is None:
             return framing.out(frame)
         other: dict[str, Any] = {}
-        self._frames[id(other)] = other, frame
-        return self._written(machine.passes(other))
+        return self._written(machine.passes(other, (other, frame)))
 
     def _left(self, confirms: bool) -> bytes:
         """Returns the events that the machine still holds when the source has ended."""
@@ -284,14 +272,11 @@ class Body:
         assert machine is not None
         out = []
         for event, source in events:
-            frame = self._frames[id(source)][1] if id(source) in self._frames else None
-            if frame is None:
+            if source is None:
                 frame = framing.made(event)
-            elif event is not source:
-                frame = framing.changed(frame, event)
+            else:
+                frame = source[1] if event is source[0] else framing.changed(source[1], event)
             out.append(framing.out(frame))
-        if not machine.waits:
-            self._frames.clear()
         if machine.ended and not self._options.drain and not self.ended:
             self.ended = True
             out.append(framing.closing(machine.api.done))

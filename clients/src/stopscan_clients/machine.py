@@ -1,8 +1,8 @@
 """The state machine that cuts a stream of events at stops. It works on parsed JSON, does no I/O, and takes everything
 about an API from its row of the table.
 
-Its methods return a list of pairs: an event for the reader, and the event of the source that it is or was cut from. The
-second is ``None`` for an event that the machine has made.
+Its methods return a list of pairs: an event for the reader, and the ``source`` that the caller gave with the event that
+it is or was cut from. The second is ``None`` for an event that the machine has made.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from stopscan.finish import Finish
 from stopscan_clients.api import Api, Run
 from stopscan_clients.beside import Token, without_copies
 from stopscan_clients.paths import Path, dotted, get, number, put, without_all
-from stopscan_clients.rows import PINGS
+from stopscan_clients.rows import PINGS, api_of_event
 
 Out: TypeAlias = list[tuple[Any, Any]]
 
@@ -74,7 +74,6 @@ class Part:
         self.unit: Unit | None = None
         self.finished = False  # the API has ended the part
         self.behind = ""  # the text after the stop
-        self.unused = ""  # the text after the stop in the piece that completed it
         self.echoed = options.echoed(place[0])  # remaining characters of the prompt, which are not scanned
         self._matches, self._options = matches, options
         self._tokens: list[Token] = []  # the tokens of the held text, with offsets in it
@@ -119,7 +118,6 @@ class Part:
     def _out(self, text: str, rows: list[Any]) -> tuple[str, list[Any]]:
         self.held, self.match = self.scanner.held, self.scanner.match
         if self.match is not None:
-            self.unused = self.scanner.unused
             self._matches[self.place[0]] = self.match
         if text:
             self.said.append(text)
@@ -157,6 +155,7 @@ class Machine:
         self.ended = False  # stops have ended all choices
         self.parts: dict[Path, Part] = {}
         self.current: Part | None = None  # the part of the last text
+        self._source: Any = None  # what the caller gave with the event that is read now
         self._queue: Out = []  # events that wait for later ones
         self._ending: Any = None  # a closing event that waits: the next event shows whether more text follows
         self._left: dict[int, Part] = {}  # with `drain`: parts whose stop has not been told by closing events yet
@@ -195,20 +194,21 @@ class Machine:
             return None
         return ((api.each, 0) if api.each else ()) + run.paths[0], run.text
 
-    def passes(self, other: Any) -> Out:
+    def passes(self, other: Any, source: Any = None) -> Out:
         """Returns the output for a comment or a ping, which keeps its place among the events."""
         if not self._queue:
-            return [(other, other)]
-        self._queue.append((other, other))
+            return [(other, source)]
+        self._queue.append((other, source))
         return []
 
-    def feed(self, event: Any, fed: str | None = None) -> Out:
+    def feed(self, event: Any, source: Any = None, fed: str | None = None) -> Out:
         """Returns the output for the next event. ``fed``: what the scanner of the current part returned, if it has read
         the event's text already."""
+        self._source = source
         if is_error(event):
-            return [*self.end(None), (event, event)]
+            return [*self.end(None), (event, source)]
         if event.get("type") in PINGS:
-            return self.passes(event)
+            return self.passes(event, source)
         return self._read(event, fed)
 
     def _read(self, event: Any, fed: str | None) -> Out:
@@ -319,7 +319,7 @@ class Machine:
             new = put(new, kept, *at)
             path = at
         new = api.beside.cut(new, "".join(part.said))
-        part.behind = unit.text[sum(len(run.text) for run in unit.runs[: len(unit.outs)]) - len(part.unused) :]
+        part.behind = part.scanner.unused + "".join(run.text for run in unit.runs[len(unit.outs) :])
         return without_copies(new, part.behind, path, api.silent)
 
     def _bare(self, event: Any) -> Any:
@@ -359,36 +359,37 @@ class Choices(Machine):
             self._scan(unit, part, event, early, fed)
             waits = waits or (unit.finished and part.match is None and part.unsettled)
         if waits:
-            self._ending, self._queue = (event, units, early), [(event, event)]
+            self._ending, self._queue = (event, self._source, units, early), [(event, self._source)]
             return out
-        return [*out, *self._given(event, units, early)]
+        return [*out, *self._given(event, self._source, units, early)]
 
     def _ends(self, unit: Any) -> bool:
         return self.api.ends_choice(unit)
 
     def _resolved(self, goes_on: set[Path], confirms: bool = True) -> Out:
-        (event, units, early), self._ending = self._ending, None
+        (event, source, units, early), self._ending = self._ending, None
         for unit in units:
             part = unit.part
             if part is not None and unit.finished and part.match is None and part.place not in goes_on:
                 self._end_text(unit, part, early, confirms)
-        return [*self._given(event, units, early), *self._released()[1:]]
+        return [*self._given(event, source, units, early), *self._released()[1:]]
 
-    def _given(self, event: Any, units: list[Unit], early: Out) -> Out:
+    def _given(self, event: Any, source: Any, units: list[Unit], early: Out) -> Out:
         """Returns the output for an event whose texts were fed to the scanners."""
         late: Out = []
         told = [unit.json if unit.part is None else self._given_unit(unit, late) for unit in units]
         new = event
         if any(json is not unit.json for json, unit in zip(told, units, strict=True)):
             left = [json for json, unit in zip(told, units, strict=True) if json is not None or unit.json is None]
-            if left or (self.options.drain and self._tells_usage(event)):
+            tells_usage = any(event.get(name) for name in self.api.usage) and not self._left
+            if left or (self.options.drain and tells_usage):
                 new = {**event, self.api.each: left} if self.api.each else (left or [None])[0]
             else:
                 new = None
         if self.matches:
             self._count()
             new = new and self._bare(new)
-        return [*early, *([] if new is None else [(new, event)]), *late]
+        return [*early, *([] if new is None else [(new, source)]), *late]
 
     def _given_unit(self, unit: Unit, late: Out) -> Any:
         part = unit.part
@@ -410,9 +411,6 @@ class Choices(Machine):
             choice in self.matches or (part.finished and self.api.final) for (choice, *_), part in self.parts.items()
         ]
         self.ended = all(over) and len(over) >= self.options.choices and not self._left
-
-    def _tells_usage(self, event: Any) -> bool:
-        return any(event.get(name) for name in self.api.usage) and not self._left
 
     def _closings(self, part: Part) -> Out:
         self._left.pop(part.place[0], None)
@@ -493,10 +491,10 @@ class Blocks(Machine):
             new = self._edited(unit)
             if part.match is not None:
                 shows = unit.outs[-1] != "" or part.place[1:] in self._opened
-                return self._stopped(part, [*early, *([(new, event)] if shows else [])])
+                return self._stopped(part, [*early, *([(new, self._source)] if shows else [])])
             if unit.outs[-1] or early:
                 self._open(part.place[1:])
-                return [*self._released(), *early, (new, event)]
+                return [*self._released(), *early, (new, self._source)]
         if kind in api.ends or kind in api.over:
             ended = [part for part in self.parts.values() if kind in api.over or part.within(place)]
             for part in ended:
@@ -505,12 +503,12 @@ class Blocks(Machine):
             if self._ending:
                 out = self._said(early)
                 self._at = len(self._queue)
-                self._queue.append((event, event))
+                self._queue.append((event, self._source))
                 return out
         begins = api.begins_text(event, kind) or (runs != [] and place not in self._opened)
-        return self._queued(kind, place, event, new, early, begins)
+        return self._queued(kind, place, new, early, begins)
 
-    def _queued(self, kind: Any, place: Path, event: Any, new: Any, early: Out, begins: bool) -> Out:
+    def _queued(self, kind: Any, place: Path, new: Any, early: Out, begins: bool) -> Out:
         """Returns the output for an event without safe text. An event that ``begins`` a part of text waits for the
         first text, so that a part that is empty at its stop is never sent. Later events that may belong to the part
         wait too."""
@@ -519,16 +517,16 @@ class Blocks(Machine):
             assert self._opening is not None
             shorter = min(len(place), len(self._opening))
             if place[:shorter] == self._opening[:shorter] and kind not in api.ends and kind not in api.over:
-                self._queue.append((new, event))
+                self._queue.append((new, self._source))
                 return out
             out += self._released()
         if begins:
             self._opening = place
-            self._queue.append((new, event))
+            self._queue.append((new, self._source))
             return out
         if kind in api.opens:
             self._open(place)
-        return [*out, (new, event)]
+        return [*out, (new, self._source)]
 
     def _said(self, early: Out) -> Out:
         """Returns the events with held text, after the waiting events that open their part."""
@@ -590,7 +588,7 @@ class Blocks(Machine):
             return self._closings(part) if self._left else []
         if place or kind in self.api.ends or kind in self.api.opens or kind in self.api.repeats:
             return []
-        return [(self._bare(without_all(event, self.api.beside.drops)), event)]
+        return [(self._bare(without_all(event, self.api.beside.drops)), self._source)]
 
     def _repeated(self, event: Any, kind: str, place: Path) -> Part | None:
         """Returns the part whose text is repeated in the event and has a stop that the deltas did not have, or
@@ -617,6 +615,11 @@ class Blocks(Machine):
         return self._memory.made(self.api.piece, facts)
 
 
-def machine_of(api: Api, options: Options, matches: dict[int, StopMatch] | None = None) -> Machine:
-    """Returns the machine for a stream of the API. It adds each stop that fires to ``matches``."""
-    return (Blocks if api.each is None else Choices)(api, options, matches)
+def machine_of(event: Any, options: Options, matches: dict[int, StopMatch] | None = None) -> Machine | None:
+    """Returns the machine for a stream with this event. It adds each stop that fires to ``matches``.
+
+    Returns ``None`` if the event does not show its API but a later event may. Raises ``TypeError`` for an event that no
+    row knows.
+    """
+    api = api_of_event(event)
+    return None if api is None else (Blocks if api.each is None else Choices)(api, options, matches)

@@ -40,7 +40,7 @@ ROUTES: list[tuple[re.Pattern[str], Api]] = [
 STREAM_PATHS = re.compile(r"(:stream\w+|-stream)$")
 SIGNED = ("x-amz-date", "x-amz-content-sha256", "digest", "content-digest", "signature")
 NO_LIMITS = Limits(*[sys.maxsize] * 4)
-OF_TOKENS = ("stop_token_ids", "min_tokens")
+OF_TOKENS = ("stopscan.stop_token_ids", "stopscan.min_tokens")
 # `OPTIONS` are read by ``read_options``, which the adapters for engines also call. `REGIONS` are read here, because a
 # request may define its own regions.
 OPTIONS = ("patterns", "max_held", "include_stop", "start_protected", "repeat")
@@ -129,12 +129,9 @@ def _options(own: Options, at: tuple[str, ...], body: Any, limits: Limits) -> Op
     if not isinstance(told, dict | None):
         raise TypeError(f"stopscan must be an object, not {type(told).__name__}")
     told = {f"stopscan.{name}": value for name, value in (told or {}).items() if value is not None}
-    for name in OF_TOKENS:
-        if f"stopscan.{name}" in told:
-            raise ValueError(
-                f"stopscan.{name} works on tokens, which are not visible here; pass it to the server in the "
-                "server's own field"
-            )
+    tokens = [name for name in OF_TOKENS if name in told]
+    if tokens:
+        raise ValueError(f"{tokens[0]} works on tokens, which only the server sees: use the server's own field")
     stops = get(body, *at)
     if stops is None and not told:
         return replace(own, echoed=echoed_in(body if len(own.stops) else None))
@@ -168,8 +165,7 @@ def _merged(own: StopSet, asked: StopSet, limits: Limits, regions: Any, stop_in:
         if name not in there:
             raise ValueError(f"stopscan.protect: unknown region {name!r}; give pairs of markers, or stopscan.regions")
     if names and (stop_in is not None or pairs):
-        other = "stopscan.stop_in" if pairs == [] else "pairs of markers"
-        raise ValueError(f"stopscan.protect cannot be combined with {other} if it names regions")
+        raise ValueError("stopscan.protect cannot be combined with pairs of markers or stop_in if it names regions")
     count, size = len(states if regions else ()) + len(pairs), len(json.dumps([regions, pairs]))
     if count > limits.regions:
         raise ValueError(f"stopscan has {count} regions; the limit is {limits.regions}")

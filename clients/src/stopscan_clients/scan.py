@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from stopscan import StopMatch, StopSet
 from stopscan_clients.machine import Machine, Options, check_flags, machine_of
-from stopscan_clients.rows import api_of_answer, api_of_event
 from stopscan_clients.steps import at_once, called, run
 from stopscan_clients.whole import cut
 
@@ -70,12 +69,11 @@ class _Events(Generic[E]):
         """Adds the output for an event to the events that are ready."""
         if type(event) is not dict:  # not a subclass: a client's events may be dicts with copies in attributes
             raise TypeError(instead(event))
+        if self._machine is None and len(self._options.stops):
+            self._machine = machine_of(event, self._options, self._matches)
         if self._machine is None:
-            api = api_of_event(event) if len(self._options.stops) else None
-            if api is None:
-                self._ready.append(event)
-                return
-            self._machine = machine_of(api, self._options, self._matches)
+            self._ready.append(event)
+            return
         self._ready.extend([out for out, _ in self._machine.feed(event)])
         self._closing = self._machine.ended and not self._options.drain
 
@@ -265,7 +263,8 @@ def ascan_events(
 def truncate_response(response: E, stop: StopSet | str | Iterable[str] | None, /, *, include_stop: bool = False) -> E:
     """Returns a whole answer up to the stop, or the same dict if there is none.
 
-    Raises ``TypeError`` for an answer of an unknown API, and for an object of a client library.
+    An error of the API is returned as it is. Raises ``TypeError`` for an answer of an unknown API, and for an object of
+    a client library.
 
     >>> truncate_response({"choices": [{"index": 0, "message": {"content": "one END two"}}]}, "END")
     {'choices': [{'index': 0, 'message': {'content': 'one '}, 'finish_reason': 'stop', 'matched_stop': 'END'}]}
@@ -273,10 +272,7 @@ def truncate_response(response: E, stop: StopSet | str | Iterable[str] | None, /
     if type(response) is not dict:
         raise TypeError(instead(response))
     options = _options(stop, include_stop, False, None, None)
-    api = api_of_answer(response)
-    if api is None or not len(options.stops) or response.get("error"):
-        return response
-    left: E = cut(api, options, response)[0]
+    left: E = cut(options, response)[0]
     return left
 
 

@@ -54,7 +54,6 @@ class _Transport:
     _READ: ClassVar[str]
     _CLOSE: ClassVar[str]
     _KIND: ClassVar[str]
-    _BASE: ClassVar[str]
     limits = NO_LIMITS  # for the stops of requests; only the proxy sets any
 
     def __init__(
@@ -162,7 +161,7 @@ class _Transport:
             headers.append((b"content-length", str(len(content)).encode()))
         extensions = {**response.extensions, "stopscan": MappingProxyType(body.matches)}
         package = package_of(request)
-        stream = _stream_of(getattr(package, self._BASE))(response, body, plain, content)
+        stream = _stream_of(package)(response, body, plain, content)
         return package.Response(response.status_code, headers=headers, stream=stream, extensions=extensions)
 
 
@@ -176,7 +175,7 @@ def error_response(request: Any, route: Any, message: str, status: int = 400) ->
 
 
 class _Stream:
-    """The stream of a response. ``_stream_of`` makes a subclass of it and of the package's own stream class, because
+    """The stream of a response. ``_stream_of`` makes a subclass of it and of the package's own stream classes, because
     the package accepts no other streams."""
 
     def __init__(self, response: Any, body: Body, plain: bool, content: bytes | None) -> None:
@@ -226,8 +225,8 @@ class _Stream:
 
 
 @cache
-def _stream_of(base: Any) -> Any:
-    return type("Stream", (_Stream, base), {})
+def _stream_of(package: Any) -> Any:
+    return type("Stream", (_Stream, package.SyncByteStream, package.AsyncByteStream), {})
 
 
 def connection_of(stream: Any) -> tuple[Any, Any, int] | None:
@@ -278,7 +277,7 @@ class StopTransport(_Transport, _SyncBase):
     ...     return OpenAI(http_client=DefaultHttpxClient(transport=StopTransport(["Observation:"])))
     """
 
-    _HANDLE, _READ, _CLOSE, _KIND, _BASE = "handle_request", "read", "close", "HTTPTransport", "SyncByteStream"
+    _HANDLE, _READ, _CLOSE, _KIND = "handle_request", "read", "close", "HTTPTransport"
 
     def handle_request(self, request: Any) -> Any:
         return run(self._exchange(request))
@@ -296,8 +295,7 @@ class StopTransport(_Transport, _SyncBase):
 class AsyncStopTransport(_Transport, _AsyncBase):
     """The async twin of ``StopTransport``, for ``httpx.AsyncClient`` and ``httpx2.AsyncClient``."""
 
-    _HANDLE, _READ, _CLOSE = "handle_async_request", "aread", "aclose"
-    _KIND, _BASE = "AsyncHTTPTransport", "AsyncByteStream"
+    _HANDLE, _READ, _CLOSE, _KIND = "handle_async_request", "aread", "aclose", "AsyncHTTPTransport"
 
     async def handle_async_request(self, request: Any) -> Any:
         return await self._exchange(request)

@@ -10,12 +10,20 @@ from stopscan_clients.api import Api
 from stopscan_clients.beside import without_copies
 from stopscan_clients.machine import Choices, Options, Part, clean
 from stopscan_clients.paths import Path, dotted, get
+from stopscan_clients.rows import api_of_answer
 
 EMPTY: Any = object()  # marks a piece without text or a list without pieces, which are removed
 
 
-def cut(api: Api, options: Options, answer: Any) -> tuple[Any, dict[int, StopMatch]]:
-    """Returns the answer up to the stop of each choice, or the same dict if there is none, and the stops by choice."""
+def cut(options: Options, answer: Any) -> tuple[Any, dict[int, StopMatch]]:
+    """Returns the answer up to the stop of each choice, or the same dict if there is none, and the stops by choice.
+
+    Raises ``TypeError`` for an answer of an unknown API.
+    """
+    failed = answer.get("error") or answer.get("type") == "error"
+    api = None if failed or not len(options.stops) else api_of_answer(answer)
+    if api is None:
+        return answer, {}
     if api.each is not None:
         machine = _Answer(api.of_answers, options)
         out = machine.feed(answer)
