@@ -52,6 +52,10 @@ class Tokens:
             place += length
         return tokens
 
+    def before(self, unit: Any, text: str, end: int) -> list[Any]:
+        """Returns the entries of the tokens that begin before an offset in the text."""
+        return [row for begin, row in self.read(unit, text) if begin < end]
+
     def write(self, unit: Any, rows: list[Any]) -> Any:
         """Returns the unit with these entries. A unit without entries is returned unchanged."""
         path, value = dotted(self.path), self.of(unit)
@@ -114,17 +118,11 @@ class Beside:
     drops: tuple[str, ...] = ()
 
     def cut(self, tree: Any, text: str) -> Any:
-        """Returns the tree with its remarks and fields cut to the text up to a stop. Leaves the tokens to
-        ``cut_tokens``."""
+        """Returns the tree with its remarks and fields cut to the text up to a stop. Leaves the tokens as they are."""
         tree = without_all(tree, self.drops)
         for spans in self.spans:
             tree = spans.cut(tree, text)
         return tree
-
-    def cut_tokens(self, tree: Any, text: str, kept: str) -> Any:
-        """Returns the tree without the entries of tokens that begin after the kept text. `text` is the text before the
-        cut, and `kept` is what is left of it."""
-        return self.tokens.write(tree, [row for begin, row in self.tokens.read(tree, text) if begin < len(kept)])
 
 
 NOTHING = Beside()

@@ -35,13 +35,6 @@ def is_error(event: Any) -> bool:
     return event.get("type") == "error" or (bool(event.get("error")) and not event.get("choices"))
 
 
-def check_flags(**flags: Any) -> None:
-    """Raises ``TypeError`` for an option that is neither ``True`` nor ``False``."""
-    for name, flag in flags.items():
-        if not isinstance(flag, bool):
-            raise TypeError(f"{name} must be True or False, not {flag!r}")
-
-
 @dataclass(frozen=True)
 class Options:
     """The stops and options by which a stream or an answer is cut."""
@@ -451,7 +444,6 @@ class Blocks(Machine):
         super().__init__(api, options, matches)
         self._memory = api.memory(api)
         self._opened: set[Path] = set()  # the places of parts of which an event was sent
-        self._opening: Path | None = None  # the place of a part whose opening event waits for its first text
 
     def _read(self, event: Any, fed: str | None) -> Out:
         kind = self.api.kind(event) or ""
@@ -501,10 +493,9 @@ class Blocks(Machine):
                 part.finished = True
             self._ending = [part for part in ended if part.unsettled]
             if self._ending:
-                out = self._said(early)
                 self._at = len(self._queue)
                 self._queue.append((event, self._source))
-                return out
+                return early
         begins = api.begins_text(event, kind) or (runs != [] and place not in self._opened)
         return self._queued(kind, place, new, early, begins)
 
@@ -512,28 +503,20 @@ class Blocks(Machine):
         """Returns the output for an event without safe text. An event that ``begins`` a part of text waits for the
         first text, so that a part that is empty at its stop is never sent. Later events that may belong to the part
         wait too."""
-        api, out = self.api, self._said(early)
-        if self._queue:
-            assert self._opening is not None
-            shorter = min(len(place), len(self._opening))
-            if place[:shorter] == self._opening[:shorter] and kind not in api.ends and kind not in api.over:
-                self._queue.append((new, self._source))
-                return out
+        out = [*self._released(), *early] if early else []
+        waits = self._memory.place(self._queue[0][0]) if self._queue else None
+        ends = kind in self.api.ends or kind in self.api.over
+        joins = waits is not None and not ends and all(a == b for a, b in zip(place, waits, strict=False))
+        if not joins:
             out += self._released()
-        if begins:
-            self._opening = place
+        if joins or begins:
             self._queue.append((new, self._source))
             return out
-        if kind in api.opens:
+        if kind in self.api.opens:
             self._open(place)
         return [*out, (new, self._source)]
 
-    def _said(self, early: Out) -> Out:
-        """Returns the events with held text, after the waiting events that open their part."""
-        return [*self._released(), *early] if early else []
-
     def _released(self) -> Out:
-        self._opening = None
         for event, _ in self._queue:
             self._open(self._memory.place(event) if event else ())
         return super()._released()
@@ -604,8 +587,7 @@ class Blocks(Machine):
             if match is not None:
                 part.said, part.match, part.event = [kept if match.period is None else text[: match.end]], match, event
                 self.matches[0] = match
-                tokens = self.api.beside.tokens.read(get(event, *at), text)
-                part.rows = [row for begin, row in tokens if begin < len(part.said[0])]
+                part.rows = self.api.beside.tokens.before(get(event, *at), text, len(part.said[0]))
                 return part
         return None
 

@@ -331,9 +331,7 @@ def has_no_text(answer: Mapping[str, Any]) -> bool:
     return "choices" in answer or ("finish_reason" in answer and isinstance(answer.get("message"), dict))
 
 
-def described(value: Any) -> str:
+def described(value: Mapping[str, Any]) -> str:
     """Returns a short description of the value, for an error message."""
-    if not isinstance(value, dict):
-        return f"{type(value).__module__}.{type(value).__qualname__}"
     kind = f" of type {value['type']!r}" if isinstance(value.get("type"), str) else ""
     return f"a dict with the keys {', '.join(map(repr, value))}{kind}" if value else "an empty dict"

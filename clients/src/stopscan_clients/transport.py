@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from stopscan import StopMatch, StopSet
 from stopscan_clients.body import EVENTS, Asked, Body
-from stopscan_clients.machine import Options, check_flags
+from stopscan_clients.machine import Options
 from stopscan_clients.native import Name, limits_of
 from stopscan_clients.request import NO_LIMITS, SIGNED, asked_in, error_body, route_of
 from stopscan_clients.steps import at_once, each, run, settled
@@ -40,11 +40,7 @@ CANCEL = 8  # the error code CANCEL: RFC 9113, 7
 
 def package_of(request: Any) -> Any:
     """Returns the package of the request, httpx or httpx2, because the response must be of the same one."""
-    for cls in type(request).__mro__:
-        package = cls.__module__.partition(".")[0]
-        if package.startswith("httpx"):
-            return sys.modules[package]
-    raise TypeError(f"expected a request of httpx or httpx2, got {type(request).__name__}")
+    return sys.modules[type(request.headers).__module__.partition(".")[0]]
 
 
 class _Transport:
@@ -70,12 +66,10 @@ class _Transport:
     ) -> None:
         if api is not None:
             limits_of(api)
-        check_flags(include_stop=include_stop, drain=drain, strict=strict)
-        if on_match is not None and not callable(on_match):
-            raise TypeError(f"on_match must be callable, not {type(on_match).__name__}")
         if transport is not None and not hasattr(transport, self._HANDLE):
             raise TypeError(f"transport has no {self._HANDLE}: {type(transport).__name__}")
         self._options = Options(StopSet(stop), include_stop, drain)
+        self._options.scanner()  # raises for a wrong option now, and not at the first answer
         self._api, self._on_match, self._strict = api, on_match, strict
         self._given = transport
         self._own: dict[Any, Any] = {}  # our own transports, by package and environment proxy, if none was given
@@ -150,9 +144,8 @@ class _Transport:
         drop = (b"content-length", b"transfer-encoding", b"accept-encoding")
         headers = [(name, value) for name, value in request.headers.raw if name.lower() not in drop]
         headers.append((b"accept-encoding", b"identity"))
-        made = type(request)(request.method, request.url, headers=headers, content=body)
-        made.extensions = request.extensions
-        return made
+        new = package_of(request).Request
+        return new(request.method, request.url, headers=headers, content=body, extensions=request.extensions)
 
     def _response(self, request: Any, response: Any, body: Body, plain: bool, content: bytes | None = None) -> Any:
         drop = (b"content-length", b"content-encoding", b"transfer-encoding")

@@ -41,7 +41,8 @@ def _left(api: Api, answer: Any, at: Path, text: str, kept: str, behind: str) ->
     its text is empty."""
     left = EMPTY
     if kept:
-        piece = api.beside_piece.cut_tokens({**get(answer, *at), "text": kept}, text, kept)
+        tokens, piece = api.beside_piece.tokens, get(answer, *at)
+        piece = tokens.write({**piece, "text": kept}, tokens.before(piece, text, len(kept)))
         left = without_copies(api.beside_piece.cut(piece, kept), behind, ("text",))
     for depth in reversed(range(len(at))):
         key, around = at[depth], get(answer, *at[:depth])
