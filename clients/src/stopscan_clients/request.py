@@ -87,9 +87,9 @@ def asked_in(
     rest = without(without(body, "stopscan"), *at)
     if len(at) > 1 and get(rest, at[0]) == {}:  # the object had only the stops
         rest = without(rest, at[0])
-    if streamed or options.include_stop or route is None:
-        return replace(asked, body=dumps(rest))
-    native, _ = native_stops(api or route.limits, options.stops)
+    native: list[str] = []
+    if route is not None and not (streamed or options.include_stop):
+        native, _ = native_stops(api or route.limits, options.stops)
     if not native:
         return replace(asked, body=dumps(rest))
     return replace(asked, body=dumps(put(rest, native, *at)), bare=dumps(rest))

@@ -85,8 +85,7 @@ class _Events(Generic[E]):
             raise error
         self._over = error
         if self._machine is not None:
-            left = self._machine.end() if ends else self._machine.end(None)
-            self._ready.extend([out for out, _ in left])
+            self._ready.extend([out for out, _ in self._machine.end(False if ends else None)])
 
     async def _step(self) -> Any:
         with self._taken():

@@ -154,7 +154,7 @@ class _Transport:
             headers.append((b"content-length", str(len(content)).encode()))
         extensions = {**response.extensions, "stopscan": MappingProxyType(body.matches)}
         package = package_of(request)
-        stream = _stream_of(package)(response, body, plain, content)
+        stream = package.ByteStream(content) if content is not None else _stream_of(package)(response, body, plain)
         return package.Response(response.status_code, headers=headers, stream=stream, extensions=extensions)
 
 
@@ -171,8 +171,8 @@ class _Stream:
     """The stream of a response. ``_stream_of`` makes a subclass of it and of the package's own stream classes, because
     the package accepts no other streams."""
 
-    def __init__(self, response: Any, body: Body, plain: bool, content: bytes | None) -> None:
-        self._response, self._body, self._plain, self._content = response, body, plain, content
+    def __init__(self, response: Any, body: Body, plain: bool) -> None:
+        self._response, self._body, self._plain = response, body, plain
         self.failed = body.failed
 
     def __iter__(self) -> Iterator[bytes]:
@@ -185,10 +185,8 @@ class _Stream:
 
     async def _pieces(self, step: Callable[[], Any], close: str) -> AsyncGenerator[bytes, None]:
         body = self._body
-        if self._content is not None or body.error is not None:
-            for piece in body.told(self._content or b""):
-                yield piece
-            return
+        if body.error is not None:
+            raise body.error
         while not (body.over or body.ended):
             try:
                 data = await step()
