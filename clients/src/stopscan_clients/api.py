@@ -131,8 +131,8 @@ class Api:
     stops: str = "stop"
     choices: tuple[str, ...] = ("n",)  # fields with the number of choices
     done: bool = False  # its server-sent events end with ``[DONE]``
-    limits: str = "openai"  # the name for ``native_stops``
-    errors: str = "openai"
+    limits: str = ""  # the name for ``native_stops``, if it is another
+    errors: str = ""  # the name of the API whose form errors have, if it is another
 
     def kind(self, event: Any) -> str | None:
         kind = next(iter(event), None) if self.kind_is_key else event.get("type")

@@ -103,22 +103,19 @@ class Body:
         self._head = bytearray()  # the beginning of a body whose framing is not known yet
         self._one = False  # the body is one whole answer
         self._raw = False  # the body is passed on unchanged
-        self._framing: Lines | None = Aws() if media == AWS else None
+        self._framed = media == AWS  # the framing is known
+        self._framing: Lines = Aws() if media == AWS else Lines()
         self._machine: Machine | None = None
         self._alike = Alike(Alike.TRIES if fast else 0)
         self._calm = False  # the fast path may be tried: nothing is held, and no event waits
-        self._rest = bytearray()  # the beginning of a frame, shared with the framing
         self._told: set[int] = set()
 
     def feed(self, data: bytes) -> bytes:
-        if self._calm and not self._rest:
-            out = self._fast(data)  # most pieces are exactly one frame
-            if out is not None:
-                return out
-        return self._split(data)
+        out = self._fast(data) if self._calm and not self._framing.rest else None  # most pieces are exactly one frame
+        return self._split(data) if out is None else out
 
     def _split(self, data: bytes) -> bytes:
-        if self._framing is None:
+        if not self._framed:
             if self._raw:
                 return data
             goes_on = self._head[:1] == b"{" and b"\n" not in data  # only a whole line shows whether it is an event
@@ -134,8 +131,7 @@ class Body:
             self._one = framing == "one"
             if isinstance(framing, str):
                 return b""
-            self._framing, data = framing(), bytes(self._head)
-            self._rest = self._framing.rest
+            self._framing, self._framed, data = framing(), True, bytes(self._head)
         frames = self._framing.split(data)
         if len(frames) == 1:
             return self._frame(frames[0])
@@ -150,14 +146,14 @@ class Body:
         self.over = True
         if self._raw or self.ended:
             return b""
-        framing = self._framing
-        if framing is None:
+        if not self._framed:
             return self.whole(bytes(self._head))
+        framing = self._framing
         last = bytes(framing.rest)
         out = self._frame(last) if framing.payload(last) else framing.tail()
         if self.ended:
             return out
-        left = self._left(False)
+        left = self.left(False)
         gap = framing.gap if left and out and framing.as_read and not out.endswith(framing.gap) else b""
         return out + gap + left + (b"" if self.ended else framing.closing(False))
 
@@ -166,27 +162,22 @@ class Body:
         self.over = True
         framing = sniffed(data, self._streamed, ended=True)
         if not isinstance(framing, str):
-            self._framing = framing()
+            self._framing, self._framed = framing(), True
             return self.feed(data) + self.end()
         answer = loads(data)
         if not isinstance(answer, dict):
             return data
         try:
-            left, matches = cut(self._options, answer)
+            left = cut(self._options, answer, self.matches)
         except TypeError:
             if self._strict and self._asked.own:
                 raise
             return data
-        self.matches.update(matches)
         return data if left is answer else dumps(left)
-
-    def broken(self) -> bytes:
-        """Returns the held text as events, for a body that has broken off."""
-        return self._written(self._machine.end(None)) if self._machine is not None else b""
 
     def failed(self, error: Any) -> bytes:
         """Returns an error as the last event, or nothing if the body has no events."""
-        return self._framing.failed(error) if self._framing is not None else b""
+        return self._framing.failed(error) if self._framed else b""
 
     def told(self, out: bytes) -> Iterator[bytes]:
         for choice, match in self.matches.items():
@@ -225,10 +216,9 @@ class Body:
 
     def _event(self, frame: bytes, fed: str | None = None) -> bytes:
         framing = self._framing
-        assert framing is not None
         payload = framing.payload(frame)
         if payload == DONE:
-            return self._left(True) + frame
+            return self.left(True) + frame
         event = loads(payload)
         if not isinstance(event, dict):
             return self._other(frame, payload)
@@ -251,24 +241,23 @@ class Body:
     def _other(self, frame: bytes, payload: bytes | None) -> bytes:
         """Returns the output for a frame without an event, such as a comment or AWS's exception."""
         framing, machine = self._framing, self._machine
-        assert framing is not None
         if payload and machine is None and self._strict:
             raise TypeError(f"not an event of a known API: {payload[:40]!r}")
         if framing.fails(frame):
-            return self.broken() + framing.out(frame)
+            return self.left(None) + framing.out(frame)
         if machine is None:
             return framing.out(frame)
         other: dict[str, Any] = {}
         return self._written(machine.passes(other, (other, frame)))
 
-    def _left(self, confirms: bool) -> bytes:
-        """Returns the events that the machine still holds when the source has ended."""
+    def left(self, confirms: bool | None) -> bytes:
+        """Returns the events that the machine still holds when the source has ended, or has failed: ``confirms`` is
+        that of ``Machine.end``."""
         return self._written(self._machine.end(confirms)) if self._machine is not None else b""
 
     def _written(self, events: list[tuple[Any, Any]]) -> bytes:
         """Returns the events as bytes. An unchanged event keeps the bytes in which it came."""
         framing, machine = self._framing, self._machine
-        assert framing is not None
         assert machine is not None
         out = []
         for event, source in events:

@@ -13,7 +13,7 @@ from stopscan import StopSet
 from stopscan.engines import Defaults, Limits, read_options
 from stopscan.regions import NAMES, begins, read_protect
 from stopscan_clients.api import Api
-from stopscan_clients.body import Asked
+from stopscan_clients.body import Asked, loads
 from stopscan_clients.framing import dumps
 from stopscan_clients.machine import Options
 from stopscan_clients.native import native_stops
@@ -67,10 +67,7 @@ def asked_in(
     ``limits`` hold for the stops and options in the request. Raises ``ValueError`` or ``TypeError``, with a message for
     the client, if they are wrong.
     """
-    try:
-        body = json.loads(content)
-    except (RecursionError, ValueError):
-        body = None
+    body = loads(content)
     streamed = STREAM_PATHS.search(path) is not None
     if not isinstance(body, dict):
         return Asked(own, streamed)
@@ -89,7 +86,7 @@ def asked_in(
         rest = without(rest, at[0])
     native: list[str] = []
     if route is not None and not (streamed or options.include_stop):
-        native, _ = native_stops(api or route.limits, options.stops)
+        native, _ = native_stops(api or route.limits or route.name, options.stops)
     if not native:
         return replace(asked, body=dumps(rest))
     return replace(asked, body=dumps(put(rest, native, *at)), bare=dumps(rest))
@@ -187,8 +184,9 @@ def _merged(own: StopSet, asked: StopSet, limits: Limits, regions: Any, stop_in:
     )
 
 
-def error_body(form: str, message: str, status: int = 400) -> dict[str, Any]:
-    """Returns an error in the form of the API."""
+def error_body(route: Api | None, message: str, status: int = 400) -> dict[str, Any]:
+    """Returns an error in the form of the API of a request. The form of an unknown API is that of OpenAI."""
+    form = None if route is None else route.errors or route.name
     if form == "anthropic":
         kind = "invalid_request_error" if status < 500 else "api_error"
         return {"type": "error", "error": {"type": kind, "message": message}}

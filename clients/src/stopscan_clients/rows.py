@@ -6,19 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from stopscan.finish import (
-    Finish,
-    from_gemini,
-    from_ollama,
-    from_openai,
-    to_anthropic,
-    to_bedrock,
-    to_gemini,
-    to_llama_cpp,
-    to_ollama,
-    to_openai,
-    to_responses,
-)
+from stopscan import finish
 from stopscan_clients.api import Api, Ref, Text, respelled
 from stopscan_clients.beside import Beside, Spans, Tokens
 from stopscan_clients.outline import Outline
@@ -33,7 +21,7 @@ CHAT = Api(
     texts={None: Text("delta.content")},
     calls=("delta.tool_calls", "delta.function_call"),
     words=("finish_reason", "finishReason"),  # the second was seen in Gemini's OpenAI route
-    finished=from_openai,
+    finished=finish.from_openai,
     beside=Beside(
         Tokens("logprobs.content"),
         (Spans("delta.annotations", ("url_citation.end_index", "end_index")),),
@@ -44,11 +32,12 @@ CHAT = Api(
     event_drops=("__verbose",),  # a field of llama.cpp
     usage=("usage", "timings"),
     silent=REASONING,
-    write=to_openai,
+    write=finish.to_openai,
     keeps=("index",),
     goes_on={"finish_reason": None, "logprobs": None},
     without_text=("delta", {}),
     whole=("delta", "message"),
+    limits="openai",
     done=True,
 )
 
@@ -80,7 +69,7 @@ ANTHROPIC = Api(
     ends=("content_block_stop",),
     over=("message_delta", "message_stop"),
     places=("index",),
-    write=to_anthropic,
+    write=finish.to_anthropic,
     piece={"type": "content_block_delta", **AT, "delta": {"type": "text_delta", "text": Ref("text")}},
     closing=(
         (1, {"type": "content_block_stop", **AT}),
@@ -92,8 +81,6 @@ ANTHROPIC = Api(
     answer="content.*",
     beside_piece=Beside(drops=("parsed_output", "citations")),
     stops="stop_sequences",
-    limits="anthropic",
-    errors="anthropic",
 )
 
 BEDROCK = Api(
@@ -109,18 +96,16 @@ BEDROCK = Api(
     beside=Beside(drops=("metadata.trace",)),  # the trace of a guardrail
     beside_answer=Beside(drops=("trace", "additionalModelResponseFields")),
     is_text=lambda piece: isinstance(get(piece, "text"), str),
-    write=to_bedrock,
+    write=finish.to_bedrock,
     piece={"contentBlockDelta": {"contentBlockIndex": Ref("place.0"), "delta": {"text": Ref("text")}}},
     closing=((1, {"contentBlockStop": {"contentBlockIndex": Ref("place.0")}}), (0, {"messageStop": Ref("finish")})),
     answer="output.message.content.*",
     stops="inferenceConfig.stopSequences",
-    limits="bedrock",
-    errors="bedrock",
 )
 
 
-def to_cohere(finish: Finish) -> dict[str, str]:
-    return {"finish_reason": "STOP_SEQUENCE" if finish.reason == "stop_sequence" else "COMPLETE"}
+def to_cohere(end: finish.Finish) -> dict[str, str]:
+    return {"finish_reason": "STOP_SEQUENCE" if end.reason == "stop_sequence" else "COMPLETE"}
 
 
 COHERE_END = {"finish_reason": Ref("finish_reason"), "usage": Ref("usage")}
@@ -146,15 +131,14 @@ COHERE = Api(
     beside_answer=Beside(spans=(Spans("message.citations", ("end",)),), drops=("message.tool_calls", "logprobs")),
     silent=("tool_plan",),
     stops="stop_sequences",
-    limits="cohere",
     errors="bedrock",
 )
 
 
-def to_response(finish: Finish) -> dict[str, Any]:
+def to_response(end: finish.Finish) -> dict[str, Any]:
     """Returns the status, and the stop in the field that chat completions have: Responses has no field for it."""
-    named = {} if finish.matched_stop is None else {"matched_stop": finish.matched_stop}
-    return {**to_responses(finish), **named}
+    named = {} if end.matched_stop is None else {"matched_stop": end.matched_stop}
+    return {**finish.to_responses(end), **named}
 
 
 WHERE = {"item_id": Ref("item_id"), "output_index": Ref("place.0"), "content_index": Ref("place.1")}
@@ -194,7 +178,6 @@ RESPONSES = Api(
     beside_piece=Beside(Tokens("logprobs"), ANNOTATIONS, ("parsed",)),
     settled={"status": "completed"},
     beside_answer=Beside(drops=("output_parsed", "output_text")),
-    limits="responses",
 )
 
 # The fields of a part of text or of thought. A part with any other field is content, and ends the text before it.
@@ -214,18 +197,16 @@ GEMINI = Api(
     is_text=lambda piece: isinstance(get(piece, "text"), str) and not get(piece, "thought"),
     is_content=lambda piece: any(value is not None and name not in REMARKS for name, value in piece.items()),
     words=("finishReason",),
-    finished=from_gemini,
+    finished=finish.from_gemini,
     final=False,
     beside=Beside(Tokens("logprobsResult", ("chosenCandidates", "topCandidates")), GROUNDING),
     usage=("usageMetadata",),
-    write=lambda finish: {"finishReason": to_gemini(finish)["finishReason"]},
+    write=lambda end: {"finishReason": finish.to_gemini(end)["finishReason"]},
     keeps=("index", "content.role"),
     text_at="content.parts.0.text",
     without_text=("content.parts", []),
     stops="generationConfig.stopSequences",
     choices=("generationConfig.candidateCount", "generation_config.candidate_count"),
-    limits="gemini",
-    errors="gemini",
 )
 
 
@@ -242,7 +223,7 @@ def camel(key: str) -> str:
 GEMINI_PYTHON = replace(
     respelled(GEMINI, snake),
     name="gemini_python",
-    write=lambda finish: {"finish_reason": to_gemini(finish)["finishReason"]},
+    write=lambda end: {"finish_reason": finish.to_gemini(end)["finishReason"]},
 )
 
 COUNTS = ("total_duration", "load_duration", "prompt_eval_count", "prompt_eval_duration", "eval_count", "eval_duration")
@@ -256,16 +237,14 @@ def _ollama(name: str, text: str, calls: tuple[str, ...], role: tuple[str, ...])
         texts={None: Text(text)},
         calls=calls,
         words=("done",),
-        finished=from_ollama,
+        finished=finish.from_ollama,
         beside=Beside(Tokens("logprobs"), drops=(*calls, "context")),  # `context` has the ids of all tokens
         usage=COUNTS,
         silent=REASONING,
-        write=to_ollama,
+        write=finish.to_ollama,
         keeps=("model", "created_at", "remote_model", "remote_host", *role),
         goes_on={"done": False},
         stops="options.stop",
-        limits="ollama",
-        errors="ollama",
     )
 
 
@@ -281,7 +260,7 @@ LLAMA = Api(
     beside=Beside(Tokens("completion_probabilities"), drops=("tokens",)),
     usage=("timings", "tokens_predicted", "tokens_evaluated", "tokens_cached"),
     silent=("prompt", "generation_settings"),
-    write=lambda finish: {"stop": True, **to_llama_cpp(finish)},
+    write=lambda end: {"stop": True, **finish.to_llama_cpp(end)},
     keeps=("index", "id_slot"),
     goes_on={"stop": False},
     limits="none",

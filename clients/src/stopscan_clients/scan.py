@@ -265,7 +265,7 @@ def truncate_response(response: E, stop: StopSet | str | Iterable[str] | None, /
     if type(response) is not dict:
         raise TypeError(instead(response))
     options = _options(stop, include_stop, False, None, None)
-    left: E = cut(options, response)[0]
+    left: E = cut(options, response, {})
     return left
 
 

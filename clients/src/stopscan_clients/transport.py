@@ -161,7 +161,7 @@ class _Transport:
 def error_response(request: Any, route: Any, message: str, status: int = 400) -> Any:
     """Returns an error of the transport itself in the API's form, with a header that stops the official clients'
     retries."""
-    content = json.dumps(error_body(route.errors if route is not None else "openai", message, status)).encode()
+    content = json.dumps(error_body(route, message, status)).encode()
     headers = {"content-type": "application/json", "content-length": str(len(content)), "x-should-retry": "false"}
     package = package_of(request)
     return package.Response(status, headers=headers, stream=package.ByteStream(content))
@@ -193,7 +193,7 @@ class _Stream:
             except StopAsyncIteration:
                 data = None
             except Exception:
-                yield body.broken()
+                yield body.left(None)
                 raise
             out = body.end() if data is None else body.feed(data)
             if body.ended:

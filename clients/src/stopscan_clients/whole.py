@@ -15,25 +15,26 @@ from stopscan_clients.rows import api_of_answer
 EMPTY: Any = object()  # marks a piece without text or a list without pieces, which are removed
 
 
-def cut(options: Options, answer: Any) -> tuple[Any, dict[int, StopMatch]]:
-    """Returns the answer up to the stop of each choice, or the same dict if there is none, and the stops by choice.
+def cut(options: Options, answer: Any, matches: dict[int, StopMatch]) -> Any:
+    """Returns the answer up to the stop of each choice, or the same dict if there is none. Adds the stops to
+    ``matches``.
 
     Raises ``TypeError`` for an answer of an unknown API.
     """
     failed = answer.get("error") or answer.get("type") == "error"
     api = None if failed or not len(options.stops) else api_of_answer(answer)
     if api is None:
-        return answer, {}
+        return answer
     if api.each is not None:
-        machine = _Answer(api.of_answers, options)
-        out = machine.feed(answer)
-        return out[0][0] if machine.matches else answer, machine.matches
+        out = _Answer(api.of_answers, options, matches).feed(answer)
+        return out[0][0] if matches else answer
     for at, text in api.texts_in(answer, dotted(api.answer)):
         kept, match = options.truncate(clean(text))
         if match is not None:
             left = _left(api, answer, at, text, kept, text[max(match.end, len(kept)) :])
-            return {**api.beside_answer.cut(left, kept), **api.write(Finish.of(match))}, {0: match}
-    return answer, {}
+            matches[0] = match
+            return {**api.beside_answer.cut(left, kept), **api.write(Finish.of(match))}
+    return answer
 
 
 def _left(api: Api, answer: Any, at: Path, text: str, kept: str, behind: str) -> Any:
