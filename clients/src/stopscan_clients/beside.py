@@ -102,9 +102,8 @@ class Spans:
         limit = len(text.encode()) if self.in_bytes else len(text)
         kept = []
         for remark in remarks:
-            ends = [get(remark, *dotted(end)) for end in self.end]
-            end = next((end for end in ends if type(end) is int), None)
-            if self.lenient if end is None else end <= limit:
+            ends = [end for at in self.end if type(end := get(remark, *dotted(at))) is int]
+            if max(ends) <= limit if ends else self.lenient:
                 kept.append(remark)
         return unit if len(kept) == len(remarks) else put(unit, kept, *path)
 

@@ -53,22 +53,15 @@ def route_of(method: str, path: str) -> Api | None:
     return next((api for route, api in ROUTES if route.search(path)), None) if method == "POST" else None
 
 
-def asked_in(
-    route: Api | None,
-    path: str,
-    content: bytes,
-    own: Options,
-    api: str | None,
-    signed: bool,
-    limits: Limits = NO_LIMITS,
-) -> Asked:
-    """Returns the options of a request, and the body with the stops that a server of ``api`` can find itself.
+def asked_in(request: Any, route: Api | None, content: bytes, own: Options, api: str | None, limits: Limits) -> Asked:
+    """Returns the options of a request with this body, and the body with the stops that a server of ``api`` can find
+    itself.
 
     ``limits`` hold for the stops and options in the request. Raises ``ValueError`` or ``TypeError``, with a message for
     the client, if they are wrong.
     """
     body = loads(content)
-    streamed = STREAM_PATHS.search(path) is not None
+    streamed = STREAM_PATHS.search(request.url.path) is not None
     if not isinstance(body, dict):
         return Asked(own, streamed)
     streamed = streamed or bool(body.get("stream", route is OLLAMA))
@@ -79,6 +72,7 @@ def asked_in(
     at = dotted(route.stops if route is not None else "stop")
     options = _options(own, at, body, limits)
     asked = Asked(options, streamed, get(body, *at) is not None or "stopscan" in body)
+    signed = any(name in request.headers for name in SIGNED)
     if signed or (not len(options.stops) and "stopscan" not in body):
         return asked
     rest = without(without(body, "stopscan"), *at)

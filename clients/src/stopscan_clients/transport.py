@@ -16,7 +16,7 @@ from stopscan import StopMatch, StopSet
 from stopscan_clients.body import EVENTS, Asked, Body
 from stopscan_clients.machine import Options
 from stopscan_clients.native import Name, limits_of
-from stopscan_clients.request import NO_LIMITS, SIGNED, asked_in, error_body, route_of
+from stopscan_clients.request import NO_LIMITS, asked_in, error_body, route_of
 from stopscan_clients.steps import at_once, each, run, settled
 
 if TYPE_CHECKING:
@@ -41,6 +41,10 @@ CANCEL = 8  # the error code CANCEL: RFC 9113, 7
 def package_of(request: Any) -> Any:
     """Returns the package of the request, httpx or httpx2, because the response must be of the same one."""
     return sys.modules[type(request.headers).__module__.partition(".")[0]]
+
+
+def without_headers(message: Any, *names: bytes) -> list[tuple[bytes, bytes]]:
+    return [(name, value) for name, value in message.headers.raw if name.lower() not in names]
 
 
 class _Transport:
@@ -76,17 +80,16 @@ class _Transport:
 
     async def _exchange(self, request: Any) -> Any:
         """Returns the answer to a request."""
-        send, path = getattr(self._inner(request), self._HANDLE), request.url.path
-        route = route_of(request.method, path)
+        send = getattr(self._inner(request), self._HANDLE)
+        route = route_of(request.method, request.url.path)
         if request.method == "HEAD":
             return await settled(send(request))
         content = b""
         if route is not None or "json" in request.headers.get("content-type", ""):  # uploads are not read
             await settled(getattr(request, self._READ)())
             content = request.content
-        signed = any(name in request.headers for name in SIGNED)
         try:
-            asked = asked_in(route, path, content, self._options, self._api, signed, self.limits)
+            asked = asked_in(request, route, content, self._options, self._api, self.limits)
         except (TypeError, ValueError) as error:
             return error_response(request, route, str(error))
         response = await settled(send(self._sent(request, asked.body)))
@@ -141,15 +144,13 @@ class _Transport:
         """Returns the request with another body. Asks for an answer without compression, because it is read here."""
         if body is None:
             return request
-        drop = (b"content-length", b"transfer-encoding", b"accept-encoding")
-        headers = [(name, value) for name, value in request.headers.raw if name.lower() not in drop]
+        headers = without_headers(request, b"content-length", b"transfer-encoding", b"accept-encoding")
         headers.append((b"accept-encoding", b"identity"))
         new = package_of(request).Request
         return new(request.method, request.url, headers=headers, content=body, extensions=request.extensions)
 
     def _response(self, request: Any, response: Any, body: Body, plain: bool, content: bytes | None = None) -> Any:
-        drop = (b"content-length", b"content-encoding", b"transfer-encoding")
-        headers = [(name, value) for name, value in response.headers.raw if name.lower() not in drop]
+        headers = without_headers(response, b"content-length", b"content-encoding", b"transfer-encoding")
         if content is not None:
             headers.append((b"content-length", str(len(content)).encode()))
         extensions = {**response.extensions, "stopscan": MappingProxyType(body.matches)}
