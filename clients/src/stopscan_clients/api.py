@@ -82,7 +82,7 @@ def _filled(template: Any, facts: Mapping[str, Any]) -> Any:
 class Api:
     name: str
     # How to recognize the events and answers of the API.
-    kinds: tuple[str, ...] = ()  # values of ``type``, or the only key; one that ends with ``.`` or ``-`` is a prefix
+    kinds: tuple[str, ...] = ()  # values of ``type``, or the only key, or how these begin; not those below
     signs: tuple[str, ...] = ()  # for events without a type: fields that an event has (``has``)
     answers: tuple[str, ...] = ()  # fields that a whole answer has (``has``), if they are not ``signs``
     kind_is_key: bool = False  # an event is a dict with its kind as the only key
@@ -94,7 +94,7 @@ class Api:
     calls: tuple[str, ...] = ()
     # What ends a text.
     words: tuple[str, ...] = ()  # the fields by which a choice says that it ends
-    finished: Callable[[Any], Any] | None = None  # returns ``None`` if such a field does not mean an end
+    finished: Callable[[Any], Any] = lambda unit: True  # returns ``None`` if such a field does not mean an end
     final: bool = True  # no text of the choice follows its end
     # Kinds that begin a part. For each kind: a field of the event, and the values with which the part is text.
     opens: Mapping[str, tuple[str, tuple[Any, ...]]] = field(default_factory=dict)
@@ -149,7 +149,7 @@ class Api:
 
     @cached_property
     def all_kinds(self) -> frozenset[Any]:
-        return frozenset({*self.kinds, *self.opens, *self.ends, *self.over, *self.texts})
+        return frozenset({*self.opens, *self.ends, *self.over, *self.texts})
 
     @cached_property
     def of_answers(self) -> Api:
@@ -161,9 +161,7 @@ class Api:
         if self.each is not None:
             return any(has(event, sign) for sign in self.signs)
         kind = self.kind(event)
-        return kind is not None and (
-            kind in self.all_kinds or any(kind.startswith(k) for k in self.kinds if k[-1] in ".-")
-        )
+        return kind is not None and (kind in self.all_kinds or kind.startswith(self.kinds))
 
     def units(self, event: Any) -> list[Any]:
         return items(event.get(self.each)) if self.each else [event]
@@ -183,16 +181,11 @@ class Api:
                 yield at, piece["text"]
 
     def ends_choice(self, unit: Any) -> bool:
-        for word in self.words:
-            if unit.get(word):
-                return self.finished is None or self.finished(unit) is not None
-        return False
+        return any(unit.get(word) for word in self.words) and self.finished(unit) is not None
 
     def begins_text(self, event: Any, kind: Any) -> bool:
-        if kind not in self.opens:
-            return False
-        path, values = self.opens[kind]
-        return not path or get(event, *dotted(path)) in values
+        path, values = self.opens.get(kind, ("", ()))
+        return get(event, *dotted(path)) in values
 
     def runs(self, unit: Any, kind: Any = None) -> list[Run]:
         """Returns the texts of a choice, or of an event of this kind, in order."""

@@ -318,10 +318,9 @@ class Machine:
     def _bare(self, event: Any) -> Any:
         """Returns an event that is sent after a stop, without the fields that contain the text after the stop."""
         event = without_all(event, self.api.event_drops)
+        along = None if self.api.each is None else dotted(self.api.each)
         for part in self.parts.values():
-            if part.behind and self.api.each != "":
-                along = None if self.api.each is None else (self.api.each,)
-                event = without_copies(event, part.behind, along, self.api.silent)
+            event = without_copies(event, part.behind, along, self.api.silent)
         return event
 
     def _piece(self, part: Part, text: str, rows: list[Any]) -> Any:
@@ -560,8 +559,7 @@ class Blocks(Machine):
 
     def _facts(self, part: Part) -> dict[str, Any]:
         places = {f"place.{i}": index for i, index in enumerate(part.place[1:])}
-        item = get(part.event, "item_id")
-        return {"item_id": item, "said": "".join(part.said), "said_rows": part.rows, **places}
+        return {"item_id": get(part.event, "item_id"), "said": "".join(part.said), "said_rows": part.rows, **places}
 
     def _after(self, event: Any, kind: Any, place: Path, runs: list[Run]) -> Out:
         """With `drain`: returns the closing events for the end of the message, and events that belong to no part."""

@@ -233,8 +233,6 @@ def connection_of(stream: Any) -> tuple[Any, Any, int] | None:
             request, number = getattr(stream, "_request", None), getattr(stream, "_stream_id", None)
             return (connection, request, number) if request is not None and number is not None else None
         stream = getattr(stream, "_httpcore_stream", None) or getattr(stream, "_stream", None)
-        if stream is None:
-            return None
     return None
 
 
