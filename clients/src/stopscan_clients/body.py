@@ -10,7 +10,7 @@ from typing import Any, Literal
 from stopscan import StopMatch
 from stopscan_clients.framing import BOM, LIMIT, Array, Aws, Lines, Sse, dumps
 from stopscan_clients.machine import Machine, Options, Part, machine_of
-from stopscan_clients.paths import get, items, put
+from stopscan_clients.paths import has, put
 from stopscan_clients.whole import cut
 
 AWS = "application/vnd.amazon.eventstream"
@@ -294,6 +294,5 @@ def sniffed(head: bytes, streamed: bool, ended: bool = False) -> type[Lines] | L
     if not end and not ended:
         return "more"
     event = loads(line)
-    answer = any(get(choice, "message") is not None for choice in items(get(event, "choices")))
-    answer = answer or get(event, "type") == "message" or get(event, "output") is not None
+    answer = any(has(event, sign) for sign in ("choices.*.message", "type=message", "output"))
     return "one" if answer or event is None else Lines
