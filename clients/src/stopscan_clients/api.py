@@ -164,7 +164,7 @@ class Api:
         return kind is not None and (kind in self.all_kinds or kind.startswith(self.kinds))
 
     def units(self, event: Any) -> list[Any]:
-        return items(event.get(self.each)) if self.each else [event]
+        return [one for one in items(event.get(self.each)) if isinstance(one, dict)] if self.each else [event]
 
     def goes(self, piece: Any, behind: bool) -> bool:
         """Returns whether a piece of a list is dropped at a stop: an empty text, or a piece of the answer after the

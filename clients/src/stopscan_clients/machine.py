@@ -124,7 +124,7 @@ class Unit:
 
     json: Any
     runs: list[Run]
-    part: Part | None = None
+    part: Part
     finished: bool = False
     behind: bool = False  # its text is after a stop
     outs: list[str] = field(default_factory=list)
@@ -253,12 +253,11 @@ class Machine:
             self.parts[place] = self._PART(place, self.options, self.matches)
         return self.parts[place]
 
-    def _scan(self, unit: Unit, part: Part, event: Any, early: Out, fed: str | None = None) -> None:
-        """Feeds the texts of a unit to the part, up to a stop. Events with held text that must come before the event
+    def _scan(self, unit: Unit, event: Any, early: Out, fed: str | None = None) -> None:
+        """Feeds the texts of a unit to its part, up to a stop. Events with held text that must come before the event
         are added to ``early``."""
-        api = self.api
-        unit.part = self.current = part
-        tokens = api.beside.tokens.read(unit.json, unit.text)
+        part = self.current = unit.part
+        tokens = self.api.beside.tokens.read(unit.json, unit.text)
         unit.sent = [row for _, row in tokens]
         if unit.text:
             part.event, part.unit = event, unit
@@ -275,23 +274,22 @@ class Machine:
             unit.rows = unit.rows + rows
             unit.outs.append(safe)
             if run.ended and part.match is None:
-                self._end_text(unit, part, early)
+                self._end_text(unit, early)
             if part.match is not None:
                 break
 
-    def _end_text(self, unit: Unit, part: Part, early: Out, confirms: bool = True) -> None:
+    def _end_text(self, unit: Unit, early: Out, confirms: bool = True) -> None:
         """Adds the held text to the last text of the unit. If the unit has none, adds an event with it to ``early``."""
-        rest, rows = part.flush(confirms)
+        rest, rows = unit.part.flush(confirms)
         if rest and unit.outs and unit.runs[len(unit.outs) - 1].paths:
             unit.outs[-1] += rest
             unit.rows = unit.rows + rows
         elif rest:
-            early.append((self._piece(part, rest, rows), None))
+            early.append((self._piece(unit.part, rest, rows), None))
 
     def _edited(self, unit: Unit) -> Any:
         """Returns the unit with only its safe text. If a stop fired in it, everything after the stop is removed."""
         part, new, api = unit.part, unit.json, self.api
-        assert part is not None
         if unit.outs != [run.text for run in unit.runs]:
             for run, out in zip(unit.runs, unit.outs, strict=False):
                 for at, path in enumerate(run.paths if out != run.text else ()):
@@ -333,22 +331,20 @@ class Choices(Machine):
 
     def _read(self, event: Any, fed: str | None) -> Out:
         api, out = self.api, []
-        units = [Unit(json, api.runs(json) if isinstance(json, dict) else []) for json in api.units(event)]
+        units = [Unit(json, api.runs(json), self.part((number(json.get("index")),))) for json in api.units(event)]
         if self._ending is not None:
             out = self._resolved({(number(unit.json.get("index")),) for unit in units if unit.text})
         early: Out = []
         waits = False
         for unit in units:
-            if not isinstance(unit.json, dict):
-                continue
-            part = self.part((number(unit.json.get("index")),))
+            part = unit.part
             unit.finished = self._ends(unit.json)
             part.finished = unit.finished or (part.finished and not unit.runs)
             if part.match is not None:
-                unit.part, unit.behind = part, True
+                unit.behind = True
                 part.behind += unit.text
                 continue
-            self._scan(unit, part, event, early, fed)
+            self._scan(unit, event, early, fed)
             waits = waits or (unit.finished and part.match is None and part.unsettled)
         if waits:
             self._ending, self._queue = (event, self._source, units, early), [(event, self._source)]
@@ -362,17 +358,17 @@ class Choices(Machine):
         (event, source, units, early), self._ending = self._ending, None
         for unit in units:
             part = unit.part
-            if part is not None and unit.finished and part.match is None and part.place not in goes_on:
-                self._end_text(unit, part, early, confirms)
+            if unit.finished and part.match is None and part.place not in goes_on:
+                self._end_text(unit, early, confirms)
         return [*self._given(event, source, units, early), *self._released()[1:]]
 
     def _given(self, event: Any, source: Any, units: list[Unit], early: Out) -> Out:
         """Returns the output for an event whose texts were fed to the scanners."""
         late: Out = []
-        told = [unit.json if unit.part is None else self._given_unit(unit, late) for unit in units]
+        told = [self._given_unit(unit, late) for unit in units]
         new = event
         if any(json is not unit.json for json, unit in zip(told, units, strict=True)):
-            left = [json for json, unit in zip(told, units, strict=True) if json is not None or unit.json is None]
+            left = [json for json in told if json is not None]
             tells_usage = any(event.get(name) for name in self.api.usage) and not self._left
             if left or (self.options.drain and tells_usage):
                 new = {**event, self.api.each: left} if self.api.each else (left or [None])[0]
@@ -385,7 +381,6 @@ class Choices(Machine):
 
     def _given_unit(self, unit: Unit, late: Out) -> Any:
         part = unit.part
-        assert part is not None
         if unit.behind:
             if not unit.finished or self._left.pop(part.place[0], None) is None:
                 return None
@@ -477,8 +472,8 @@ class Blocks(Machine):
         new = event
         if runs:
             part = self.part((0, *place))
-            unit = Unit(event, runs)
-            self._scan(unit, part, event, early, fed)
+            unit = Unit(event, runs, part)
+            self._scan(unit, event, early, fed)
             new = self._edited(unit)
             if part.match is not None:
                 shows = unit.outs[-1] != "" or part.place[1:] in self._opened
