@@ -110,10 +110,12 @@ class _Transport:
             if not self._strict or not (whole or media in EVENTS or asked.streamed):
                 return response
             body.ended = True
-            body.error = TypeError(f"cannot find stops in an answer with the content-encoding {', '.join(unknown)!r}")
+            body.error = TypeError(
+                f"cannot find stops in an answer with the content-encoding {', '.join(sorted(unknown))!r}"
+            )
         if not whole:
             return self._response(request, response, body, not DECODED.intersection(encodings))
-        content = await settled(getattr(response, self._READ)())
+        content = await settled(getattr(response, self._CLOSE if unknown else self._READ)())
         try:
             content = b"".join(body.told(b"" if unknown else body.whole(content)))
         except Exception as error:
