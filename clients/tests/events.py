@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from stopscan_clients.machine import Machine, Options, machine_of
-from stopscan_clients.rows import api_of_event
 
 
 def field(obj: Any, *names: str | int) -> Any:
@@ -44,9 +43,9 @@ def text_of(api: str, event: Any) -> str | None:
 
 def machine_for(event: Any, options: Options) -> Machine:
     """Returns the machine for a stream that begins with this event."""
-    api = api_of_event(event)
-    assert api is not None
-    return machine_of(api, options)
+    machine = machine_of(event, options)
+    assert machine is not None
+    return machine
 
 
 def fed(machine: Machine, event: Any) -> list[Any]:

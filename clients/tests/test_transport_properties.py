@@ -41,7 +41,7 @@ def cut(
 
 def body_of(framing: type[Lines], stop: list[str], fast: bool = True, **options: bool) -> Body:
     body = Body(Asked(Options(StopSet(stop), **options), True), "", False, fast=fast)
-    body._framing = framing()  # instead of the framing that the first bytes show
+    body._framing, body._framed = framing(), True  # instead of the framing that the first bytes show
     return body
 
 

@@ -19,16 +19,7 @@ class Text:
     """Where an event, or a choice in it, has text: a string, or a list of pieces, some of which are text."""
 
     path: str
-    when: Mapping[str, str] = field(default_factory=dict)
-
-    @cached_property
-    def at(self) -> Path:
-        return dotted(self.path)
-
-    @cached_property
-    def conditions(self) -> tuple[tuple[Path, str], ...]:
-        """The other fields that an event must have, by path, with their values."""
-        return tuple((dotted(path), value) for path, value in self.when.items() if path != "type")
+    when: tuple[str, str] | None = None  # another field that the event must have, with its value
 
 
 class Run(NamedTuple):
@@ -57,7 +48,7 @@ class Memory:
 
     def learn(self, event: Any, kind: str) -> None:
         """Remembers the facts of an event that the closing events repeat."""
-        if kind in self.api.deltas:
+        if kind in self.api.texts:
             return
         for name, (paths, counts) in self.api.known.items():
             for path in paths:
@@ -71,44 +62,39 @@ class Memory:
     def made(self, template: Mapping[str, Any], facts: Mapping[str, Any]) -> Any:
         """Returns the event of a template, with references replaced by facts. A reference without a fact is left
         out."""
-        return self._filled(template, {**self.facts, **facts})
-
-    def _filled(self, template: Any, facts: Mapping[str, Any]) -> Any:
-        if isinstance(template, Ref):
-            return facts.get(template)
-        if not isinstance(template, Mapping):
-            return template
-        out: dict[str, Any] = {}
-        for key, value in template.items():
-            filled = self._filled(value, facts)
-            if key == "**":
-                out.update(filled)
-            elif filled is not None or not isinstance(value, Ref):
-                out[key] = filled
-        return out
+        return _filled(template, {**self.facts, **facts})
 
     def message(self, part: Any, opened: set[Path], write: Mapping[str, Any]) -> Mapping[str, Any]:
         """Returns further facts for the events that end the message at this part."""
         return {}
 
 
+def _filled(template: Any, facts: Mapping[str, Any]) -> Any:
+    if isinstance(template, Ref):
+        return facts.get(template)
+    if not isinstance(template, Mapping):
+        return template
+    made = {key: _filled(value, facts) for key, value in template.items()}
+    return {key: value for key, value in made.items() if value is not None or not isinstance(template[key], Ref)}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Api:
     name: str
     # How to recognize the events and answers of the API.
-    kinds: tuple[str, ...] = ()  # values of ``type``, or the only key; one that ends with ``.`` or ``-`` is a prefix
+    kinds: tuple[str, ...] = ()  # values of ``type``, or the only key, or how these begin; not those below
     signs: tuple[str, ...] = ()  # for events without a type: fields that an event has (``has``)
-    answers: tuple[str, ...] = ()  # fields that a whole answer has (``has``)
+    answers: tuple[str, ...] = ()  # fields that a whole answer has (``has``), if they are not ``signs``
     kind_is_key: bool = False  # an event is a dict with its kind as the only key
     # Where an event has text.
     each: str | None = None  # the list of choices; "" if the event is the only choice; None if events have kinds
-    texts: tuple[Text, ...] = ()
+    texts: Mapping[str | None, Text]  # by the kind of the event; ``None`` if events have none
     is_text: Callable[[Any], bool] = lambda piece: bool(get(piece, "type") == "text")
     is_content: Callable[[Any], bool] = lambda piece: False  # a piece that ends the text before it
     calls: tuple[str, ...] = ()
     # What ends a text.
     words: tuple[str, ...] = ()  # the fields by which a choice says that it ends
-    finished: Callable[[Any], Any] | None = None  # returns ``None`` if such a field does not mean an end
+    finished: Callable[[Any], Any] = lambda unit: True  # returns ``None`` if such a field does not mean an end
     final: bool = True  # no text of the choice follows its end
     # Kinds that begin a part. For each kind: a field of the event, and the values with which the part is text.
     opens: Mapping[str, tuple[str, tuple[Any, ...]]] = field(default_factory=dict)
@@ -125,7 +111,7 @@ class Api:
     write: Callable[[Finish], Any]
     keeps: tuple[str, ...] = ()  # fields that a made choice copies from the last choice of the source
     goes_on: Mapping[str, Any] = field(default_factory=dict)  # fields with their values in a choice that has not ended
-    text_at: str = ""  # the path of the text in a made choice
+    text_at: str = ""  # the path of the text in a made choice, if it differs
     without_text: tuple[str, Any] | None = None  # the path and value in a made choice instead of an empty text
     places: tuple[str, ...] = ()  # the fields with the numbers of an event's place
     piece: Mapping[str, Any] = field(default_factory=dict)  # if events have kinds: the template for held text
@@ -145,8 +131,8 @@ class Api:
     stops: str = "stop"
     choices: tuple[str, ...] = ("n",)  # fields with the number of choices
     done: bool = False  # its server-sent events end with ``[DONE]``
-    limits: str = "openai"  # the name for ``native_stops``
-    errors: str = "openai"
+    limits: str = ""  # the name for ``native_stops``, if it is another
+    errors: str = ""  # the name of the API whose form errors have, if it is another
 
     def kind(self, event: Any) -> str | None:
         kind = next(iter(event), None) if self.kind_is_key else event.get("type")
@@ -157,27 +143,13 @@ class Api:
         return next(iter(event.values()), None) if self.kind_is_key else event
 
     @cached_property
-    def call_paths(self) -> tuple[Path, ...]:
-        return tuple(map(dotted, self.calls))
-
-    @cached_property
     def text_path(self) -> Path:
-        return tuple(int(key) if key.isdigit() else key for key in dotted(self.text_at or self.texts[0].path))
-
-    @cached_property
-    def texts_of(self) -> Mapping[Any, tuple[Text, ...]]:
-        """Maps the kind of an event to the places at which the event may have text."""
-        kinds = [text.at[0] if self.kind_is_key else text.when.get("type") for text in self.texts]
-        return {kind: tuple(t for t, k in zip(self.texts, kinds, strict=True) if k == kind) for kind in kinds}
-
-    @cached_property
-    def deltas(self) -> frozenset[Any]:
-        """The kinds that bring only text."""
-        return frozenset(self.texts_of) - frozenset(self.opens)
+        """The path of the text, or of the list of its pieces."""
+        return dotted(next(iter(self.texts.values())).path)
 
     @cached_property
     def all_kinds(self) -> frozenset[Any]:
-        return frozenset({*self.kinds, *self.opens, *self.ends, *self.over, *self.texts_of} - {None})
+        return frozenset({*self.opens, *self.ends, *self.over, *self.texts})
 
     @cached_property
     def of_answers(self) -> Api:
@@ -189,12 +161,10 @@ class Api:
         if self.each is not None:
             return any(has(event, sign) for sign in self.signs)
         kind = self.kind(event)
-        return kind is not None and (
-            kind in self.all_kinds or any(kind.startswith(k) for k in self.kinds if k[-1] in ".-")
-        )
+        return kind is not None and (kind in self.all_kinds or kind.startswith(self.kinds))
 
     def units(self, event: Any) -> list[Any]:
-        return items(event.get(self.each)) if self.each else [event]
+        return [one for one in items(event.get(self.each)) if isinstance(one, dict)] if self.each else [event]
 
     def goes(self, piece: Any, behind: bool) -> bool:
         """Returns whether a piece of a list is dropped at a stop: an empty text, or a piece of the answer after the
@@ -211,31 +181,25 @@ class Api:
                 yield at, piece["text"]
 
     def ends_choice(self, unit: Any) -> bool:
-        for word in self.words:
-            if unit.get(word):
-                return self.finished is None or self.finished(unit) is not None
-        return False
+        return any(unit.get(word) for word in self.words) and self.finished(unit) is not None
 
     def begins_text(self, event: Any, kind: Any) -> bool:
-        if kind not in self.opens:
-            return False
-        path, values = self.opens[kind]
-        return not path or get(event, *dotted(path)) in values
+        path, values = self.opens.get(kind, ("", ()))
+        return get(event, *dotted(path)) in values
 
     def runs(self, unit: Any, kind: Any = None) -> list[Run]:
         """Returns the texts of a choice, or of an event of this kind, in order."""
-        for text in self.texts_of.get(kind, ()):
-            if [path for path, value in text.conditions if get(unit, *path) != value]:
-                continue
-            value = get(unit, *text.at)
-            called = [path for path in self.call_paths if (call := get(unit, *path)) and _calls(call)] != []
-            if isinstance(value, str) and value:
-                return [Run((text.at,), value, called)]
-            if isinstance(value, list):
-                return [*self._pieces(value, text.at, called)]
-            if called:
-                return [Run((), "", True)]
-        return []
+        text = self.texts.get(kind)
+        if text is None or (text.when is not None and get(unit, *dotted(text.when[0])) != text.when[1]):
+            return []
+        at = dotted(text.path)
+        value = get(unit, *at)
+        called = [path for path in self.calls if (call := get(unit, *dotted(path))) and _calls(call)] != []
+        if isinstance(value, list):
+            return [*self._pieces(value, at, called)]
+        if isinstance(value, str) and value:
+            return [Run((at,), value, called)]
+        return [Run((), "", True)] if called else []
 
     def _pieces(self, pieces: list[Any], at: Path, called: bool) -> Iterator[Run]:
         paths: list[Path] = []
@@ -266,7 +230,7 @@ def respelled(row: Any, spelled: Callable[[str], str]) -> Any:
     if isinstance(row, tuple):
         return tuple(respelled(one, spelled) for one in row)
     if isinstance(row, dict):
-        return {respelled(key, spelled): value for key, value in row.items()}
+        return {respelled(key, spelled): respelled(value, spelled) for key, value in row.items()}
     if is_dataclass(row) and not isinstance(row, type):
         told = {f.name: getattr(row, f.name) for f in fields(row) if f.name not in SPELLED_ONCE}
         return replace(row, **{name: respelled(value, spelled) for name, value in told.items()})

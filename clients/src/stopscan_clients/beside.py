@@ -27,7 +27,6 @@ class Tokens:
     columns: tuple[str, ...] = ()
     offsets: str = ""  # the column with the offset of each token; the first offset need not be 0
     single: bool = False  # one entry instead of a list
-    null_if_empty: str = ""  # the path of a field that becomes null if no entry is left
 
     def of(self, unit: Any) -> Any:
         """Returns the entries in the unit as the API wrote them, or ``None``."""
@@ -53,13 +52,15 @@ class Tokens:
             place += length
         return tokens
 
+    def before(self, unit: Any, text: str, end: int) -> list[Any]:
+        """Returns the entries of the tokens that begin before an offset in the text."""
+        return [row for begin, row in self.read(unit, text) if begin < end]
+
     def write(self, unit: Any, rows: list[Any]) -> Any:
         """Returns the unit with these entries. A unit without entries is returned unchanged."""
         path, value = dotted(self.path), self.of(unit)
         if value is None:
             return unit
-        if self.null_if_empty and not rows:
-            return put(unit, None, *dotted(self.null_if_empty))
         if self.single:
             return put(unit, rows[0], *path) if rows else without(unit, *path)
         if not self.columns:
@@ -101,9 +102,8 @@ class Spans:
         limit = len(text.encode()) if self.in_bytes else len(text)
         kept = []
         for remark in remarks:
-            ends = [get(remark, *dotted(end)) for end in self.end]
-            end = next((end for end in ends if type(end) is int), None)
-            if self.lenient if end is None else end <= limit:
+            ends = [end for at in self.end if type(end := get(remark, *dotted(at))) is int]
+            if max(ends) <= limit if ends else self.lenient:
                 kept.append(remark)
         return unit if len(kept) == len(remarks) else put(unit, kept, *path)
 
@@ -117,35 +117,28 @@ class Beside:
     drops: tuple[str, ...] = ()
 
     def cut(self, tree: Any, text: str) -> Any:
-        """Returns the tree with its remarks and fields cut to the text up to a stop. Leaves the tokens to
-        ``cut_tokens``."""
+        """Returns the tree with its remarks and fields cut to the text up to a stop. Leaves the tokens as they are."""
         tree = without_all(tree, self.drops)
         for spans in self.spans:
             tree = spans.cut(tree, text)
         return tree
 
-    def cut_tokens(self, tree: Any, text: str, kept: str) -> Any:
-        """Returns the tree without the entries of tokens that begin after the kept text. `text` is the text before the
-        cut, and `kept` is what is left of it."""
-        return self.tokens.write(tree, [row for begin, row in self.tokens.read(tree, text) if begin < len(kept)])
-
 
 NOTHING = Beside()
+
+
+DROPPED: Any = object()  # stands for a value that is dropped
 
 
 def without_copies(tree: Any, behind: str, along: Path | None, known: Collection[str] = ()) -> Any:
     """Returns the tree without the fields that contain the text after a stop, or the tree itself if there are none.
 
     ``along`` is the path of the text itself, which stays; ``None`` if there is none. The fields ``known`` in the
-    objects on that path also stay, because they do not depend on the text.
+    objects on that path also stay, because they do not depend on the text, and so do earlier pieces of the answer in a
+    list on that path.
     """
-    if len(behind) < COPY:
-        return tree
-    kept = _kept(tree, behind, along, known)
+    kept = tree if len(behind) < COPY else _kept(tree, behind, along, known)
     return tree if kept is DROPPED else kept
-
-
-DROPPED: Any = object()
 
 
 def _kept(tree: Any, behind: str, along: Path | None, known: Collection[str]) -> Any:
@@ -153,23 +146,13 @@ def _kept(tree: Any, behind: str, along: Path | None, known: Collection[str]) ->
         return tree
     if isinstance(tree, str):
         return DROPPED if behind in tree else tree
-    if isinstance(tree, dict):
-        out = {}
-        for name, value in tree.items():
-            leads = along is not None and along[0] == name
-            stays = along is not None and name in known and not leads
-            out[name] = value if stays else _kept(value, behind, along[1:] if leads and along else None, known)
-        out = {name: value for name, value in out.items() if value is not DROPPED}
-        return tree if len(out) == len(tree) and all(out[name] is tree[name] for name in out) else out
-    if isinstance(tree, list):
-        at = along[0] if along else None
-        # The elements before the text are earlier pieces of the answer, and stay.
-        rows = [
-            value
-            if type(at) is int and i < at
-            else _kept(value, behind, along[1:] if along and i == at else None, known)
-            for i, value in enumerate(tree)
-        ]
-        rows = [value for value in rows if value is not DROPPED]
-        return tree if len(rows) == len(tree) and all(map(lambda a, b: a is b, rows, tree)) else rows
-    return tree
+    if not isinstance(tree, dict | list):
+        return tree
+    key, rest = (along[0], along[1:]) if along else (None, None)
+    kept = {}
+    for name, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
+        stays = key is not None and name != key and (name < key if isinstance(tree, list) else name in known)
+        kept[name] = value if stays else _kept(value, behind, rest if name == key else None, known)
+    kept = {name: value for name, value in kept.items() if value is not DROPPED}
+    new = kept if isinstance(tree, dict) else [*kept.values()]
+    return tree if new == tree else new

@@ -10,17 +10,11 @@ from typing import Any, Literal
 from stopscan import StopMatch
 from stopscan_clients.framing import BOM, LIMIT, Array, Aws, Lines, Sse, dumps
 from stopscan_clients.machine import Machine, Options, Part, machine_of
-from stopscan_clients.paths import get, items, put
-from stopscan_clients.rows import api_of_answer, api_of_event
+from stopscan_clients.paths import has, put
 from stopscan_clients.whole import cut
 
-MEDIA: dict[str, type[Lines]] = {
-    "text/event-stream": Sse,
-    "application/x-ndjson": Lines,
-    "application/ndjson": Lines,
-    "application/jsonl": Lines,
-    "application/vnd.amazon.eventstream": Aws,
-}
+AWS = "application/vnd.amazon.eventstream"
+EVENTS = ("text/event-stream", "application/x-ndjson", "application/ndjson", "application/jsonl", AWS)  # media types
 SSE = (b"data:", b"event:", b"id:", b"retry:", b":")
 DONE = b"[DONE]"
 
@@ -31,11 +25,6 @@ def loads(data: bytes | None) -> Any:
         return None if data is None else json.loads(data)
     except (RecursionError, ValueError):
         return None
-
-
-def media_of(response: Any) -> str:
-    media: str = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-    return media
 
 
 class Alike:
@@ -110,27 +99,23 @@ class Body:
         self.over = False  # the body was read to its end
         self._asked, self._options, self._on_match = asked, asked.options, on_match
         self._strict = strict and len(asked.options.stops) > 0
-        self._streamed = asked.streamed or media in MEDIA
+        self._streamed = asked.streamed or media in EVENTS
         self._head = bytearray()  # the beginning of a body whose framing is not known yet
         self._one = False  # the body is one whole answer
         self._raw = False  # the body is passed on unchanged
-        self._framing: Lines | None = Aws() if MEDIA.get(media) is Aws else None
+        self._framed = media == AWS  # the framing is known
+        self._framing: Lines = Aws() if media == AWS else Lines()
         self._machine: Machine | None = None
         self._alike = Alike(Alike.TRIES if fast else 0)
         self._calm = False  # the fast path may be tried: nothing is held, and no event waits
-        self._rest = bytearray()  # the beginning of a frame, shared with the framing
-        self._frames: dict[int, tuple[Any, bytes]] = {}  # the frames of events that the machine still holds
         self._told: set[int] = set()
 
     def feed(self, data: bytes) -> bytes:
-        if self._calm and not self._rest:
-            out = self._fast(data)  # most pieces are exactly one frame
-            if out is not None:
-                return out
-        return self._split(data)
+        out = self._fast(data) if self._calm and not self._framing.rest else None  # most pieces are exactly one frame
+        return self._split(data) if out is None else out
 
     def _split(self, data: bytes) -> bytes:
-        if self._framing is None:
+        if not self._framed:
             if self._raw:
                 return data
             goes_on = self._head[:1] == b"{" and b"\n" not in data  # only a whole line shows whether it is an event
@@ -146,8 +131,7 @@ class Body:
             self._one = framing == "one"
             if isinstance(framing, str):
                 return b""
-            self._framing, data = framing(), bytes(self._head)
-            self._rest = self._framing.rest
+            self._framing, self._framed, data = framing(), True, bytes(self._head)
         frames = self._framing.split(data)
         if len(frames) == 1:
             return self._frame(frames[0])
@@ -162,14 +146,14 @@ class Body:
         self.over = True
         if self._raw or self.ended:
             return b""
-        framing = self._framing
-        if framing is None:
+        if not self._framed:
             return self.whole(bytes(self._head))
+        framing = self._framing
         last = bytes(framing.rest)
         out = self._frame(last) if framing.payload(last) else framing.tail()
         if self.ended:
             return out
-        left = self._left(False)
+        left = self.left(False)
         gap = framing.gap if left and out and framing.as_read and not out.endswith(framing.gap) else b""
         return out + gap + left + (b"" if self.ended else framing.closing(False))
 
@@ -178,31 +162,22 @@ class Body:
         self.over = True
         framing = sniffed(data, self._streamed, ended=True)
         if not isinstance(framing, str):
-            self._framing = framing()
+            self._framing, self._framed = framing(), True
             return self.feed(data) + self.end()
         answer = loads(data)
-        if not isinstance(answer, dict) or answer.get("error") or answer.get("type") == "error":
+        if not isinstance(answer, dict):
             return data
         try:
-            api = api_of_answer(answer)
-        except TypeError as error:
+            left = cut(self._options, answer, self.matches)
+        except TypeError:
             if self._strict and self._asked.own:
-                self.error = error
-                return b""
-            api = None
-        if api is None:
+                raise
             return data
-        left, matches = cut(api, self._options, answer)
-        self.matches.update(matches)
         return data if left is answer else dumps(left)
-
-    def broken(self) -> bytes:
-        """Returns the held text as events, for a body that has broken off."""
-        return self._written(self._machine.end(None)) if self._machine is not None else b""
 
     def failed(self, error: Any) -> bytes:
         """Returns an error as the last event, or nothing if the body has no events."""
-        return self._framing.failed(error) if self._framing is not None else b""
+        return self._framing.failed(error) if self._framed else b""
 
     def told(self, out: bytes) -> Iterator[bytes]:
         for choice, match in self.matches.items():
@@ -241,68 +216,56 @@ class Body:
 
     def _event(self, frame: bytes, fed: str | None = None) -> bytes:
         framing = self._framing
-        assert framing is not None
         payload = framing.payload(frame)
         if payload == DONE:
-            return self._left(True) + frame
+            return self.left(True) + frame
         event = loads(payload)
         if not isinstance(event, dict):
             return self._other(frame, payload)
-        if self._machine is None:
+        if self._machine is None and len(self._options.stops):
             try:
-                api = api_of_event(event) if len(self._options.stops) else None
+                self._machine = machine_of(event, self._options, self.matches)
             except TypeError:
                 if self._strict:
                     raise
-                api = None
-            if api is None:
-                return framing.out(frame)
-            self._machine = machine_of(api, self._options, self.matches)
         machine, alike = self._machine, self._alike
-        out = machine.feed(event, fed)
+        if machine is None:
+            return framing.out(frame)
+        out = machine.feed(event, (event, frame), fed)
         touched = len(out) != 1 or out[0][0] is not event
         if not touched and framing.as_read and not machine.waits:
             alike.learn(frame, event, framing, machine)
-        part = alike.part
-        self._calm = part is not None and machine.current is part and not (part.held or machine.waits or self.matches)
-        if not touched:
-            return framing.out(frame)
-        self._frames[id(event)] = event, frame
+        self._calm = machine.calm and machine.current is alike.part
         return self._written(out)
 
     def _other(self, frame: bytes, payload: bytes | None) -> bytes:
         """Returns the output for a frame without an event, such as a comment or AWS's exception."""
         framing, machine = self._framing, self._machine
-        assert framing is not None
         if payload and machine is None and self._strict:
             raise TypeError(f"not an event of a known API: {payload[:40]!r}")
         if framing.fails(frame):
-            return self.broken() + framing.out(frame)
+            return self.left(None) + framing.out(frame)
         if machine is None:
             return framing.out(frame)
         other: dict[str, Any] = {}
-        self._frames[id(other)] = other, frame
-        return self._written(machine.passes(other))
+        return self._written(machine.passes(other, (other, frame)))
 
-    def _left(self, confirms: bool) -> bytes:
-        """Returns the events that the machine still holds when the source has ended."""
+    def left(self, confirms: bool | None) -> bytes:
+        """Returns the events that the machine still holds when the source has ended, or has failed: ``confirms`` is
+        that of ``Machine.end``."""
         return self._written(self._machine.end(confirms)) if self._machine is not None else b""
 
     def _written(self, events: list[tuple[Any, Any]]) -> bytes:
         """Returns the events as bytes. An unchanged event keeps the bytes in which it came."""
         framing, machine = self._framing, self._machine
-        assert framing is not None
         assert machine is not None
         out = []
         for event, source in events:
-            frame = self._frames[id(source)][1] if id(source) in self._frames else None
-            if frame is None:
+            if source is None:
                 frame = framing.made(event)
-            elif event is not source:
-                frame = framing.changed(frame, event)
+            else:
+                frame = source[1] if event is source[0] else framing.changed(source[1], event)
             out.append(framing.out(frame))
-        if not machine.waits:
-            self._frames.clear()
         if machine.ended and not self._options.drain and not self.ended:
             self.ended = True
             out.append(framing.closing(machine.api.done))
@@ -331,6 +294,5 @@ def sniffed(head: bytes, streamed: bool, ended: bool = False) -> type[Lines] | L
     if not end and not ended:
         return "more"
     event = loads(line)
-    answer = any(get(choice, "message") is not None for choice in items(get(event, "choices")))
-    answer = answer or get(event, "type") == "message" or get(event, "output") is not None
+    answer = any(has(event, sign) for sign in ("choices.*.message", "type=message", "output"))
     return "one" if answer or event is None else Lines

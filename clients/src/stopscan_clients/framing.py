@@ -58,7 +58,7 @@ class Lines:
         return self.made(event)
 
     def made(self, event: Any) -> bytes:
-        return dumps(event) + b"\n"
+        return dumps(event) + self.gap
 
     def out(self, frame: bytes) -> bytes:
         """Returns the bytes to write for a frame, with the separator before it."""
@@ -119,6 +119,7 @@ class Sse(Lines):
 class Array(Lines):
     """A JSON array with one event as each element, as in Gemini's streams without ``alt=sse``."""
 
+    gap = b""
     as_read = False
     MARK = re.compile(rb'["\\{}\[\]]')
 
@@ -166,9 +167,6 @@ class Array(Lines):
 
     def closing(self, done: bool) -> bytes:
         return b"" if self._open else b"]"
-
-    def made(self, event: Any) -> bytes:
-        return dumps(event)
 
     def failed(self, error: Any) -> bytes:
         return super().failed(error) + b"]"
@@ -228,12 +226,10 @@ class Aws(Lines):
 
 def _parts(frame: bytes) -> tuple[dict[str, str], bytes]:
     """Returns the string headers and the payload of a message."""
-    if len(frame) < 16:
-        return {}, b""
-    total, length = struct.unpack_from(">II", frame)
     headers: dict[str, str] = {}
-    place, end = 12, min(12 + length, len(frame) - 4)
     try:
+        total, length = struct.unpack_from(">II", frame)
+        place, end = 12, min(12 + length, len(frame) - 4)
         while place < end:
             named = place + 1 + frame[place]
             name, kind = frame[place + 1 : named].decode(), frame[named]

@@ -1,8 +1,8 @@
 """The state machine that cuts a stream of events at stops. It works on parsed JSON, does no I/O, and takes everything
 about an API from its row of the table.
 
-Its methods return a list of pairs: an event for the reader, and the event of the source that it is or was cut from. The
-second is ``None`` for an event that the machine has made.
+Its methods return a list of pairs: an event for the reader, and the ``source`` that the caller gave with the event that
+it is or was cut from. The second is ``None`` for an event that the machine has made.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from stopscan.finish import Finish
 from stopscan_clients.api import Api, Run
 from stopscan_clients.beside import Token, without_copies
 from stopscan_clients.paths import Path, dotted, get, number, put, without_all
-from stopscan_clients.rows import PINGS
+from stopscan_clients.rows import PINGS, api_of_event
 
 Out: TypeAlias = list[tuple[Any, Any]]
 
@@ -33,13 +33,6 @@ def clean(text: str) -> str:
 def is_error(event: Any) -> bool:
     """Returns whether the event reports that the stream has failed."""
     return event.get("type") == "error" or (bool(event.get("error")) and not event.get("choices"))
-
-
-def check_flags(**flags: Any) -> None:
-    """Raises ``TypeError`` for an option that is neither ``True`` nor ``False``."""
-    for name, flag in flags.items():
-        if not isinstance(flag, bool):
-            raise TypeError(f"{name} must be True or False, not {flag!r}")
 
 
 @dataclass(frozen=True)
@@ -63,7 +56,7 @@ class Options:
 class Part:
     """One text of a stream: that of a choice or of a content block. Keeps the held text and its tokens."""
 
-    def __init__(self, place: Path, options: Options) -> None:
+    def __init__(self, place: Path, options: Options, matches: dict[int, StopMatch]) -> None:
         self.place = place  # the choice, and the place in its message
         self.scanner = options.scanner()
         self.match: StopMatch | None = None
@@ -71,18 +64,18 @@ class Part:
         self.said: list[str] = []  # the texts that were sent
         self.rows: list[Any] = []  # the tokens of the texts that were sent
         self.event: Any = None  # the event with the last text; `unit` is the choice in it
-        self.unit: Any = None
+        self.unit: Unit | None = None
         self.finished = False  # the API has ended the part
         self.behind = ""  # the text after the stop
-        self.unused = ""  # the text after the stop in the piece that completed it
         self.echoed = options.echoed(place[0])  # remaining characters of the prompt, which are not scanned
-        self._shows_patterns = bool(options.include_stop and options.stops.patterns)
+        self._matches, self._options = matches, options
         self._tokens: list[Token] = []  # the tokens of the held text, with offsets in it
 
     @property
     def unsettled(self) -> bool:
         """Whether the end of the text matters: text is held, or a pattern would match at the end."""
-        if self.held or not self._shows_patterns or self.match is not None:
+        visible = self._options.include_stop and self._options.stops.patterns
+        if self.held or not visible or self.match is not None:
             return self.held != ""
         ended = self.scanner.copy()
         ended.flush()
@@ -94,16 +87,19 @@ class Part:
 
     def feed(self, text: str, tokens: Sequence[Token] = (), fed: str | None = None) -> tuple[str, list[Any]]:
         """Returns the safe text and its tokens. ``fed``: what the scanner returned, if it has read ``text`` already."""
-        if fed is None and self.echoed:
-            passed, text = text[: self.echoed], text[self.echoed :]
-            self.echoed -= len(passed)
-            fed = self.scanner.bypass(passed) + self.scanner.feed(text)
-        safe = self.scanner.feed(text) if fed is None else fed
-        tokens = (
-            [*self._tokens, *((len(self.held) + begin, token) for begin, token in tokens)] if tokens else self._tokens
-        )
-        self._tokens = [(begin - len(safe), token) for begin, token in tokens if begin >= len(safe)] if tokens else []
-        return self._out(safe, [token for begin, token in tokens if begin < len(safe)] if tokens else [])
+        safe = self._safe(text) if fed is None else fed
+        if not (tokens or self._tokens):  # the usual case
+            return self._out(safe, [])
+        tokens = [*self._tokens, *((len(self.held) + begin, token) for begin, token in tokens)]
+        self._tokens = [(begin - len(safe), token) for begin, token in tokens if begin >= len(safe)]
+        return self._out(safe, [token for begin, token in tokens if begin < len(safe)])
+
+    def _safe(self, text: str) -> str:
+        if not self.echoed:
+            return self.scanner.feed(text)
+        passed, text = text[: self.echoed], text[self.echoed :]
+        self.echoed -= len(passed)
+        return self.scanner.bypass(passed) + self.scanner.feed(text)
 
     def flush(self, confirms: bool = True) -> tuple[str, list[Any]]:
         """Returns the held text and its tokens. ``confirms``: the text has really ended, which confirms a pattern such
@@ -115,7 +111,7 @@ class Part:
     def _out(self, text: str, rows: list[Any]) -> tuple[str, list[Any]]:
         self.held, self.match = self.scanner.held, self.scanner.match
         if self.match is not None:
-            self.unused = self.scanner.unused
+            self._matches[self.place[0]] = self.match
         if text:
             self.said.append(text)
         self.rows += rows
@@ -128,7 +124,7 @@ class Unit:
 
     json: Any
     runs: list[Run]
-    part: Part | None = None
+    part: Part
     finished: bool = False
     behind: bool = False  # its text is after a stop
     outs: list[str] = field(default_factory=list)
@@ -152,9 +148,10 @@ class Machine:
         self.ended = False  # stops have ended all choices
         self.parts: dict[Path, Part] = {}
         self.current: Part | None = None  # the part of the last text
+        self._source: Any = None  # what the caller gave with the event that is read now
         self._queue: Out = []  # events that wait for later ones
         self._ending: Any = None  # a closing event that waits: the next event shows whether more text follows
-        self._left: dict[int, StopMatch] = {}  # with `drain`: stops whose closing events were not sent yet
+        self._left: dict[int, Part] = {}  # with `drain`: parts whose stop has not been told by closing events yet
 
     @property
     def held(self) -> dict[int, str]:
@@ -170,36 +167,41 @@ class Machine:
         """Whether an event waits for later ones."""
         return bool(self._queue)
 
+    @property
+    def calm(self) -> bool:
+        """Whether nothing is held or has ended, so that an event with another text would pass as the last one did."""
+        part = self.current
+        return part is not None and not (part.held or part.echoed or self._queue or self.matches)
+
     def sole(self, event: Any) -> tuple[Path, str] | None:
         """Returns the path of the text in an unchanged event, and the text, if the event brings nothing else.
 
         Returns ``None`` if the event has several texts, tokens or calls, or begins or ends something.
         """
         api, part = self.api, self.current
-        if part is None or part.event is not event or part.match is not None or part.held or part.echoed:
+        if part is None or part.unit is None or part.event is not event:
             return None
-        runs = api.runs(part.unit, None if api.each is not None else api.kind(event))
-        if len(runs) != 1 or len(runs[0].paths) != 1 or runs[0].ended or len(api.units(event)) != 1:
+        unit, (run, *others) = part.unit, part.unit.runs
+        several = others or len(run.paths) != 1 or len(api.units(event)) != 1
+        if several or run.ended or unit.sent or unit.finished or api.kind(event) in api.opens:
             return None
-        news = api.kind(event) in api.opens if api.each is None else api.ends_choice(part.unit)
-        if news or api.beside.tokens.of(part.unit):
-            return None
-        return ((api.each, 0) if api.each else ()) + runs[0].paths[0], runs[0].text
+        return ((api.each, 0) if api.each else ()) + run.paths[0], run.text
 
-    def passes(self, other: Any) -> Out:
+    def passes(self, other: Any, source: Any = None) -> Out:
         """Returns the output for a comment or a ping, which keeps its place among the events."""
         if not self._queue:
-            return [(other, other)]
-        self._queue.append((other, other))
+            return [(other, source)]
+        self._queue.append((other, source))
         return []
 
-    def feed(self, event: Any, fed: str | None = None) -> Out:
+    def feed(self, event: Any, source: Any = None, fed: str | None = None) -> Out:
         """Returns the output for the next event. ``fed``: what the scanner of the current part returned, if it has read
         the event's text already."""
+        self._source = source
         if is_error(event):
-            return [*self.end(None), (event, event)]
+            return [*self.end(None), (event, source)]
         if event.get("type") in PINGS:
-            return self.passes(event)
+            return self.passes(event, source)
         return self._read(event, fed)
 
     def _read(self, event: Any, fed: str | None) -> Out:
@@ -215,20 +217,27 @@ class Machine:
         out = self._resolved(set(), confirms is not None) if self._ending else []
         for part in [*self.parts.values()]:
             if part.place[0] not in self.matches and part.unsettled:
-                out += self._broken_off(part, self._flushed(part, confirms is not None and (confirms or part.finished)))
-        return [*out, *self._released(), *self._owed()]
+                flushed = self._flushed(part, confirms is not None and (confirms or part.finished))
+                out += [*self._released(), *flushed] if part.match is None else self._stopped(part, flushed)
+        out += self._released()
+        for part in [*self._left.values()]:
+            out += self._closings(part)
+        return out
 
     def _resolved(self, goes_on: set[Path], confirms: bool = True) -> Out:
         """Returns the output for the closing event that waits (``_ending``), with the held text of its parts. The parts
         in ``goes_on`` keep their held text, because more of their text has come."""
         raise NotImplementedError
 
-    def _broken_off(self, part: Part, flushed: Out) -> Out:
-        """Returns the output for a part that the API has not ended. ``flushed`` has its held text."""
-        raise NotImplementedError
+    def _stopped(self, part: Part, out: Out) -> Out:
+        """Returns the output at a stop: ``out`` and the closing events. With `drain`, these come when the API ends."""
+        if self.options.drain:
+            self._left[part.place[0]] = part
+            return out
+        return out + self._closings(part)
 
-    def _owed(self) -> Out:
-        """With `drain`: returns the closing events of stops, if the source has ended without them."""
+    def _closings(self, part: Part) -> Out:
+        """Returns the closing events at the stop of this part."""
         raise NotImplementedError
 
     def _released(self) -> Out:
@@ -241,18 +250,17 @@ class Machine:
 
     def part(self, place: Path) -> Part:
         if place not in self.parts:
-            self.parts[place] = self._PART(place, self.options)
+            self.parts[place] = self._PART(place, self.options, self.matches)
         return self.parts[place]
 
-    def _scan(self, unit: Unit, part: Part, event: Any, early: Out, fed: str | None = None) -> None:
-        """Feeds the texts of a unit to the part, up to a stop. Events with held text that must come before the event
+    def _scan(self, unit: Unit, event: Any, early: Out, fed: str | None = None) -> None:
+        """Feeds the texts of a unit to its part, up to a stop. Events with held text that must come before the event
         are added to ``early``."""
-        api = self.api
-        unit.part = self.current = part
-        tokens = api.beside.tokens.read(unit.json, unit.text)
+        part = self.current = unit.part
+        tokens = self.api.beside.tokens.read(unit.json, unit.text)
         unit.sent = [row for _, row in tokens]
         if unit.text:
-            part.event, part.unit = event, unit.json
+            part.event, part.unit = event, unit
         elif not unit.runs and tokens and part.held:  # an incomplete character after held text: its tokens wait too
             part.feed("", tokens)
         elif not unit.runs:
@@ -263,34 +271,38 @@ class Machine:
             mine = [(place - begin, row) for place, row in tokens if begin <= place < end] if tokens else ()
             safe, rows = part.feed(clean(run.text), mine, fed)
             begin = end
-            if run.ended and part.match is None:
-                rest, more = part.flush()
-                if run.paths:
-                    safe, rows = safe + rest, rows + more
-                elif rest:
-                    early.append((self._piece(part, rest, more), None))
-            unit.rows = unit.rows + rows if unit.rows else rows
+            unit.rows = unit.rows + rows
             unit.outs.append(safe)
+            if run.ended and part.match is None:
+                self._end_text(unit, early)
             if part.match is not None:
                 break
+
+    def _end_text(self, unit: Unit, early: Out, confirms: bool = True) -> None:
+        """Adds the held text to the last text of the unit. If the unit has none, adds an event with it to ``early``."""
+        rest, rows = unit.part.flush(confirms)
+        if rest and unit.outs and unit.runs[len(unit.outs) - 1].paths:
+            unit.outs[-1] += rest
+            unit.rows = unit.rows + rows
+        elif rest:
+            early.append((self._piece(unit.part, rest, rows), None))
 
     def _edited(self, unit: Unit) -> Any:
         """Returns the unit with only its safe text. If a stop fired in it, everything after the stop is removed."""
         part, new, api = unit.part, unit.json, self.api
-        assert part is not None
-        if len(unit.outs) < len(unit.runs) or any(o != run.text for o, run in zip(unit.outs, unit.runs, strict=False)):
+        if unit.outs != [run.text for run in unit.runs]:
             for run, out in zip(unit.runs, unit.outs, strict=False):
                 for at, path in enumerate(run.paths if out != run.text else ()):
                     new = put(new, "" if at else out, *path)
             new = without_all(new, api.copies)
-        if len(unit.rows) != len(unit.sent) or unit.rows != unit.sent:
+        if unit.rows != unit.sent:
             new = api.beside.tokens.write(new, unit.rows)
         return new if part.match is None else self._cut(new, unit, part)
 
     def _cut(self, new: Any, unit: Unit, part: Part) -> Any:
-        api, at = self.api, self.api.texts[0].at
+        api, at = self.api, self.api.text_path
         paths = unit.runs[len(unit.outs) - 1].paths if unit.outs else ()
-        path = paths[0] if paths else self.api.text_path
+        path = paths[0] if paths else at
         pieces = get(new, *at)
         if isinstance(pieces, list):
             until = paths[-1][len(at)] if paths else -1
@@ -298,16 +310,15 @@ class Machine:
             new = put(new, kept, *at)
             path = at
         new = api.beside.cut(new, "".join(part.said))
-        part.behind = unit.text[sum(len(run.text) for run in unit.runs[: len(unit.outs)]) - len(part.unused) :]
+        part.behind = part.scanner.unused + "".join(run.text for run in unit.runs[len(unit.outs) :])
         return without_copies(new, part.behind, path, api.silent)
 
     def _bare(self, event: Any) -> Any:
         """Returns an event that is sent after a stop, without the fields that contain the text after the stop."""
         event = without_all(event, self.api.event_drops)
+        along = None if self.api.each is None else dotted(self.api.each)
         for part in self.parts.values():
-            if part.behind and self.api.each != "":
-                along = None if self.api.each is None else (self.api.each,)
-                event = without_copies(event, part.behind, along, self.api.silent)
+            event = without_copies(event, part.behind, along, self.api.silent)
         return event
 
     def _piece(self, part: Part, text: str, rows: list[Any]) -> Any:
@@ -320,80 +331,66 @@ class Choices(Machine):
 
     def _read(self, event: Any, fed: str | None) -> Out:
         api, out = self.api, []
-        units = [Unit(json, api.runs(json) if isinstance(json, dict) else []) for json in api.units(event)]
+        units = [Unit(json, api.runs(json), self.part((number(json.get("index")),))) for json in api.units(event)]
         if self._ending is not None:
             out = self._resolved({(number(unit.json.get("index")),) for unit in units if unit.text})
         early: Out = []
         waits = False
         for unit in units:
-            if not isinstance(unit.json, dict):
-                continue
-            part = self.part((number(unit.json.get("index")),))
-            unit.finished = api.ends_choice(unit.json)
+            part = unit.part
+            unit.finished = self._ends(unit.json)
             part.finished = unit.finished or (part.finished and not unit.runs)
             if part.match is not None:
-                unit.part, unit.behind = part, True
+                unit.behind = True
                 part.behind += unit.text
                 continue
-            self._scan(unit, part, event, early, fed)
-            if part.match is not None:
-                self.matches[part.place[0]] = part.match
+            self._scan(unit, event, early, fed)
             waits = waits or (unit.finished and part.match is None and part.unsettled)
         if waits:
-            self._ending, self._queue = (event, units, early), [(event, event)]
+            self._ending, self._queue = (event, self._source, units, early), [(event, self._source)]
             return out
-        return [*out, *self._given(event, units, early)]
+        return [*out, *self._given(event, self._source, units, early)]
+
+    def _ends(self, unit: Any) -> bool:
+        return self.api.ends_choice(unit)
 
     def _resolved(self, goes_on: set[Path], confirms: bool = True) -> Out:
-        (event, units, early), self._ending = self._ending, None
+        (event, source, units, early), self._ending = self._ending, None
         for unit in units:
             part = unit.part
-            if part is None or not unit.finished or part.match is not None or part.place in goes_on or unit.behind:
-                continue
-            rest, rows = part.flush(confirms)
-            if rest and unit.outs and unit.runs[len(unit.outs) - 1].paths:
-                unit.outs[-1] += rest
-                unit.rows = unit.rows + rows
-            elif rest:
-                early.append((self._piece(part, rest, rows), None))
-            if part.match is not None:
-                self.matches[part.place[0]] = part.match
-        return [*self._given(event, units, early), *self._released()[1:]]
+            if unit.finished and part.match is None and part.place not in goes_on:
+                self._end_text(unit, early, confirms)
+        return [*self._given(event, source, units, early), *self._released()[1:]]
 
-    def _given(self, event: Any, units: list[Unit], early: Out) -> Out:
+    def _given(self, event: Any, source: Any, units: list[Unit], early: Out) -> Out:
         """Returns the output for an event whose texts were fed to the scanners."""
         late: Out = []
-        told = [unit.json if unit.part is None else self._given_unit(unit, late) for unit in units]
+        told = [self._given_unit(unit, late) for unit in units]
         new = event
         if any(json is not unit.json for json, unit in zip(told, units, strict=True)):
-            left = [json for json, unit in zip(told, units, strict=True) if json is not None or unit.json is None]
-            if left or (self.options.drain and self._tells_usage(event)):
+            left = [json for json in told if json is not None]
+            tells_usage = any(event.get(name) for name in self.api.usage) and not self._left
+            if left or (self.options.drain and tells_usage):
                 new = {**event, self.api.each: left} if self.api.each else (left or [None])[0]
             else:
                 new = None
         if self.matches:
             self._count()
             new = new and self._bare(new)
-        return [*early, *([] if new is None else [(new, event)]), *late]
+        return [*early, *([] if new is None else [(new, source)]), *late]
 
     def _given_unit(self, unit: Unit, late: Out) -> Any:
         part = unit.part
-        assert part is not None
-        index = part.place[0]
         if unit.behind:
-            match = self._left.pop(index, None) if unit.finished else None
-            if match is None:
+            if not unit.finished or self._left.pop(part.place[0], None) is None:
                 return None
-            return {**self._made(unit.json, "", [], whole=not self.api.each), **self.api.write(Finish.of(match))}
+            return {**self._made(unit.json, "", [], whole=not self.api.each), **self.api.write(Finish.of(part.match))}
         new = self._edited(unit)
         if part.match is None:
             return new
         if unit.finished:
             return {**new, **self.api.write(Finish.of(part.match))}
-        if self.options.drain:
-            self._left[index] = part.match
-        else:
-            late.append((self._finish(part), None))
+        late += self._stopped(part, [])
         return new
 
     def _count(self) -> None:
@@ -402,28 +399,13 @@ class Choices(Machine):
         ]
         self.ended = all(over) and len(over) >= self.options.choices and not self._left
 
-    def _tells_usage(self, event: Any) -> bool:
-        return any(event.get(name) for name in self.api.usage) and not self._left
-
-    def _broken_off(self, part: Part, flushed: Out) -> Out:
-        if part.match is None:
-            return flushed
-        self.matches[part.place[0]] = part.match
-        return [*flushed, (self._finish(part), None)]
-
-    def _owed(self) -> Out:
-        owed = [(self._finish(self.part((choice,))), None) for choice in self._left]
-        self._left.clear()
-        if self.matches:
-            self._count()
-        return owed
-
-    def _finish(self, part: Part) -> Any:
-        """Returns a made event that ends a choice at its stop."""
-        return self._piece(part, "", [], self.api.write(Finish.of(part.match)))
+    def _closings(self, part: Part) -> Out:
+        self._left.pop(part.place[0], None)
+        self._count()
+        return [(self._piece(part, "", [], self.api.write(Finish.of(part.match))), None)]
 
     def _piece(self, part: Part, text: str, rows: list[Any], says: Mapping[str, Any] = MappingProxyType({})) -> Any:
-        unit = {**self._made(part.unit, text, rows), **says}
+        unit = {**self._made(part.unit and part.unit.json, text, rows), **says}
         if not self.api.each:
             return unit
         event = without_all({**part.event, self.api.each: [unit]}, (*self.api.usage, *self.api.event_drops))
@@ -436,11 +418,11 @@ class Choices(Machine):
         for keep in api.keeps:
             path = dotted(keep)
             value = get(unit, *path)
-            if value is not None or (len(path) == 1 and keep in unit):
+            if value is not None:
                 made = put(made, value, *path)
         made = {**made, **{name: value for name, value in api.goes_on.items() if name in unit}}
         if text or api.without_text is None:
-            made = put(made, text, *api.text_path)
+            made = put(made, text, *(dotted(api.text_at) or api.text_path))
         else:
             made = put(made, api.without_text[1], *dotted(api.without_text[0]))
         if rows:
@@ -456,7 +438,6 @@ class Blocks(Machine):
         super().__init__(api, options, matches)
         self._memory = api.memory(api)
         self._opened: set[Path] = set()  # the places of parts of which an event was sent
-        self._opening: Path | None = None  # the place of a part whose opening event waits for its first text
 
     def _read(self, event: Any, fed: str | None) -> Out:
         kind = self.api.kind(event) or ""
@@ -491,54 +472,45 @@ class Blocks(Machine):
         new = event
         if runs:
             part = self.part((0, *place))
-            unit = Unit(event, runs)
-            self._scan(unit, part, event, early, fed)
+            unit = Unit(event, runs, part)
+            self._scan(unit, event, early, fed)
             new = self._edited(unit)
             if part.match is not None:
                 shows = unit.outs[-1] != "" or part.place[1:] in self._opened
-                return self._stopped(part, [*early, *([(new, event)] if shows else [])])
+                return self._stopped(part, [*early, *([(new, self._source)] if shows else [])])
             if unit.outs[-1] or early:
                 self._open(part.place[1:])
-                return [*self._released(), *early, (new, event)]
+                return [*self._released(), *early, (new, self._source)]
         if kind in api.ends or kind in api.over:
             ended = [part for part in self.parts.values() if kind in api.over or part.within(place)]
             for part in ended:
                 part.finished = True
             self._ending = [part for part in ended if part.unsettled]
             if self._ending:
-                out = self._said(early)
                 self._at = len(self._queue)
-                self._queue.append((event, event))
-                return out
+                self._queue.append((event, self._source))
+                return early
         begins = api.begins_text(event, kind) or (runs != [] and place not in self._opened)
-        return self._queued(kind, place, event, new, early, begins)
+        return self._queued(kind, place, new, early, begins)
 
-    def _queued(self, kind: Any, place: Path, event: Any, new: Any, early: Out, begins: bool) -> Out:
+    def _queued(self, kind: Any, place: Path, new: Any, early: Out, begins: bool) -> Out:
         """Returns the output for an event without safe text. An event that ``begins`` a part of text waits for the
         first text, so that a part that is empty at its stop is never sent. Later events that may belong to the part
         wait too."""
-        api, out = self.api, self._said(early)
-        if self._queue:
-            assert self._opening is not None
-            shorter = min(len(place), len(self._opening))
-            if place[:shorter] == self._opening[:shorter] and kind not in api.ends and kind not in api.over:
-                self._queue.append((new, event))
-                return out
+        out = [*self._released(), *early] if early else []
+        waits = self._memory.place(self._queue[0][0]) if self._queue else None
+        ends = kind in self.api.ends or kind in self.api.over
+        joins = waits is not None and not ends and all(a == b for a, b in zip(place, waits, strict=False))
+        if not joins:
             out += self._released()
-        if begins:
-            self._opening = place
-            self._queue.append((new, event))
+        if joins or begins:
+            self._queue.append((new, self._source))
             return out
-        if kind in api.opens:
+        if kind in self.api.opens:
             self._open(place)
-        return [*out, (new, event)]
-
-    def _said(self, early: Out) -> Out:
-        """Returns the events with held text, after the waiting events that open their part."""
-        return [*self._released(), *early] if early else []
+        return [*out, (new, self._source)]
 
     def _released(self) -> Out:
-        self._opening = None
         for event, _ in self._queue:
             self._open(self._memory.place(event) if event else ())
         return super()._released()
@@ -559,28 +531,21 @@ class Blocks(Machine):
         return [*self._released(), *early, *waits]
 
     def _stopped(self, part: Part, out: Out) -> Out:
-        """Returns the output at a stop: ``out`` and the closing events. If the stop came before any text of the part,
-        the events that open the part are dropped."""
-        assert part.match is not None
-        self.matches[0] = part.match
+        # If the stop came before any text of the part, the events that open the part are dropped.
         if "".join(part.said):
             self._open(part.place[1:])
             out = [*self._released(), *out]
         else:
             waited = super()._released()
             out = [*(pair for pair in waited if not (pair[0] and self._memory.place(pair[0]))), *out]
-        if self.options.drain:
-            self._left[0] = part.match
-            return out
-        return out + self._closings(part)
+        return super()._stopped(part, out)
 
     def _closings(self, part: Part) -> Out:
-        """Returns the closing events for everything that was opened, made from the templates of the API."""
-        assert part.match is not None
+        # For everything that was opened.
         self.ended = True
         self._left.clear()
         write = self.api.write(Finish.of(part.match))
-        facts = {**self._facts(part), "finish": write, **self._memory.message(part, self._opened, write)}
+        facts = {**self._facts(part), **write, "finish": write, **self._memory.message(part, self._opened, write)}
         return [
             (self._memory.made(template, facts), None)
             for level, template in self.api.closing
@@ -589,8 +554,7 @@ class Blocks(Machine):
 
     def _facts(self, part: Part) -> dict[str, Any]:
         places = {f"place.{i}": index for i, index in enumerate(part.place[1:])}
-        item = get(part.event, "item_id")
-        return {"item_id": item, "said": "".join(part.said), "said_rows": part.rows, **places}
+        return {"item_id": get(part.event, "item_id"), "said": "".join(part.said), "said_rows": part.rows, **places}
 
     def _after(self, event: Any, kind: Any, place: Path, runs: list[Run]) -> Out:
         """With `drain`: returns the closing events for the end of the message, and events that belong to no part."""
@@ -600,7 +564,7 @@ class Blocks(Machine):
             return self._closings(part) if self._left else []
         if place or kind in self.api.ends or kind in self.api.opens or kind in self.api.repeats:
             return []
-        return [(self._bare(without_all(event, self.api.beside.drops)), event)]
+        return [(self._bare(without_all(event, self.api.beside.drops)), self._source)]
 
     def _repeated(self, event: Any, kind: str, place: Path) -> Part | None:
         """Returns the part whose text is repeated in the event and has a stop that the deltas did not have, or
@@ -615,17 +579,10 @@ class Blocks(Machine):
             kept, match = self.options.truncate(clean(text))
             if match is not None:
                 part.said, part.match, part.event = [kept if match.period is None else text[: match.end]], match, event
-                tokens = self.api.beside.tokens.read(get(event, *at), text)
-                part.rows = [row for begin, row in tokens if begin < len(part.said[0])]
+                self.matches[0] = match
+                part.rows = self.api.beside.tokens.before(get(event, *at), text, len(part.said[0]))
                 return part
         return None
-
-    def _broken_off(self, part: Part, flushed: Out) -> Out:
-        return self._said(flushed) if part.match is None else self._stopped(part, flushed)
-
-    def _owed(self) -> Out:
-        part = next((part for part in self.parts.values() if part.match is not None), None)
-        return self._closings(part) if self._left and part is not None else []
 
     def _piece(self, part: Part, text: str, rows: list[Any]) -> Any:
         self._open(part.place[1:])
@@ -633,6 +590,11 @@ class Blocks(Machine):
         return self._memory.made(self.api.piece, facts)
 
 
-def machine_of(api: Api, options: Options, matches: dict[int, StopMatch] | None = None) -> Machine:
-    """Returns the machine for a stream of the API. It adds each stop that fires to ``matches``."""
-    return (Blocks if api.each is None else Choices)(api, options, matches)
+def machine_of(event: Any, options: Options, matches: dict[int, StopMatch] | None = None) -> Machine | None:
+    """Returns the machine for a stream with this event. It adds each stop that fires to ``matches``.
+
+    Returns ``None`` if the event does not show its API but a later event may. Raises ``TypeError`` for an event that no
+    row knows.
+    """
+    api = api_of_event(event)
+    return None if api is None else (Blocks if api.each is None else Choices)(api, options, matches)

@@ -11,29 +11,39 @@ Name: TypeAlias = Literal[OpenAi, "anthropic", "gemini", "bedrock", "cohere", "o
 
 class Limit(NamedTuple):
     most: int | None  # the most stops of a request; None: no limit is documented
-    blank: bool  # whether a stop may consist of white space
-    source: str
+    blank: bool = True  # whether a stop may consist of white space
 
 
+# With the source of each limit.
 LIMITS: dict[str, Limit] = {
-    "openai": Limit(4, True, "openai.types.chat.completion_create_params, `stop`: up to 4 sequences"),
-    "openai-reasoning": Limit(0, True, "the same: not supported with o3 and o4-mini; GPT-5 answers with a 400, too"),
-    "responses": Limit(0, True, "openai.types.responses.response_create_params has no such parameter"),
-    "azure": Limit(4, True, "langchain#20234: a fifth is answered with a 400"),
-    "anthropic": Limit(None, False, "litellm#3286: 'each stop sequence must contain non-whitespace'"),
-    "gemini": Limit(5, True, "GenerationConfig, `stopSequences`: the set of character sequences (up to 5)"),
-    "mistral": Limit(4, True, "langchain#38047, tried on the API"),
-    "deepseek": Limit(16, True, "create chat completion, `stop`: a string or up to 16"),
-    "grok": Limit(
-        0, True, "xAI's reasoning guide: `stop` is an error with reasoning models, which grok-4 and later are"
-    ),
-    "bedrock": Limit(
-        2500, True, "API_runtime_InferenceConfiguration, `stopSequences`; a model may take fewer, or none"
-    ),
-    "cohere": Limit(5, True, "cohere.v2.client, `stop_sequences`: a list of up to 5 strings"),
-    "ollama": Limit(None, True, "docs/modelfile.md: multiple stop patterns may be set"),
-    "vllm": Limit(4, True, "vLLM 0.33, VLLM_MAX_STOP_STRINGS over HTTP"),
-    "none": Limit(0, True, "for a server that handles stops wrongly or does not name the stop"),
+    # openai.types.chat.completion_create_params, `stop`: up to 4 sequences
+    "openai": Limit(4),
+    # the same: not supported with o3 and o4-mini; GPT-5 answers with a 400, too
+    "openai-reasoning": Limit(0),
+    # openai.types.responses.response_create_params has no such parameter
+    "responses": Limit(0),
+    # langchain#20234: a fifth is answered with a 400
+    "azure": Limit(4),
+    # litellm#3286: 'each stop sequence must contain non-whitespace'
+    "anthropic": Limit(None, blank=False),
+    # GenerationConfig, `stopSequences`: the set of character sequences (up to 5)
+    "gemini": Limit(5),
+    # langchain#38047, tried on the API
+    "mistral": Limit(4),
+    # create chat completion, `stop`: a string or up to 16
+    "deepseek": Limit(16),
+    # xAI's reasoning guide: `stop` is an error with reasoning models, which grok-4 and later are
+    "grok": Limit(0),
+    # API_runtime_InferenceConfiguration, `stopSequences`; a model may take fewer, or none
+    "bedrock": Limit(2500),
+    # cohere.v2.client, `stop_sequences`: a list of up to 5 strings
+    "cohere": Limit(5),
+    # docs/modelfile.md: multiple stop patterns may be set
+    "ollama": Limit(None),
+    # vLLM 0.33, VLLM_MAX_STOP_STRINGS over HTTP
+    "vllm": Limit(4),
+    # for a server that handles stops wrongly or does not name the stop
+    "none": Limit(0),
 }
 
 

@@ -69,17 +69,14 @@ class Outline(Memory):
         item = get(self._answer, "output", item_at) or {"type": "message", "role": "assistant"}
         item_id = item.get("id") or get(part.event, "item_id")
         told = get(item, "content", part_at) or {}
-        told = {"type": "output_text", "annotations": [], **told, "text": text}
-        if part.rows or "logprobs" in told:
-            told["logprobs"] = part.rows
+        told = {"type": "output_text", "annotations": [], **told, "text": text, "logprobs": part.rows}
         told = self.api.beside_piece.cut(told, text)
-        begun = [told] if text or (item_at, part_at) in opened else []
+        begun = [told] if (item_at, part_at) in opened else []
         item = {**item, "id": item_id, "content": _with(item.get("content"), part_at, begun), "status": "completed"}
         answer = self.api.beside_answer.cut(self._answer, text)
-        begun = [item] if text or (item_at,) in opened else []
-        answer = {**answer, "output": _with(answer.get("output"), item_at, begun)}
-        if answer.get("error") is not None:  # an error after the stop
-            answer["error"] = None
+        begun = [item] if (item_at,) in opened else []
+        # An error after the stop does not count.
+        answer = {**answer, "output": _with(answer.get("output"), item_at, begun), "error": None}
         return {"item_id": item_id, "part": told, "item": item, "response": {**answer, **write}}
 
 

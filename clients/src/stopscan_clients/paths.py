@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Any, TypeAlias
 
 Path: TypeAlias = tuple[Any, ...]  # keys and list indexes
@@ -60,9 +61,10 @@ def number(value: Any) -> int:
     return value if type(value) is int else 0
 
 
-def dotted(path: str) -> tuple[str, ...]:
-    """Returns the keys of a path such as ``"delta.content"``. The empty path has none."""
-    return tuple(path.split(".")) if path else ()
+@cache
+def dotted(path: str) -> Path:
+    """Returns the keys and indexes of a path such as ``"parts.0.text"``. The empty path has none."""
+    return tuple(int(key) if key.isdigit() else key for key in path.split(".")) if path else ()
 
 
 def has(tree: Any, sign: str) -> bool:

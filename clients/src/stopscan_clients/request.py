@@ -13,7 +13,7 @@ from stopscan import StopSet
 from stopscan.engines import Defaults, Limits, read_options
 from stopscan.regions import NAMES, begins, read_protect
 from stopscan_clients.api import Api
-from stopscan_clients.body import Asked
+from stopscan_clients.body import Asked, loads
 from stopscan_clients.framing import dumps
 from stopscan_clients.machine import Options
 from stopscan_clients.native import native_stops
@@ -40,7 +40,7 @@ ROUTES: list[tuple[re.Pattern[str], Api]] = [
 STREAM_PATHS = re.compile(r"(:stream\w+|-stream)$")
 SIGNED = ("x-amz-date", "x-amz-content-sha256", "digest", "content-digest", "signature")
 NO_LIMITS = Limits(*[sys.maxsize] * 4)
-OF_TOKENS = ("stop_token_ids", "min_tokens")
+OF_TOKENS = ("stopscan.stop_token_ids", "stopscan.min_tokens")
 # `OPTIONS` are read by ``read_options``, which the adapters for engines also call. `REGIONS` are read here, because a
 # request may define its own regions.
 OPTIONS = ("patterns", "max_held", "include_stop", "start_protected", "repeat")
@@ -53,25 +53,15 @@ def route_of(method: str, path: str) -> Api | None:
     return next((api for route, api in ROUTES if route.search(path)), None) if method == "POST" else None
 
 
-def asked_in(
-    route: Api | None,
-    path: str,
-    content: bytes,
-    own: Options,
-    api: str | None,
-    signed: bool,
-    limits: Limits = NO_LIMITS,
-) -> Asked:
-    """Returns the options of a request, and the body with the stops that a server of ``api`` can find itself.
+def asked_in(request: Any, route: Api | None, content: bytes, own: Options, api: str | None, limits: Limits) -> Asked:
+    """Returns the options of a request with this body, and the body with the stops that a server of ``api`` can find
+    itself.
 
     ``limits`` hold for the stops and options in the request. Raises ``ValueError`` or ``TypeError``, with a message for
     the client, if they are wrong.
     """
-    try:
-        body = json.loads(content)
-    except (RecursionError, ValueError):
-        body = None
-    streamed = STREAM_PATHS.search(path) is not None
+    body = loads(content)
+    streamed = STREAM_PATHS.search(request.url.path) is not None
     if not isinstance(body, dict):
         return Asked(own, streamed)
     streamed = streamed or bool(body.get("stream", route is OLLAMA))
@@ -82,14 +72,15 @@ def asked_in(
     at = dotted(route.stops if route is not None else "stop")
     options = _options(own, at, body, limits)
     asked = Asked(options, streamed, get(body, *at) is not None or "stopscan" in body)
+    signed = any(name in request.headers for name in SIGNED)
     if signed or (not len(options.stops) and "stopscan" not in body):
         return asked
     rest = without(without(body, "stopscan"), *at)
     if len(at) > 1 and get(rest, at[0]) == {}:  # the object had only the stops
         rest = without(rest, at[0])
-    if streamed or options.include_stop or route is None:
-        return replace(asked, body=dumps(rest))
-    native, _ = native_stops(api or route.limits, options.stops)
+    native: list[str] = []
+    if route is not None and not (streamed or options.include_stop):
+        native, _ = native_stops(api or route.limits or route.name, options.stops)
     if not native:
         return replace(asked, body=dumps(rest))
     return replace(asked, body=dumps(put(rest, native, *at)), bare=dumps(rest))
@@ -129,12 +120,9 @@ def _options(own: Options, at: tuple[str, ...], body: Any, limits: Limits) -> Op
     if not isinstance(told, dict | None):
         raise TypeError(f"stopscan must be an object, not {type(told).__name__}")
     told = {f"stopscan.{name}": value for name, value in (told or {}).items() if value is not None}
-    for name in OF_TOKENS:
-        if f"stopscan.{name}" in told:
-            raise ValueError(
-                f"stopscan.{name} works on tokens, which are not visible here; pass it to the server in the "
-                "server's own field"
-            )
+    tokens = [name for name in OF_TOKENS if name in told]
+    if tokens:
+        raise ValueError(f"{tokens[0]} works on tokens, which only the server sees: use the server's own field")
     stops = get(body, *at)
     if stops is None and not told:
         return replace(own, echoed=echoed_in(body if len(own.stops) else None))
@@ -168,8 +156,7 @@ def _merged(own: StopSet, asked: StopSet, limits: Limits, regions: Any, stop_in:
         if name not in there:
             raise ValueError(f"stopscan.protect: unknown region {name!r}; give pairs of markers, or stopscan.regions")
     if names and (stop_in is not None or pairs):
-        other = "stopscan.stop_in" if pairs == [] else "pairs of markers"
-        raise ValueError(f"stopscan.protect cannot be combined with {other} if it names regions")
+        raise ValueError("stopscan.protect cannot be combined with pairs of markers or stop_in if it names regions")
     count, size = len(states if regions else ()) + len(pairs), len(json.dumps([regions, pairs]))
     if count > limits.regions:
         raise ValueError(f"stopscan has {count} regions; the limit is {limits.regions}")
@@ -191,8 +178,9 @@ def _merged(own: StopSet, asked: StopSet, limits: Limits, regions: Any, stop_in:
     )
 
 
-def error_body(form: str, message: str, status: int = 400) -> dict[str, Any]:
-    """Returns an error in the form of the API."""
+def error_body(route: Api | None, message: str, status: int = 400) -> dict[str, Any]:
+    """Returns an error in the form of the API of a request. The form of an unknown API is that of OpenAI."""
+    form = None if route is None else route.errors or route.name
     if form == "anthropic":
         kind = "invalid_request_error" if status < 500 else "api_error"
         return {"type": "error", "error": {"type": kind, "message": message}}

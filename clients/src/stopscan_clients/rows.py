@@ -6,39 +6,25 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from stopscan.finish import (
-    Finish,
-    from_gemini,
-    from_ollama,
-    from_openai,
-    to_anthropic,
-    to_bedrock,
-    to_gemini,
-    to_llama_cpp,
-    to_ollama,
-    to_openai,
-    to_responses,
-)
+from stopscan import finish
 from stopscan_clients.api import Api, Ref, Text, respelled
 from stopscan_clients.beside import Beside, Spans, Tokens
 from stopscan_clients.outline import Outline
 from stopscan_clients.paths import get, has, items
 
-URL_CITATIONS = ("url_citation.end_index", "end_index")
 REASONING = ("reasoning", "reasoning_content", "reasoning_details", "thinking", "refusal", "audio")
 
 CHAT = Api(
     name="chat",
     signs=("choices.*.delta", "choices.*.message"),
-    answers=("choices.*.message",),
     each="choices",
-    texts=(Text("delta.content"),),
+    texts={None: Text("delta.content")},
     calls=("delta.tool_calls", "delta.function_call"),
     words=("finish_reason", "finishReason"),  # the second was seen in Gemini's OpenAI route
-    finished=from_openai,
+    finished=finish.from_openai,
     beside=Beside(
-        Tokens("logprobs.content", null_if_empty="logprobs"),
-        (Spans("delta.annotations", URL_CITATIONS),),
+        Tokens("logprobs.content"),
+        (Spans("delta.annotations", ("url_citation.end_index", "end_index")),),
         # There are no calls after a stop. `token_ids` and `stop_reason` are vLLM's.
         ("delta.tool_calls", "delta.function_call", "delta.parsed", "token_ids", "stop_reason"),
     ),
@@ -46,33 +32,27 @@ CHAT = Api(
     event_drops=("__verbose",),  # a field of llama.cpp
     usage=("usage", "timings"),
     silent=REASONING,
-    write=to_openai,
+    write=finish.to_openai,
     keeps=("index",),
     goes_on={"finish_reason": None, "logprobs": None},
     without_text=("delta", {}),
     whole=("delta", "message"),
+    limits="openai",
     done=True,
 )
 
-COMPLETIONS = Api(
+COMPLETIONS = replace(
+    CHAT,
     name="completions",
     signs=("choices.*.text",),
-    answers=("choices.*.text",),
-    each="choices",
-    texts=(Text("text"),),
-    words=("finish_reason",),
-    finished=from_openai,
+    texts={None: Text("text")},
     beside=Beside(
         Tokens("logprobs", ("tokens", "token_logprobs", "top_logprobs", "text_offset"), "text_offset"),
         drops=("token_ids", "stop_reason"),
     ),
-    event_drops=("__verbose",),
-    usage=("usage", "timings"),
     silent=("prompt_token_ids",),
-    write=to_openai,
-    keeps=("index",),
-    goes_on={"finish_reason": None, "logprobs": None},
-    done=True,
+    without_text=None,
+    whole=("", ""),
 )
 
 AT = {"index": Ref("place.0")}
@@ -81,15 +61,15 @@ ANTHROPIC = Api(
     name="anthropic",
     kinds=("message_start", "message_stop"),
     answers=("type=message&content[]",),
-    texts=(
-        Text("delta.text", {"type": "content_block_delta", "delta.type": "text_delta"}),
-        Text("content_block.text", {"type": "content_block_start", "content_block.type": "text"}),
-    ),
+    texts={
+        "content_block_delta": Text("delta.text", ("delta.type", "text_delta")),
+        "content_block_start": Text("content_block.text", ("content_block.type", "text")),
+    },
     opens={"content_block_start": ("content_block.type", ("text",))},
     ends=("content_block_stop",),
     over=("message_delta", "message_stop"),
     places=("index",),
-    write=to_anthropic,
+    write=finish.to_anthropic,
     piece={"type": "content_block_delta", **AT, "delta": {"type": "text_delta", "text": Ref("text")}},
     closing=(
         (1, {"type": "content_block_stop", **AT}),
@@ -101,8 +81,6 @@ ANTHROPIC = Api(
     answer="content.*",
     beside_piece=Beside(drops=("parsed_output", "citations")),
     stops="stop_sequences",
-    limits="anthropic",
-    errors="anthropic",
 )
 
 BEDROCK = Api(
@@ -110,7 +88,7 @@ BEDROCK = Api(
     kinds=("messageStart", "contentBlockDelta", "metadata"),
     answers=("output.message",),
     kind_is_key=True,
-    texts=(Text("contentBlockDelta.delta.text"),),
+    texts={"contentBlockDelta": Text("contentBlockDelta.delta.text")},
     opens={"contentBlockStart": ("contentBlockStart.start.text", ("",))},
     ends=("contentBlockStop",),
     over=("messageStop",),
@@ -118,28 +96,25 @@ BEDROCK = Api(
     beside=Beside(drops=("metadata.trace",)),  # the trace of a guardrail
     beside_answer=Beside(drops=("trace", "additionalModelResponseFields")),
     is_text=lambda piece: isinstance(get(piece, "text"), str),
-    write=to_bedrock,
+    write=finish.to_bedrock,
     piece={"contentBlockDelta": {"contentBlockIndex": Ref("place.0"), "delta": {"text": Ref("text")}}},
     closing=((1, {"contentBlockStop": {"contentBlockIndex": Ref("place.0")}}), (0, {"messageStop": Ref("finish")})),
     answer="output.message.content.*",
     stops="inferenceConfig.stopSequences",
-    limits="bedrock",
-    errors="bedrock",
 )
 
 
-def to_cohere(finish: Finish) -> dict[str, str]:
-    return {"finish_reason": "STOP_SEQUENCE" if finish.reason == "stop_sequence" else "COMPLETE"}
+def to_cohere(end: finish.Finish) -> dict[str, str]:
+    return {"finish_reason": "STOP_SEQUENCE" if end.reason == "stop_sequence" else "COMPLETE"}
 
+
+COHERE_END = {"finish_reason": Ref("finish_reason"), "usage": Ref("usage")}
 
 COHERE = Api(
     name="cohere",
     kinds=("message-start", "tool-plan-delta", "tool-call-", "citation-"),
     answers=("message.content.*", "message.tool_calls.*&finish_reason"),
-    texts=(
-        Text("delta.message.content.text", {"type": "content-delta"}),
-        Text("delta.message.content.text", {"type": "content-start"}),
-    ),
+    texts=dict.fromkeys(("content-delta", "content-start"), Text("delta.message.content.text")),
     opens={"content-start": ("delta.message.content.type", ("text", None))},
     ends=("content-end",),
     over=("message-end",),
@@ -149,22 +124,21 @@ COHERE = Api(
     piece={"type": "content-delta", **AT, "delta": {"message": {"content": {"text": Ref("text")}}}},
     closing=(
         (1, {"type": "content-end", **AT}),
-        (0, {"type": "message-end", "id": Ref("id"), "delta": {"**": Ref("finish"), "usage": Ref("usage")}}),
+        (0, {"type": "message-end", "id": Ref("id"), "delta": COHERE_END}),
     ),
     known={"usage": (("delta.usage",), ""), "id": (("id",), "")},
     answer="message.content.*",
     beside_answer=Beside(spans=(Spans("message.citations", ("end",)),), drops=("message.tool_calls", "logprobs")),
     silent=("tool_plan",),
     stops="stop_sequences",
-    limits="cohere",
     errors="bedrock",
 )
 
 
-def to_response(finish: Finish) -> dict[str, Any]:
+def to_response(end: finish.Finish) -> dict[str, Any]:
     """Returns the status, and the stop in the field that chat completions have: Responses has no field for it."""
-    named = {} if finish.matched_stop is None else {"matched_stop": finish.matched_stop}
-    return {**to_responses(finish), **named}
+    named = {} if end.matched_stop is None else {"matched_stop": end.matched_stop}
+    return {**finish.to_responses(end), **named}
 
 
 WHERE = {"item_id": Ref("item_id"), "output_index": Ref("place.0"), "content_index": Ref("place.1")}
@@ -179,7 +153,7 @@ RESPONSES = Api(
     name="responses",
     kinds=("response.",),
     answers=("output[]", "object=response"),
-    texts=(Text("delta", {"type": "response.output_text.delta"}),),
+    texts={"response.output_text.delta": Text("delta")},
     opens={
         "response.output_item.added": ("item.type", ("message",)),
         "response.content_part.added": ("part.type", ("output_text",)),
@@ -204,7 +178,6 @@ RESPONSES = Api(
     beside_piece=Beside(Tokens("logprobs"), ANNOTATIONS, ("parsed",)),
     settled={"status": "completed"},
     beside_answer=Beside(drops=("output_parsed", "output_text")),
-    limits="responses",
 )
 
 # The fields of a part of text or of thought. A part with any other field is content, and ends the text before it.
@@ -219,24 +192,21 @@ GROUNDING = (
 GEMINI = Api(
     name="gemini",
     signs=("candidates", "usageMetadata", "promptFeedback"),
-    answers=("candidates", "promptFeedback", "usageMetadata"),
     each="candidates",
-    texts=(Text("content.parts"),),
+    texts={None: Text("content.parts")},
     is_text=lambda piece: isinstance(get(piece, "text"), str) and not get(piece, "thought"),
     is_content=lambda piece: any(value is not None and name not in REMARKS for name, value in piece.items()),
     words=("finishReason",),
-    finished=from_gemini,
+    finished=finish.from_gemini,
     final=False,
     beside=Beside(Tokens("logprobsResult", ("chosenCandidates", "topCandidates")), GROUNDING),
     usage=("usageMetadata",),
-    write=lambda finish: {"finishReason": to_gemini(finish)["finishReason"]},
+    write=lambda end: {"finishReason": finish.to_gemini(end)["finishReason"]},
     keeps=("index", "content.role"),
     text_at="content.parts.0.text",
     without_text=("content.parts", []),
     stops="generationConfig.stopSequences",
     choices=("generationConfig.candidateCount", "generation_config.candidate_count"),
-    limits="gemini",
-    errors="gemini",
 )
 
 
@@ -253,7 +223,7 @@ def camel(key: str) -> str:
 GEMINI_PYTHON = replace(
     respelled(GEMINI, snake),
     name="gemini_python",
-    write=lambda finish: {"finish_reason": to_gemini(finish)["finishReason"]},
+    write=lambda end: {"finish_reason": finish.to_gemini(end)["finishReason"]},
 )
 
 COUNTS = ("total_duration", "load_duration", "prompt_eval_count", "prompt_eval_duration", "eval_count", "eval_duration")
@@ -263,21 +233,18 @@ def _ollama(name: str, text: str, calls: tuple[str, ...], role: tuple[str, ...])
     return Api(
         name=name,
         signs=(f"done&{text}",),
-        answers=(f"done&{text}",),
         each="",
-        texts=(Text(text),),
+        texts={None: Text(text)},
         calls=calls,
         words=("done",),
-        finished=from_ollama,
+        finished=finish.from_ollama,
         beside=Beside(Tokens("logprobs"), drops=(*calls, "context")),  # `context` has the ids of all tokens
         usage=COUNTS,
         silent=REASONING,
-        write=to_ollama,
+        write=finish.to_ollama,
         keeps=("model", "created_at", "remote_model", "remote_host", *role),
         goes_on={"done": False},
         stops="options.stop",
-        limits="ollama",
-        errors="ollama",
     )
 
 
@@ -287,21 +254,19 @@ GENERATE = _ollama("generate", "response", (), ())
 LLAMA = Api(
     name="llama.cpp",  # llama.cpp's own /completion
     signs=("content&stop",),
-    answers=("content&stop",),
     each="",
-    texts=(Text("content"),),
+    texts={None: Text("content")},
     words=("stop",),
     beside=Beside(Tokens("completion_probabilities"), drops=("tokens",)),
     usage=("timings", "tokens_predicted", "tokens_evaluated", "tokens_cached"),
     silent=("prompt", "generation_settings"),
-    write=lambda finish: {"stop": True, **to_llama_cpp(finish)},
+    write=lambda end: {"stop": True, **finish.to_llama_cpp(end)},
     keeps=("index", "id_slot"),
     goes_on={"stop": False},
     limits="none",
 )
 
 TABLE = (ANTHROPIC, COHERE, RESPONSES, CHAT, COMPLETIONS, GEMINI, GEMINI_PYTHON, OLLAMA, GENERATE, LLAMA, BEDROCK)
-ANSWERS = (RESPONSES, BEDROCK, ANTHROPIC, CHAT, COMPLETIONS, COHERE, GEMINI, GEMINI_PYTHON, OLLAMA, GENERATE, LLAMA)
 PINGS = ("ping", "keepalive")
 # Fields of events from which the API cannot be told: errors, and chunks of OpenAI and Azure without choices.
 NEUTRAL = ("error", "choices", "usage", "done")
@@ -327,7 +292,7 @@ def api_of_answer(answer: Mapping[str, Any]) -> Api | None:
 
     Raises ``TypeError`` for an answer that no row knows.
     """
-    found = next((api for api in ANSWERS if any(has(answer, sign) for sign in api.answers)), None)
+    found = next((api for api in TABLE if any(has(answer, sign) for sign in api.answers or api.signs)), None)
     if found is None and not has_no_text(answer):
         raise TypeError(f"not an answer of a known API: {described(answer)}")
     return found and _spelled(found, answer)
@@ -345,9 +310,7 @@ def has_no_text(answer: Mapping[str, Any]) -> bool:
     return "choices" in answer or ("finish_reason" in answer and isinstance(answer.get("message"), dict))
 
 
-def described(value: Any) -> str:
+def described(value: Mapping[str, Any]) -> str:
     """Returns a short description of the value, for an error message."""
-    if not isinstance(value, dict):
-        return f"{type(value).__module__}.{type(value).__qualname__}"
     kind = f" of type {value['type']!r}" if isinstance(value.get("type"), str) else ""
     return f"a dict with the keys {', '.join(map(repr, value))}{kind}" if value else "an empty dict"

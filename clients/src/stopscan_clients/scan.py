@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from inspect import isawaitable
+from threading import Lock
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
 from stopscan import StopMatch, StopSet
-from stopscan_clients.machine import Machine, Options, check_flags, machine_of
-from stopscan_clients.rows import api_of_answer, api_of_event
-from stopscan_clients.steps import at_once, run, settled
+from stopscan_clients.machine import Machine, Options, machine_of
+from stopscan_clients.steps import at_once, called, run
 from stopscan_clients.whole import cut
 
 E = TypeVar("E", bound=Mapping[str, Any])  # the caller's type of events
-BUSY = "the stream is in use by another thread or task"
 
 
 def instead(value: Any) -> str:
@@ -34,11 +33,13 @@ class _Events(Generic[E]):
     _CLOSERS: ClassVar[tuple[str, ...]]  # the methods that close a source
 
     def __init__(self, source: Any, iterator: Any, step: Callable[[], Any], options: Options) -> None:
-        self._source, self._iterator, self._next, self._options = source, iterator, step, options
+        self._next, self._options = step, options
+        sources = [source] if iterator is source else [source, iterator]
+        self._closers = [method for one in sources if (method := self._closer(one)) is not None]
         self._machine: Machine | None = None
         self._matches: dict[int, StopMatch] = {}
         self._ready: deque[Any] = deque()
-        self._turn = [None]  # the right to read or close, as a list, because `pop` is atomic
+        self._turn = Lock()  # the right to read or close
         self._closing = False  # a stop has ended the stream, and the source must be closed
         self._closed = False
         self._over: Exception | None = None  # raised after the events that are ready
@@ -58,7 +59,7 @@ class _Events(Generic[E]):
     def closes(self) -> bool:
         """Whether the source has a method to close it. A source without one, such as an iterator of a list, is not read
         any further."""
-        return any(self._closer(source) is not None for source in (self._iterator, self._source))
+        return len(self._closers) > 0
 
     def __repr__(self) -> str:
         state = "open" if self._over is None else "over"
@@ -68,12 +69,11 @@ class _Events(Generic[E]):
         """Adds the output for an event to the events that are ready."""
         if type(event) is not dict:  # not a subclass: a client's events may be dicts with copies in attributes
             raise TypeError(instead(event))
+        if self._machine is None and len(self._options.stops):
+            self._machine = machine_of(event, self._options, self._matches)
         if self._machine is None:
-            api = api_of_event(event) if len(self._options.stops) else None
-            if api is None:
-                self._ready.append(event)
-                return
-            self._machine = machine_of(api, self._options, self._matches)
+            self._ready.append(event)
+            return
         self._ready.extend([out for out, _ in self._machine.feed(event)])
         self._closing = self._machine.ended and not self._options.drain
 
@@ -85,8 +85,7 @@ class _Events(Generic[E]):
             raise error
         self._over = error
         if self._machine is not None:
-            left = self._machine.end() if ends else self._machine.end(None)
-            self._ready.extend([out for out, _ in left])
+            self._ready.extend([out for out, _ in self._machine.end(False if ends else None)])
 
     async def _step(self) -> Any:
         with self._taken():
@@ -107,22 +106,19 @@ class _Events(Generic[E]):
 
     async def _after_stop(self) -> None:
         # If this is cancelled, the next step closes the source and yields the events that are ready.
+        over: Exception = StopAsyncIteration()
         try:
             await self._shut()
         except Exception as error:  # raised after the text before the stop
-            self._over = error
-        else:
-            self._over = StopAsyncIteration()
-        self._closing = False
+            over = error
+        self._over, self._closing = over, False
 
     async def _shut(self) -> None:
         if self._closed:
             return
-        try:
-            await self._close_one(self._iterator)
-        finally:
-            if self._source is not self._iterator:
-                await self._close_one(self._source)
+        async with AsyncExitStack() as stack:  # closes the source also if its iterator cannot be closed
+            for close in self._closers:
+                stack.push_async_callback(called, close)
         self._closed = True
 
     async def _leave(self) -> None:
@@ -130,25 +126,18 @@ class _Events(Generic[E]):
             await self._shut()
             self._over = self._over or StopAsyncIteration()
 
-    async def _close_one(self, source: Any) -> None:
-        close = self._closer(source)
-        if close is not None:
-            await settled(close())
-
     def _closer(self, source: Any) -> Any:
         methods = (getattr(source, name, None) for name in self._CLOSERS)
         return next((method for method in methods if callable(method)), None)
 
     @contextmanager
     def _taken(self) -> Iterator[None]:
-        try:
-            self._turn.pop()
-        except IndexError:
-            raise RuntimeError(BUSY) from None
+        if not self._turn.acquire(blocking=False):
+            raise RuntimeError("the stream is in use by another thread or task")
         try:
             yield
         finally:
-            self._turn.append(None)
+            self._turn.release()
 
 
 class EventStream(_Events[E], Iterator[E]):
@@ -236,13 +225,9 @@ def scan_events(
     >>> stream.matches[0].sequence
     'END'
     """
-    if not hasattr(events, "__iter__"):
-        hint = "use ascan_events" if hasattr(events, "__aiter__") else "it is not an iterable of events"
-        raise TypeError(f"scan_events cannot read {type(events).__name__}: {hint}")
-    if isinstance(events, Mapping | str | bytes):
-        raise TypeError(f"scan_events needs an iterable of events, not a {type(events).__name__}")
-    options = _options(stop, include_stop, drain, region, choices)
-    return EventStream(events, options)
+    if hasattr(events, "__aiter__"):
+        raise TypeError(f"{type(events).__name__} is an async iterable: use ascan_events")
+    return EventStream(events, _options(stop, include_stop, drain, region, choices))
 
 
 def ascan_events(
@@ -263,17 +248,16 @@ def ascan_events(
     ...     async with ascan_events(events, "Observation:") as stream:
     ...         return "".join([event["choices"][0]["delta"].get("content") or "" async for event in stream])
     """
-    if not hasattr(events, "__aiter__"):
-        hint = "await it first" if isawaitable(events) else "it is not an async iterable of events"
-        raise TypeError(f"ascan_events cannot read {type(events).__name__}: {hint}")
-    options = _options(stop, include_stop, drain, region, choices)
-    return AsyncEventStream(events, options)
+    if isawaitable(events):
+        raise TypeError(f"{type(events).__name__} is not an async iterable: await it first")
+    return AsyncEventStream(events, _options(stop, include_stop, drain, region, choices))
 
 
 def truncate_response(response: E, stop: StopSet | str | Iterable[str] | None, /, *, include_stop: bool = False) -> E:
     """Returns a whole answer up to the stop, or the same dict if there is none.
 
-    Raises ``TypeError`` for an answer of an unknown API, and for an object of a client library.
+    An error of the API is returned as it is. Raises ``TypeError`` for an answer of an unknown API, and for an object of
+    a client library.
 
     >>> truncate_response({"choices": [{"index": 0, "message": {"content": "one END two"}}]}, "END")
     {'choices': [{'index': 0, 'message': {'content': 'one '}, 'finish_reason': 'stop', 'matched_stop': 'END'}]}
@@ -281,20 +265,14 @@ def truncate_response(response: E, stop: StopSet | str | Iterable[str] | None, /
     if type(response) is not dict:
         raise TypeError(instead(response))
     options = _options(stop, include_stop, False, None, None)
-    api = api_of_answer(response)
-    if api is None or not len(options.stops) or response.get("error"):
-        return response
-    left: E = cut(api, options, response)[0]
+    left: E = cut(options, response, {})
     return left
 
 
 def _options(stop: Any, include_stop: Any, drain: Any, region: Any, choices: Any) -> Options:
-    check_flags(include_stop=include_stop, drain=drain)
     if choices is not None and (type(choices) is not int or choices < 1):
-        raise (ValueError if type(choices) is int else TypeError)(
-            f"choices must be a positive integer, not {choices!r}"
-        )
+        raise ValueError(f"choices must be a positive integer, not {choices!r}")
     begin = {} if region is None else {"region": region}
     options = Options(StopSet(stop), include_stop, drain, begin, 1 if choices is None else choices)
-    options.scanner()  # raises for an unknown region now, and not at the first event
+    options.scanner()  # raises for a wrong option now, and not at the first event
     return options

@@ -25,6 +25,11 @@ async def settled(value: Any) -> Any:
     return await value if isawaitable(value) else value
 
 
+async def called(function: Callable[[], Any]) -> Any:
+    """Returns the result of a function that may be sync or async."""
+    return await settled(function())
+
+
 def at_once(step: Callable[[], Any]) -> Callable[[], Any]:
     """Returns the ``__anext__`` of a sync iterator with this ``__next__``."""
 

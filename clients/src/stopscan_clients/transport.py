@@ -4,6 +4,7 @@ I/O."""
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
 from contextlib import suppress
@@ -12,10 +13,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stopscan import StopMatch, StopSet
-from stopscan_clients.body import MEDIA, Asked, Body, media_of
-from stopscan_clients.machine import Options, check_flags
+from stopscan_clients.body import EVENTS, Asked, Body
+from stopscan_clients.machine import Options
 from stopscan_clients.native import Name, limits_of
-from stopscan_clients.request import NO_LIMITS, SIGNED, asked_in, error_body, route_of
+from stopscan_clients.request import NO_LIMITS, asked_in, error_body, route_of
 from stopscan_clients.steps import at_once, each, run, settled
 
 if TYPE_CHECKING:
@@ -33,17 +34,17 @@ else:  # either package may be missing, and both need only the methods
     _SyncBase = _AsyncBase = object
 
 REFUSALS = (400, 422)
-DECODED = ("", "identity", "gzip", "deflate")  # the encodings that both packages always decode
+DECODED = {"gzip", "deflate"}  # the encodings that both packages always decode
 CANCEL = 8  # the error code CANCEL: RFC 9113, 7
 
 
 def package_of(request: Any) -> Any:
     """Returns the package of the request, httpx or httpx2, because the response must be of the same one."""
-    for cls in type(request).__mro__:
-        package = cls.__module__.partition(".")[0]
-        if package.startswith("httpx"):
-            return sys.modules[package]
-    raise TypeError(f"expected a request of httpx or httpx2, got {type(request).__name__}")
+    return sys.modules[type(request.headers).__module__.partition(".")[0]]
+
+
+def without_headers(message: Any, *names: bytes) -> list[tuple[bytes, bytes]]:
+    return [(name, value) for name, value in message.headers.raw if name.lower() not in names]
 
 
 class _Transport:
@@ -53,7 +54,6 @@ class _Transport:
     _READ: ClassVar[str]
     _CLOSE: ClassVar[str]
     _KIND: ClassVar[str]
-    _BASE: ClassVar[str]
     limits = NO_LIMITS  # for the stops of requests; only the proxy sets any
 
     def __init__(
@@ -70,29 +70,26 @@ class _Transport:
     ) -> None:
         if api is not None:
             limits_of(api)
-        check_flags(include_stop=include_stop, drain=drain, strict=strict)
-        if on_match is not None and not callable(on_match):
-            raise TypeError(f"on_match must be callable, not {type(on_match).__name__}")
         if transport is not None and not hasattr(transport, self._HANDLE):
             raise TypeError(f"transport has no {self._HANDLE}: {type(transport).__name__}")
         self._options = Options(StopSet(stop), include_stop, drain)
+        self._options.scanner()  # raises for a wrong option now, and not at the first answer
         self._api, self._on_match, self._strict = api, on_match, strict
         self._given = transport
         self._own: dict[Any, Any] = {}  # our own transports, by package and environment proxy, if none was given
 
     async def _exchange(self, request: Any) -> Any:
         """Returns the answer to a request."""
-        send, path = getattr(self._inner(request), self._HANDLE), request.url.path
-        route = route_of(request.method, path)
+        send = getattr(self._inner(request), self._HANDLE)
+        route = route_of(request.method, request.url.path)
         if request.method == "HEAD":
             return await settled(send(request))
         content = b""
         if route is not None or "json" in request.headers.get("content-type", ""):  # uploads are not read
             await settled(getattr(request, self._READ)())
             content = request.content
-        signed = any(name in request.headers for name in SIGNED)
         try:
-            asked = asked_in(route, path, content, self._options, self._api, signed, self.limits)
+            asked = asked_in(request, route, content, self._options, self._api, self.limits)
         except (TypeError, ValueError) as error:
             return error_response(request, route, str(error))
         response = await settled(send(self._sent(request, asked.body)))
@@ -104,25 +101,23 @@ class _Transport:
         return await self._answered(request, route, response, asked)
 
     async def _answered(self, request: Any, route: Any, response: Any, asked: Asked) -> Any:
-        media = media_of(response)
+        media: str = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         body = Body(asked, media, self._strict, self._on_match)
-        # httpx leaves a body with an unknown encoding undecoded.
-        encodings = [name.strip() for name in response.headers.get("content-encoding", "").lower().split(",")]
-        unknown = next((name for name in encodings if name not in DECODED), None)
-        whole = not asked.streamed and media.endswith("json") and media not in MEDIA
-        if unknown is not None:
-            if not self._strict or not (whole or media in MEDIA or asked.streamed):
+        encodings = re.findall(r"[^\s,]+", response.headers.get("content-encoding", "").lower())
+        unknown = {*encodings} - {*DECODED, "identity"}  # httpx leaves such a body undecoded
+        whole = not asked.streamed and media.endswith("json") and media not in EVENTS
+        if unknown:
+            if not self._strict or not (whole or media in EVENTS or asked.streamed):
                 return response
             body.ended = True
-            body.error = TypeError(f"cannot find stops in an answer with the content-encoding {unknown!r}")
+            body.error = TypeError(
+                f"cannot find stops in an answer with the content-encoding {', '.join(sorted(unknown))!r}"
+            )
         if not whole:
-            plain = all(name in DECODED[:2] for name in encodings)
-            return self._response(request, response, body, plain)
-        if unknown is not None:
-            await settled(getattr(response, self._CLOSE)())
-        content = b"" if unknown is not None else await settled(getattr(response, self._READ)())
+            return self._response(request, response, body, not DECODED.intersection(encodings))
+        content = await settled(getattr(response, self._CLOSE if unknown else self._READ)())
         try:
-            content = b"".join(body.told(body.whole(content) if body.error is None else b""))
+            content = b"".join(body.told(b"" if unknown else body.whole(content)))
         except Exception as error:
             # Not raised: the official clients retry after an exception, and the model would generate again.
             return error_response(request, route, f"{type(error).__name__}: {error}", 502)
@@ -151,39 +146,36 @@ class _Transport:
         """Returns the request with another body. Asks for an answer without compression, because it is read here."""
         if body is None:
             return request
-        drop = (b"content-length", b"transfer-encoding", b"accept-encoding")
-        headers = [(name, value) for name, value in request.headers.raw if name.lower() not in drop]
+        headers = without_headers(request, b"content-length", b"transfer-encoding", b"accept-encoding")
         headers.append((b"accept-encoding", b"identity"))
-        made = type(request)(request.method, request.url, headers=headers, content=body)
-        made.extensions = request.extensions
-        return made
+        new = package_of(request).Request
+        return new(request.method, request.url, headers=headers, content=body, extensions=request.extensions)
 
     def _response(self, request: Any, response: Any, body: Body, plain: bool, content: bytes | None = None) -> Any:
-        drop = (b"content-length", b"content-encoding", b"transfer-encoding")
-        headers = [(name, value) for name, value in response.headers.raw if name.lower() not in drop]
+        headers = without_headers(response, b"content-length", b"content-encoding", b"transfer-encoding")
         if content is not None:
             headers.append((b"content-length", str(len(content)).encode()))
         extensions = {**response.extensions, "stopscan": MappingProxyType(body.matches)}
         package = package_of(request)
-        stream = _stream_of(getattr(package, self._BASE))(response, body, plain, content)
+        stream = package.ByteStream(content) if content is not None else _stream_of(package)(response, body, plain)
         return package.Response(response.status_code, headers=headers, stream=stream, extensions=extensions)
 
 
 def error_response(request: Any, route: Any, message: str, status: int = 400) -> Any:
     """Returns an error of the transport itself in the API's form, with a header that stops the official clients'
     retries."""
-    content = json.dumps(error_body(route.errors if route is not None else "openai", message, status)).encode()
+    content = json.dumps(error_body(route, message, status)).encode()
     headers = {"content-type": "application/json", "content-length": str(len(content)), "x-should-retry": "false"}
     package = package_of(request)
     return package.Response(status, headers=headers, stream=package.ByteStream(content))
 
 
 class _Stream:
-    """The stream of a response. ``_stream_of`` makes a subclass of it and of the package's own stream class, because
+    """The stream of a response. ``_stream_of`` makes a subclass of it and of the package's own stream classes, because
     the package accepts no other streams."""
 
-    def __init__(self, response: Any, body: Body, plain: bool, content: bytes | None) -> None:
-        self._response, self._body, self._plain, self._content = response, body, plain, content
+    def __init__(self, response: Any, body: Body, plain: bool) -> None:
+        self._response, self._body, self._plain = response, body, plain
         self.failed = body.failed
 
     def __iter__(self) -> Iterator[bytes]:
@@ -196,17 +188,15 @@ class _Stream:
 
     async def _pieces(self, step: Callable[[], Any], close: str) -> AsyncGenerator[bytes, None]:
         body = self._body
-        if self._content is not None or body.error is not None:
-            for piece in body.told(self._content or b""):
-                yield piece
-            return
+        if body.error is not None:
+            raise body.error
         while not (body.over or body.ended):
             try:
                 data = await step()
             except StopAsyncIteration:
                 data = None
             except Exception:
-                yield body.broken()
+                yield body.left(None)
                 raise
             out = body.end() if data is None else body.feed(data)
             if body.ended:
@@ -229,8 +219,8 @@ class _Stream:
 
 
 @cache
-def _stream_of(base: Any) -> Any:
-    return type("Stream", (_Stream, base), {})
+def _stream_of(package: Any) -> Any:
+    return type("Stream", (_Stream, package.SyncByteStream, package.AsyncByteStream), {})
 
 
 def connection_of(stream: Any) -> tuple[Any, Any, int] | None:
@@ -245,8 +235,6 @@ def connection_of(stream: Any) -> tuple[Any, Any, int] | None:
             request, number = getattr(stream, "_request", None), getattr(stream, "_stream_id", None)
             return (connection, request, number) if request is not None and number is not None else None
         stream = getattr(stream, "_httpcore_stream", None) or getattr(stream, "_stream", None)
-        if stream is None:
-            return None
     return None
 
 
@@ -281,7 +269,7 @@ class StopTransport(_Transport, _SyncBase):
     ...     return OpenAI(http_client=DefaultHttpxClient(transport=StopTransport(["Observation:"])))
     """
 
-    _HANDLE, _READ, _CLOSE, _KIND, _BASE = "handle_request", "read", "close", "HTTPTransport", "SyncByteStream"
+    _HANDLE, _READ, _CLOSE, _KIND = "handle_request", "read", "close", "HTTPTransport"
 
     def handle_request(self, request: Any) -> Any:
         return run(self._exchange(request))
@@ -299,8 +287,7 @@ class StopTransport(_Transport, _SyncBase):
 class AsyncStopTransport(_Transport, _AsyncBase):
     """The async twin of ``StopTransport``, for ``httpx.AsyncClient`` and ``httpx2.AsyncClient``."""
 
-    _HANDLE, _READ, _CLOSE = "handle_async_request", "aread", "aclose"
-    _KIND, _BASE = "AsyncHTTPTransport", "AsyncByteStream"
+    _HANDLE, _READ, _CLOSE, _KIND = "handle_async_request", "aread", "aclose", "AsyncHTTPTransport"
 
     async def handle_async_request(self, request: Any) -> Any:
         return await self._exchange(request)

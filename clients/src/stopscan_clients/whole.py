@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from stopscan import StopMatch
 from stopscan.finish import Finish
 from stopscan_clients.api import Api
-from stopscan_clients.beside import Token, without_copies
-from stopscan_clients.machine import Choices, Options, Part, Unit, clean
-from stopscan_clients.paths import Path, dotted, get, number
+from stopscan_clients.beside import without_copies
+from stopscan_clients.machine import Choices, Options, Part, clean
+from stopscan_clients.paths import Path, dotted, get
+from stopscan_clients.rows import api_of_answer
 
 EMPTY: Any = object()  # marks a piece without text or a list without pieces, which are removed
 
 
-def cut(api: Api, options: Options, answer: Any) -> tuple[Any, dict[int, StopMatch]]:
-    """Returns the answer up to the stop of each choice, or the same dict if there is none, and the stops by choice."""
+def cut(options: Options, answer: Any, matches: dict[int, StopMatch]) -> Any:
+    """Returns the answer up to the stop of each choice, or the same dict if there is none. Adds the stops to
+    ``matches``.
+
+    Raises ``TypeError`` for an answer of an unknown API.
+    """
+    failed = answer.get("error") or answer.get("type") == "error"
+    api = None if failed or not len(options.stops) else api_of_answer(answer)
+    if api is None:
+        return answer
     if api.each is not None:
-        machine = _Answer(api.of_answers, options)
-        return machine.cut(answer), machine.matches
+        out = _Answer(api.of_answers, options, matches).feed(answer)
+        return out[0][0] if matches else answer
     for at, text in api.texts_in(answer, dotted(api.answer)):
         kept, match = options.truncate(clean(text))
         if match is not None:
             left = _left(api, answer, at, text, kept, text[max(match.end, len(kept)) :])
-            return {**api.beside_answer.cut(left, kept), **api.write(Finish.of(match))}, {0: match}
-    return answer, {}
+            matches[0] = match
+            return {**api.beside_answer.cut(left, kept), **api.write(Finish.of(match))}
+    return answer
 
 
 def _left(api: Api, answer: Any, at: Path, text: str, kept: str, behind: str) -> Any:
@@ -33,7 +42,8 @@ def _left(api: Api, answer: Any, at: Path, text: str, kept: str, behind: str) ->
     its text is empty."""
     left = EMPTY
     if kept:
-        piece = api.beside_piece.cut_tokens({**get(answer, *at), "text": kept}, text, kept)
+        tokens, piece = api.beside_piece.tokens, get(answer, *at)
+        piece = tokens.write({**piece, "text": kept}, tokens.before(piece, text, len(kept)))
         left = without_copies(api.beside_piece.cut(piece, kept), behind, ("text",))
     for depth in reversed(range(len(at))):
         key, around = at[depth], get(answer, *at[:depth])
@@ -49,22 +59,13 @@ def _left(api: Api, answer: Any, at: Path, text: str, kept: str, behind: str) ->
 class _Text(Part):
     """A text that is complete from the start. If it repeats itself (``repeat``), only the first copy is kept."""
 
-    def __init__(self, place: Path, options: Options) -> None:
-        super().__init__(place, options)
-        self._options, self._before = options, 0
-
-    def feed(self, text: str, tokens: Sequence[Token] = (), fed: str | None = None) -> tuple[str, list[Any]]:
-        echoed = text[: self.echoed]
-        scanned, self.echoed = text[len(echoed) :], self.echoed - len(echoed)
-        kept, match = self._options.truncate(scanned)
-        if match is not None:
-            self.unused = scanned[max(match.end, len(kept)) :]
-            offset = self._before + len(echoed) + match.offset
-            self.match = StopMatch(match.sequence, offset, match.pattern, match.period)
-        self._before += len(text)
-        kept = echoed + kept
-        self.said.append(kept)
-        return kept, [row for begin, row in tokens if begin < len(kept)]
+    def _safe(self, text: str) -> str:
+        before = sum(map(len, self.said))
+        safe = super()._safe(text) + self.scanner.flush()
+        match = self.scanner.match
+        if match is None or match.period is None or self._options.include_stop:
+            return safe
+        return safe[: match.offset + match.period - before]
 
 
 class _Answer(Choices):
@@ -72,13 +73,5 @@ class _Answer(Choices):
 
     _PART = _Text
 
-    def cut(self, answer: Any) -> Any:
-        units = [Unit(json, self.api.runs(json) if isinstance(json, dict) else []) for json in self.api.units(answer)]
-        for unit in units:
-            if unit.runs:
-                part = self.part((number(unit.json.get("index")),))
-                unit.finished = True
-                self._scan(unit, part, answer, [])
-                if part.match is not None:
-                    self.matches[part.place[0]] = part.match
-        return self._given(answer, units, [])[0][0] if self.matches else answer
+    def _ends(self, unit: Any) -> bool:
+        return True

@@ -265,8 +265,7 @@ class _Exchange:
         status, message = error.status_code, error.detail
         if status >= 500:
             log.warning("%s: %s", self.target.decode("latin-1"), message)
-        route = route_of("POST", self.path)
-        body = error_body("openai" if route is None else route.errors, message, status)
+        body = error_body(route_of("POST", self.path), message, status)
         failed = getattr(self._response and self._response.stream, "failed", None)
         if not self._begun:
             await JSONResponse(body, status, error.headers)(self._scope, self._receive, self._send)
