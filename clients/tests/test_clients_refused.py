@@ -46,8 +46,9 @@ def test_options_that_are_wrong() -> None:
         for choices in ("2", True, 0):
             with pytest.raises(ValueError, match="choices must be a positive integer"):
                 scan(choices=choices)
-        with pytest.raises(TypeError, match="include_stop"):
-            scan(include_stop=1)
+        for name in ("include_stop", "drain"):
+            with pytest.raises(TypeError, match=name):
+                scan(**{name: 1})
 
 
 def test_closes_says_whether_the_source_can_be_closed() -> None:

@@ -46,6 +46,10 @@ class Options:
     choices: int = 1  # the number of choices that are expected
     echoed: Callable[[int], int] = lambda index: 0  # the number of characters of the prompt at the start of a choice
 
+    def __post_init__(self) -> None:
+        if type(self.drain) is not bool:
+            raise TypeError(f"drain must be True or False, not {self.drain!r}")
+
     def scanner(self) -> StopScanner:
         return StopScanner(self.stops, include_stop=self.include_stop, **self.begin)
 
