@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyUnicodeEncodeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyFrozenSet, PyIterator, PyMapping, PySet, PyString};
+use pyo3::types::{PyBytes, PyFrozenSet, PyIterator, PyMapping, PySet, PyString};
 use stopscan::{Options, Snapshot, TokenOptions, UnknownIds};
 
 use crate::errors::{OrRaise, type_error, value_error};
@@ -17,8 +17,7 @@ pub(crate) struct Strings<'py> {
 }
 
 impl<'py> Strings<'py> {
-    /// Reads the strings of `object`: a string, an iterable of strings, or `None`. A dict is refused: its keys would
-    /// count as the strings.
+    /// Reads the strings of `object`: a string, an iterable of strings, or `None`.
     pub(crate) fn new(object: Option<&Bound<'py, PyAny>>, name: &str) -> PyResult<Strings<'py>> {
         let mut strings = Strings { name: name.into(), items: Vec::new() };
         let Some(object) = object.filter(|object| !object.is_none()) else {
@@ -28,7 +27,7 @@ impl<'py> Strings<'py> {
             strings.items.push(string.clone());
             return Ok(strings);
         }
-        if object.is_instance_of::<PyBytes>() || object.is_instance_of::<PyDict>() {
+        if object.is_instance_of::<PyBytes>() {
             return Err(no_string(object, name));
         }
         let items = iterated(object, || no_string(object, name))?.enumerate();

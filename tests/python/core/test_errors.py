@@ -25,8 +25,6 @@ BAD_SETS: list[tuple[str, tuple[Any, ...], dict[str, Any], type[Exception], str]
     ("marker of another type", ((),), {"protect": [("<", 7)]}, TypeError, r"0\b.*str.*int"),
     ("bytes stop", (["END", b"END"],), {}, TypeError, r"stop 1\b.*decode"),
     ("bare bytes stop", (b"END",), {}, TypeError, r"decode"),
-    ("dict of stops", ({"END": 1},), {}, TypeError, "stop: expected str, got dict"),
-    ("empty dict of stops", ({},), {}, TypeError, "stop: expected str, got dict"),
     ("bytes visible stop", ((),), {"visible": [b"END"]}, TypeError, r"decode"),
     ("bytes marker", ((),), {"protect": [(b"<", ">")]}, TypeError, r"decode"),
     ("stops that are no iterable", (42,), {}, TypeError, r"int"),
