@@ -25,7 +25,7 @@ CHAT = Api(
     beside=Beside(
         Tokens("logprobs.content"),
         (Spans("delta.annotations", ("url_citation.end_index", "end_index")),),
-        # There are no calls after a stop. `token_ids` and `stop_reason` are vLLM's.
+        # No call may follow a stop. `token_ids` and `stop_reason` are vLLM's, and would tell of the uncut text.
         ("delta.tool_calls", "delta.function_call", "delta.parsed", "token_ids", "stop_reason"),
     ),
     copies=("message",),  # Perplexity repeats the text so far in it
