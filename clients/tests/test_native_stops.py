@@ -76,7 +76,7 @@ def test_a_stop_whose_beginning_ends_one_that_is_left_is_left_too() -> None:
 
 
 def test_patterns_and_visible_stops_are_in_the_second() -> None:
-    """Once, ``native_stops`` dropped patterns and visible stops without an error."""
+    """Once, ``native_stops`` dropped patterns and visible stops. Now they are in its second value: what remains."""
     stops = StopSet(["END"], patterns=[r"\d\."])
     assert native_stops("openai", stops) == ([], stops), "nobody can say where a pattern ends"
     stops = StopSet(["END"], visible=["."])

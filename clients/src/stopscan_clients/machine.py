@@ -214,9 +214,9 @@ class Machine:
     def end(self, confirms: bool | None = False) -> Out:
         """Returns the output at the source's end: held text, and the closing events of a stop that `drain` has put off.
 
-        ``confirms``: the text has really ended, which confirms patterns such as ``END$``. With ``False``, this holds
-        only for parts that the API has ended, because the stream may have broken off. ``None``: the source has failed,
-        and no pattern is confirmed.
+        ``confirms`` says where the end of the text confirms patterns such as ``END$``. ``True``: in every part.
+        ``False``: only in parts that the API has ended, because the stream may have broken off. ``None``: in no part,
+        because the source has failed.
         """
         out = self._resolved(set(), confirms is not None) if self._ending else []
         for part in [*self.parts.values()]:

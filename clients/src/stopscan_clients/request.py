@@ -41,8 +41,8 @@ STREAM_PATHS = re.compile(r"(:stream\w+|-stream)$")
 SIGNED = ("x-amz-date", "x-amz-content-sha256", "digest", "content-digest", "signature")
 NO_LIMITS = Limits(*[sys.maxsize] * 4)
 OF_TOKENS = ("stopscan.stop_token_ids", "stopscan.min_tokens")
-# `OPTIONS` are read by ``read_options``, which the adapters for engines also call. `REGIONS` are read here, because a
-# request may define its own regions.
+# Fields of the object `stopscan` in a request. `OPTIONS` are read by ``read_options``, as in the adapters for engines.
+# `REGIONS` are read here, because a request may define its own regions.
 OPTIONS = ("patterns", "max_held", "include_stop", "start_protected", "repeat")
 REGIONS = ("regions", "stop_in", "protect")
 COUNTS = {dotted(path) for _, api in ROUTES for path in api.choices}

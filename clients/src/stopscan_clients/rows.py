@@ -180,7 +180,7 @@ RESPONSES = Api(
     beside_answer=Beside(drops=("output_parsed", "output_text")),
 )
 
-# The fields of a part of text or of thought. A part with any other field is content, and ends the text before it.
+# The fields that a part of text or thought may have. A part with another field is content: it ends the text before.
 REMARKS = {"text", "thought", "thought_signature", "thoughtSignature", "part_metadata", "partMetadata"}
 
 GROUNDING = (

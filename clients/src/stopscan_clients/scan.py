@@ -46,8 +46,8 @@ class _Events(Generic[E]):
 
     @property
     def matches(self) -> Mapping[int, StopMatch]:
-        """A live mapping of choice to the ``StopMatch`` that fired in it. Offsets count in the text of the choice, or
-        of the content part or block."""
+        """A live mapping of choice to the ``StopMatch`` that fired in it. Its ``offset`` counts from the beginning of
+        the choice's text, or of the text of the content part or block."""
         return MappingProxyType(self._matches)
 
     @property
