@@ -36,7 +36,7 @@ class Running:
             while (left := end - time.monotonic()) > 0:
                 assert self.process.poll() is None, self.stop()
                 with contextlib.suppress(httpx.TransportError):
-                    # A short timeout: if another process took the port, it may never answer, and the proxy has ended.
+                    # A short timeout, so that `poll` is asked again: if another process took the port, the proxy ended.
                     assert client.get("/health", timeout=min(left, 10)).json() == {"status": "ok"}
                     return
                 time.sleep(0.05)

@@ -218,7 +218,7 @@ def test_chat_usage_in_every_chunk_is_told_as_far_as_it_goes() -> None:
 
 
 def test_chat_openrouters_usage_in_a_choice_behind_the_end_is_told_when_the_stream_is_read_on() -> None:
-    """As in speakeasy-api/gram#921. A chunk between the stop and the end is dropped together with its usage."""
+    """A chunk after the end is sent for its usage (speakeasy-api/gram#921), but none between the stop and the end."""
     counts = [{"prompt_tokens": 3, "completion_tokens": n, "total_tokens": 3 + n} for n in (1, 2, 3)]
     choices = [wire.chat_choice(content="one END"), wire.chat_choice(content="more"), wire.chat_choice(0, "length")]
     events = [wire.chat_chunk([choice], usage=u) for choice, u in zip(choices, counts, strict=True)]

@@ -68,7 +68,7 @@ def test_a_stop_that_would_hide_another_is_left() -> None:
 
 
 def test_a_stop_whose_beginning_ends_one_that_is_left_is_left_too() -> None:
-    """If ``4 b`` were left, an API that stops at ``ba`` would cut ``4 ba`` to ``4 ``, where ``4 b`` fires first."""
+    """If ``4 b`` were left, an API that stops at ``ba`` would cut ``4 ba``, in which ``4 b`` fires first, to ``4 ``."""
     native, left = native_stops("anthropic", ["ba", " "])
     assert (native, left) == (["ba"], StopSet(" "))
     assert native_stops("openai-reasoning", ["ba"]) == ([], StopSet("ba"))
@@ -76,7 +76,7 @@ def test_a_stop_whose_beginning_ends_one_that_is_left_is_left_too() -> None:
 
 
 def test_patterns_and_visible_stops_are_in_the_second() -> None:
-    """Once, ``native_stops`` dropped patterns and visible stops without an error."""
+    """Once, ``native_stops`` dropped patterns and visible stops. Now they are in its second value: what remains."""
     stops = StopSet(["END"], patterns=[r"\d\."])
     assert native_stops("openai", stops) == ([], stops), "nobody can say where a pattern ends"
     stops = StopSet(["END"], visible=["."])
@@ -93,7 +93,7 @@ TEXTS = ["".join(text) for length in range(9) for text in product("ab", repeat=l
 
 @pytest.mark.parametrize("taken", [1, 2])
 def test_every_set_of_three_stops_over_every_text(taken: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once, 58 of 6,559 random sets were wrong: a remaining stop ended with the beginning of a stop sent to the API."""
+    """Once, 58 of 6,559 random sets were wrong: a stop sent to the API began inside another one, and cut that away."""
     monkeypatch.setitem(LIMITS, "few", Limit(taken))
     for stop in permutations(WORDS, 3):
         if sum(map(len, stop)) % 3 != taken % 3:
@@ -112,7 +112,7 @@ def test_every_set_of_three_stops_over_every_text(taken: int, monkeypatch: pytes
     api=st.sampled_from(sorted(LIMITS)),
 )
 def test_the_two_halves_do_what_one_scan_does(text: str, stop: list[str], visible: list[str], api: str) -> None:
-    """The server cuts at the stop that completes first of those sent to it. A scan for the rest cuts its answer."""
+    """The server cuts at the first stop to complete of those sent to it. A scan for the other stops cuts its answer."""
     visible = [one for one in visible if one not in stop]
     native, left = native_stops(api, StopSet(stop, visible=visible))
     assert sorted([*native, *left.stop]) == sorted(set(stop))
@@ -150,7 +150,7 @@ def of_the_beginnings(stops: list[str], text: str) -> str:
 
 @pytest.mark.parametrize("server", [of_the_list, of_the_beginnings])
 def test_a_server_with_a_rule_of_its_own_gave_another_text(server: Callable[[list[str], str], str]) -> None:
-    """Once, ``xab`` with the stops ``b`` and ``ab`` gave ``xa`` as a whole answer, and ``x`` as a stream."""
+    """Once, ``xab`` with the stops ``b`` and ``ab`` gave ``x`` streamed, but ``xa`` whole: the server cut at ``b``."""
     for stop in permutations(WORDS, 2):
         native, left = native_stops("vllm", stop)
         for text in TEXTS:

@@ -196,7 +196,7 @@ ABOVE: list[tuple[str, Any, str]] = [
 
 
 def test_stops_and_patterns_of_a_request_have_limits_of_their_own(server: Replay) -> None:
-    """Once, one option limited both together: 6 stops without a pattern were refused if 5 patterns were allowed."""
+    """Once, one option was the limit for both: if it allowed 5 patterns, a request with 6 stops was refused."""
     limits = ("--max-stops", "5", "--max-patterns", "3", "--max-text", "40", "--max-regions", "2")
     model = server.record(Recording(wire.chat(["one END"]), whole=wire.chat_whole("one END")))
     with running(server.url, *limits) as made:

@@ -28,7 +28,7 @@ def test_a_compressed_stream(package: Any) -> None:
 
 
 def test_an_encoding_that_httpx_cannot_decode_is_refused_and_not_made_garbage() -> None:
-    """httpx2 without backports.zstd returns a body in zstd undecoded."""
+    """httpx2 without backports.zstd returns a body in zstd undecoded, so that no stop can be found in it."""
     server = Server(httpx, [b"(\xb5/\xfd"], headers={"content-encoding": "zstd"})
     client = httpx.Client(transport=StopTransport("END", transport=server))
     with client.stream("POST", f"http://server{CHAT}", json={"stream": True}) as answer, pytest.raises(TypeError):
@@ -159,7 +159,7 @@ def test_a_name_of_events_that_is_no_type_stays() -> None:
 
 
 def test_a_long_answer_in_one_line_is_read_in_linear_time() -> None:
-    """The request asks for a stream, so only the end of the line shows that the answer is not a stream."""
+    """Only the end of the line shows that the answer is not the stream asked for. Until then, pieces are only kept."""
     body = json.dumps(wire.chat_whole("x" * 3_000_000 + "END")).encode()
     pieces = [body[at : at + 300] for at in range(0, len(body), 300)]
     answer = post(Server(httpx, pieces, "application/json"), {"stream": True}, CHAT, "END")

@@ -47,7 +47,7 @@ class Memory:
         return tuple([value for name in self.api.places if type(value := get(inner, name)) is int])
 
     def learn(self, event: Any, kind: str) -> None:
-        """Remembers the facts of an event that the closing events repeat."""
+        """Remembers the facts in an event that closing events must repeat if a stop comes, such as the usage."""
         if kind in self.api.texts:
             return
         for name, (paths, counts) in self.api.known.items():
@@ -96,7 +96,7 @@ class Api:
     words: tuple[str, ...] = ()  # the fields by which a choice says that it ends
     finished: Callable[[Any], Any] = lambda unit: True  # returns ``None`` if such a field does not mean an end
     final: bool = True  # no text of the choice follows its end
-    # Kinds that begin a part. For each kind: a field of the event, and the values with which the part is text.
+    # Kinds that begin a part. For each kind: a field of the event, and its values for a part that is text.
     opens: Mapping[str, tuple[str, tuple[Any, ...]]] = field(default_factory=dict)
     ends: tuple[str, ...] = ()  # kinds that end the parts at their place
     over: tuple[str, ...] = ()  # kinds that end the message
@@ -116,7 +116,7 @@ class Api:
     places: tuple[str, ...] = ()  # the fields with the numbers of an event's place
     piece: Mapping[str, Any] = field(default_factory=dict)  # if events have kinds: the template for held text
     closing: tuple[tuple[int, Mapping[str, Any]], ...] = ()  # closing events: nesting level (0: message), template
-    # Facts for ``Ref``: the paths at which events have them, and a pattern for the keys to keep if a fact is a dict.
+    # Facts by the name in ``Ref``. For each: its paths in events, and a pattern for the keys to keep if it is a dict.
     known: Mapping[str, tuple[tuple[str, ...], str]] = field(default_factory=dict)
     default: Mapping[str, Any] = field(default_factory=dict)
     memory: type[Memory] = Memory
@@ -139,7 +139,7 @@ class Api:
         return kind if isinstance(kind, str) else None
 
     def inner(self, event: Any) -> Any:
-        """Returns the object with the fields of an event with a kind."""
+        """Returns the object that has the fields of an event with a kind: the value of its only key, or the event."""
         return next(iter(event.values()), None) if self.kind_is_key else event
 
     @cached_property

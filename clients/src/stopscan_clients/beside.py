@@ -47,7 +47,7 @@ class Tokens:
             begin, length = _spelled(row[0] if self.columns else row, place)
             if i < len(told) and type(told[i]) is int and type(told[0]) is int:
                 begin = told[i] - told[0]
-            # The entries of special tokens and of incomplete characters spell more than the text has.
+            # Special tokens and half characters are longer in their entries than in the text: `begin` may be too large.
             tokens.append((max(0, min(begin, len(text) - 1)), row))
             place += length
         return tokens

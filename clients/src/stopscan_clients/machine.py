@@ -1,8 +1,8 @@
 """The state machine that cuts a stream of events at stops. It works on parsed JSON, does no I/O, and takes everything
 about an API from its row of the table.
 
-Its methods return a list of pairs: an event for the reader, and the ``source`` that the caller gave with the event that
-it is or was cut from. The second is ``None`` for an event that the machine has made.
+Its methods return a list of pairs: an event for the reader, which may be cut, and the ``source`` that the caller gave
+with the uncut event. The ``source`` is ``None`` for an event that the machine has made.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Part:
         return ended.match is not None
 
     def within(self, place: Path) -> bool:
-        """Returns whether an event with this place may belong to the part: one place is a prefix of the other."""
+        """Returns whether an event with this place may belong to the part: its place is a prefix of the part's."""
         return self.place[1 : 1 + len(place)] == place
 
     def feed(self, text: str, tokens: Sequence[Token] = (), fed: str | None = None) -> tuple[str, list[Any]]:
@@ -173,14 +173,14 @@ class Machine:
 
     @property
     def calm(self) -> bool:
-        """Whether nothing is held or has ended, so that an event with another text would pass as the last one did."""
+        """Whether nothing is held and no stop has fired: an event with other safe text would pass as the last did."""
         part = self.current
         return part is not None and not (part.held or part.echoed or self._queue or self.matches)
 
     def sole(self, event: Any) -> tuple[Path, str] | None:
         """Returns the path of the text in an unchanged event, and the text, if the event brings nothing else.
 
-        Returns ``None`` if the event has several texts, tokens or calls, or begins or ends something.
+        Returns ``None`` if the event has several texts, tokens or calls, begins a part, or ends a choice.
         """
         api, part = self.api, self.current
         if part is None or part.unit is None or part.event is not event:
@@ -212,11 +212,11 @@ class Machine:
         raise NotImplementedError
 
     def end(self, confirms: bool | None = False) -> Out:
-        """Returns the output when the source has ended: the held text, and closing events that did not come.
+        """Returns the output at the source's end: held text, and the closing events of a stop that `drain` has put off.
 
-        ``confirms``: the text has really ended, which confirms patterns such as ``END$``. With ``False``, this holds
-        only for parts that the API has ended, because the stream may have broken off. ``None``: the source has failed,
-        and no pattern is confirmed.
+        ``confirms`` says where the end of the text confirms patterns such as ``END$``. ``True``: in every part.
+        ``False``: only in parts that the API has ended, because the stream may have broken off. ``None``: in no part,
+        because the source has failed.
         """
         out = self._resolved(set(), confirms is not None) if self._ending else []
         for part in [*self.parts.values()]:
@@ -234,7 +234,7 @@ class Machine:
         raise NotImplementedError
 
     def _stopped(self, part: Part, out: Out) -> Out:
-        """Returns the output at a stop: ``out`` and the closing events. With `drain`, these come when the API ends."""
+        """Returns ``out`` and the closing events of a stop. With `drain`, these wait until the API ends the choice."""
         if self.options.drain:
             self._left[part.place[0]] = part
             return out
@@ -283,7 +283,7 @@ class Machine:
                 break
 
     def _end_text(self, unit: Unit, early: Out, confirms: bool = True) -> None:
-        """Adds the held text to the last text of the unit. If the unit has none, adds an event with it to ``early``."""
+        """Adds held text to the unit's last text. If the unit has no text, ``early`` gets an event with held text."""
         rest, rows = unit.part.flush(confirms)
         if rest and unit.outs and unit.runs[len(unit.outs) - 1].paths:
             unit.outs[-1] += rest
@@ -326,7 +326,7 @@ class Machine:
         return event
 
     def _piece(self, part: Part, text: str, rows: list[Any]) -> Any:
-        """Returns a made event with held text."""
+        """Returns an event that the machine makes to send held text, or a choice's end."""
         raise NotImplementedError
 
 
@@ -545,7 +545,7 @@ class Blocks(Machine):
         return super()._stopped(part, out)
 
     def _closings(self, part: Part) -> Out:
-        # For everything that was opened.
+        # Closes the message, and the levels of the part's place (``api.places``) of which an event was sent.
         self.ended = True
         self._left.clear()
         write = self.api.write(Finish.of(part.match))
@@ -561,7 +561,7 @@ class Blocks(Machine):
         return {"item_id": get(part.event, "item_id"), "said": "".join(part.said), "said_rows": part.rows, **places}
 
     def _after(self, event: Any, kind: Any, place: Path, runs: list[Run]) -> Out:
-        """With `drain`: returns the closing events for the end of the message, and events that belong to no part."""
+        """After a stop with `drain`: returns closing events at the message's end, an event of no part, else nothing."""
         part = next(part for part in self.parts.values() if part.match is not None)
         part.behind += "".join(run.text for run in runs)
         if kind in self.api.over:

@@ -14,23 +14,23 @@ class Limit(NamedTuple):
     blank: bool = True  # whether a stop may consist of white space
 
 
-# With the source of each limit.
+# How many stops each API takes in a request. Above each entry: the source, and what it says.
 LIMITS: dict[str, Limit] = {
     # openai.types.chat.completion_create_params, `stop`: up to 4 sequences
     "openai": Limit(4),
-    # the same: not supported with o3 and o4-mini; GPT-5 answers with a 400, too
+    # the same source: `stop` is not supported with o3 and o4-mini; GPT-5 also answers a stop with a 400
     "openai-reasoning": Limit(0),
-    # openai.types.responses.response_create_params has no such parameter
+    # openai.types.responses.response_create_params has no parameter for stops
     "responses": Limit(0),
-    # langchain#20234: a fifth is answered with a 400
+    # langchain#20234: a fifth stop is answered with a 400
     "azure": Limit(4),
     # litellm#3286: 'each stop sequence must contain non-whitespace'
     "anthropic": Limit(None, blank=False),
     # GenerationConfig, `stopSequences`: the set of character sequences (up to 5)
     "gemini": Limit(5),
-    # langchain#38047, tried on the API
+    # langchain#38047: found by a try on the API
     "mistral": Limit(4),
-    # create chat completion, `stop`: a string or up to 16
+    # DeepSeek's "create chat completion", `stop`: a string, or a list of up to 16
     "deepseek": Limit(16),
     # xAI's reasoning guide: `stop` is an error with reasoning models, which grok-4 and later are
     "grok": Limit(0),
@@ -79,7 +79,7 @@ def native_stops(api: str, stop: StopSet | str | Iterable[str] | None, /) -> tup
     if stops.patterns or stops.protect or stops.regions or stops.repeat is not None:
         return [], stops
     # If one stop contains another, servers disagree about which of them ends the text: the first of the list (vLLM), or
-    # the one that begins first (llama.cpp). So the API gets only one of the two: the one that can fire, or the longer.
+    # the one that begins first (llama.cpp). So the API gets only the one that completes first (if both do, the longer).
     able = [stop for stop in stops.stop if limit.blank or stop.strip()]
     able = [stop for stop in able if not any(other in stop[:-1] for other in stops.stop)]
     able = [stop for stop in able if not any(stop != other and stop in other for other in able)]

@@ -75,11 +75,11 @@ class Outline(Memory):
         item = {**item, "id": item_id, "content": _with(item.get("content"), part_at, begun), "status": "completed"}
         answer = self.api.beside_answer.cut(self._answer, text)
         begun = [item] if (item_at,) in opened else []
-        # An error after the stop does not count.
+        # An error that the API reports after the stop is left out, because the answer is complete.
         answer = {**answer, "output": _with(answer.get("output"), item_at, begun), "error": None}
         return {"item_id": item_id, "part": told, "item": item, "response": {**answer, **write}}
 
 
 def _with(nodes: Any, count: int, last: list[Any]) -> list[Any]:
-    """Returns the first ``count`` nodes and ``last``."""
+    """Returns the nodes before the index ``count``, without missing ones (``None``), and then ``last``."""
     return [*(node for node in items(nodes)[:count] if node is not None), *last]

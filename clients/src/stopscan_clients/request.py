@@ -41,21 +41,21 @@ STREAM_PATHS = re.compile(r"(:stream\w+|-stream)$")
 SIGNED = ("x-amz-date", "x-amz-content-sha256", "digest", "content-digest", "signature")
 NO_LIMITS = Limits(*[sys.maxsize] * 4)
 OF_TOKENS = ("stopscan.stop_token_ids", "stopscan.min_tokens")
-# `OPTIONS` are read by ``read_options``, which the adapters for engines also call. `REGIONS` are read here, because a
-# request may define its own regions.
+# Fields of the object `stopscan` in a request. `OPTIONS` are read by ``read_options``, as in the adapters for engines.
+# `REGIONS` are read here, because a request may define its own regions.
 OPTIONS = ("patterns", "max_held", "include_stop", "start_protected", "repeat")
 REGIONS = ("regions", "stop_in", "protect")
 COUNTS = {dotted(path) for _, api in ROUTES for path in api.choices}
 
 
 def route_of(method: str, path: str) -> Api | None:
-    """Returns the row for the stops and errors of a request, or ``None`` for an unknown path."""
+    """Returns the row of the API that takes requests at this path, or ``None``. Only POST requests have stops."""
     return next((api for route, api in ROUTES if route.search(path)), None) if method == "POST" else None
 
 
 def asked_in(request: Any, route: Api | None, content: bytes, own: Options, api: str | None, limits: Limits) -> Asked:
-    """Returns the options of a request with this body, and the body with the stops that a server of ``api`` can find
-    itself.
+    """Returns the options by which the answer to a request is cut, and the body to send on, with the stops that a
+    server of ``api`` can find itself.
 
     ``limits`` hold for the stops and options in the request. Raises ``ValueError`` or ``TypeError``, with a message for
     the client, if they are wrong.

@@ -25,7 +25,7 @@ CHAT = Api(
     beside=Beside(
         Tokens("logprobs.content"),
         (Spans("delta.annotations", ("url_citation.end_index", "end_index")),),
-        # There are no calls after a stop. `token_ids` and `stop_reason` are vLLM's.
+        # No call may follow a stop. `token_ids` and `stop_reason` are vLLM's, and would tell of the uncut text.
         ("delta.tool_calls", "delta.function_call", "delta.parsed", "token_ids", "stop_reason"),
     ),
     copies=("message",),  # Perplexity repeats the text so far in it
@@ -180,7 +180,7 @@ RESPONSES = Api(
     beside_answer=Beside(drops=("output_parsed", "output_text")),
 )
 
-# The fields of a part of text or of thought. A part with any other field is content, and ends the text before it.
+# The fields that a part of text or thought may have. A part with another field is content: it ends the text before.
 REMARKS = {"text", "thought", "thought_signature", "thoughtSignature", "part_metadata", "partMetadata"}
 
 GROUNDING = (

@@ -46,8 +46,8 @@ class _Events(Generic[E]):
 
     @property
     def matches(self) -> Mapping[int, StopMatch]:
-        """A live mapping of choice to the ``StopMatch`` that fired in it. Offsets count in the text of the choice, or
-        of the content part or block."""
+        """A live mapping of choice to the ``StopMatch`` that fired in it. Its ``offset`` counts from the beginning of
+        the choice's text, or of the text of the content part or block."""
         return MappingProxyType(self._matches)
 
     @property
@@ -57,8 +57,8 @@ class _Events(Generic[E]):
 
     @property
     def closes(self) -> bool:
-        """Whether the source has a method to close it. A source without one, such as an iterator of a list, is not read
-        any further."""
+        """Whether the source has a method that closes it at a stop. A source without one, such as a list's iterator, is
+        just not read any further."""
         return len(self._closers) > 0
 
     def __repr__(self) -> str:
@@ -206,7 +206,7 @@ def scan_events(
     region: str | None = None,
     choices: int | None = None,
 ) -> EventStream[E]:
-    """Returns an iterator of the same events up to a stop in the assistant's text, with ``matches``.
+    """Returns an iterator over ``events`` up to a stop in the assistant's text. Its ``matches`` tell which stop fired.
 
     - ``events`` is an iterable of dicts: boto3's stream, or parsed lines of JSON. Objects of a client library are a
       ``TypeError``: give the client a ``StopTransport`` instead.

@@ -31,7 +31,7 @@ async def called(function: Callable[[], Any]) -> Any:
 
 
 def at_once(step: Callable[[], Any]) -> Callable[[], Any]:
-    """Returns the ``__anext__`` of a sync iterator with this ``__next__``."""
+    """Returns ``step``, the ``__next__`` of a sync iterator, as an ``__anext__`` that never waits."""
 
     async def astep() -> Any:
         try:

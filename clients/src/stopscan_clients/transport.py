@@ -39,7 +39,7 @@ CANCEL = 8  # the error code CANCEL: RFC 9113, 7
 
 
 def package_of(request: Any) -> Any:
-    """Returns the package of the request, httpx or httpx2, because the response must be of the same one."""
+    """Returns the package of the request, httpx or httpx2. The response must be an object of the same package."""
     return sys.modules[type(request.headers).__module__.partition(".")[0]]
 
 
@@ -143,7 +143,7 @@ class _Transport:
                 await settled(getattr(transport, self._CLOSE)())
 
     def _sent(self, request: Any, body: bytes | None) -> Any:
-        """Returns the request with another body. Asks for an answer without compression, because it is read here."""
+        """Returns the request with another body. Asks for an uncompressed answer, because the transport reads it."""
         if body is None:
             return request
         headers = without_headers(request, b"content-length", b"transfer-encoding", b"accept-encoding")

@@ -112,8 +112,8 @@ class _Connections(httpx.AsyncBaseTransport):
 
     @contextlib.asynccontextmanager
     async def one(self) -> AsyncIterator[httpx.AsyncHTTPTransport]:
-        # Shorter than the keep-alive of servers (uvicorn: 5 seconds): a request on a connection that the server just
-        # closes is lost.
+        # Idle connections expire before servers close them (uvicorn: after 5 seconds): a request on a connection that
+        # the server just closes is lost.
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=1, keepalive_expiry=2)
         pool = self._idle.pop() if self._idle else httpx.AsyncHTTPTransport(verify=self._tls, limits=limits)
         try:
