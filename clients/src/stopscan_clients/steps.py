@@ -17,7 +17,7 @@ def run(coroutine: Any) -> Any:
         coroutine.send(None)
     except StopIteration as end:
         return end.value
-    raise RuntimeError("a sync call must not wait for something async")
+    raise RuntimeError("a sync call got something async: use AsyncStopTransport or ascan_events")
 
 
 async def settled(value: Any) -> Any:

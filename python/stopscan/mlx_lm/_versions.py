@@ -31,8 +31,8 @@ def require(user: str, parts: dict[str, list[str]]) -> None:
     for owner, names in parts.items():
         if missing := [name for name in names if name not in _names(owner)]:
             raise ImportError(
-                f"stopscan.mlx_lm.{user} needs mlx-lm 0.32.0 or later, with functions that 0.32.2 has and "
-                f"later versions may change; mlx-lm {mlx_lm.__version__} has no {', '.join(missing)} in mlx_lm.{owner}"
+                f"stopscan.mlx_lm.{user} needs mlx-lm 0.32.0 or later (tested to 0.32.2; later "
+                f"versions may differ); mlx-lm {mlx_lm.__version__} has no {', '.join(missing)} in mlx_lm.{owner}"
             )
 
 

@@ -86,7 +86,7 @@ def _fitting(defaults: Defaults) -> dict[str, Callable[..., Any]]:
     from sglang.srt.environ import envs
 
     if envs.SGLANG_RUST_SERVER.get():
-        raise RuntimeError("with SGLANG_RUST_SERVER=1, text is made outside of Python, where stopscan cannot read it")
+        raise RuntimeError("with SGLANG_RUST_SERVER=1, sglang decodes text in Rust, where stopscan cannot read it")
     made = hooks(defaults)
     for target in [*made, *(CALLED if _serves() else ())]:
         try:

@@ -39,7 +39,7 @@ class Options:
         self._start: dict[str, Any]
         if isinstance(stop, SegmentSet | Mapping):
             if protect or start_protected is not None:
-                raise ValueError("protect and start_protected do not go with a SegmentSet; use its stop_in and region")
+                raise ValueError("a SegmentSet takes no protect and no start_protected: use its stop_in, and region")
             self.stops, self._start = SegmentSet(stop), {"region": region}
         elif region is not None:
             raise ValueError("region needs a SegmentSet as the stop")

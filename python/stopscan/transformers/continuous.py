@@ -129,7 +129,7 @@ class _Request(Row[Any]):
         # transformers may pause a request and add it again, with the answer so far in its prompt. That is not a second
         # request.
         if request.num_children or (self._in_use and not request._true_initial_tokens):
-            raise ValueError(f"a {type(self).__name__} serves one request with one answer: make a new one for each")
+            raise ValueError(f"a {type(self).__name__} serves one answer of one request: make a new one for each")
         self._in_use = True
 
 

@@ -77,7 +77,7 @@ def test_options_hold_for_all_requests(engine: Engine, reciter: Reciter) -> None
     (ended,) = batch(engine, reciter, ["count"], (), max_new_tokens=50, stop_token_ids=token_id)
     assert (ended.text, ended.finish) == ("1, 2, 3 hello wor", Finish("stop_token", token_id))
     config = GenerationConfig(num_return_sequences=2, do_sample=True, max_new_tokens=5)
-    with pytest.raises(ValueError, match="one answer"):
+    with pytest.raises(ValueError, match="one answer of one request"):
         batch(engine, reciter, ["count"], "END", generation_config=config)
     with pytest.raises(TypeError, match="SegmentSet"):
         RowScanner(engine.tokenizer, SegmentSet(FORMATS["think"]))
