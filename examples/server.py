@@ -55,13 +55,10 @@ def count_tokens(prompt: str) -> int:
 class Answer:
     """One generation. Read its `segments` to the end; then `finish` says why it ended."""
 
-    def __init__(self, request: Request, body: Json, stop: Any, max_tokens: int) -> None:
+    def __init__(self, request: Request, body: Json, prompt: str, stops: SegmentSet, max_tokens: int) -> None:
         self.id, self.created, self.model = uuid4().hex, int(time.time()), body.get("model") or "echo"
-        prompt = prompt_of(body)
         self.tokens, self.prompt_tokens, self._max_tokens = 0, count_tokens(prompt), max_tokens
-        # Stops fire only in the answer. When one fires, `asplit` closes `_limited`, which closes the model.
-        stops = SegmentSet(MARKERS, stop=stop, stop_in=["answer"])
-        self.segments = asplit(self._limited(request, model(prompt, body)), stops)
+        self.segments = asplit(self._limited(request, model(prompt, body)), stops)  # a stop closes the model
 
     @property
     def finish(self) -> Finish:
@@ -81,9 +78,9 @@ class Chat:
 
     stop, limits = "stop", ("max_completion_tokens", "max_tokens")
 
-    def error(self, status: int, message: str) -> Json:
+    def error(self, status: int, message: str, field: str | None = None) -> Json:
         kind = "server_error" if status >= 500 else "invalid_request_error"
-        return {"error": {"message": message, "type": kind, "param": None, "code": None}}
+        return {"error": {"message": message, "type": kind, "param": field, "code": None}}
 
     async def whole(self, answer: Answer) -> Json:
         message = {"role": "assistant", "content": ""}
@@ -118,7 +115,7 @@ class Messages:
 
     stop, limits = "stop_sequences", ("max_tokens",)
 
-    def error(self, status: int, message: str) -> Json:
+    def error(self, status: int, message: str, field: str | None = None) -> Json:
         kind = "api_error" if status >= 500 else "not_found_error" if status == 404 else "invalid_request_error"
         return {"type": "error", "error": {"type": kind, "message": message}}
 
@@ -128,8 +125,7 @@ class Messages:
         return self._message(answer, content, to_anthropic(answer.finish))
 
     async def events(self, answer: Answer, usage: bool) -> AsyncIterator[str]:
-        unended = {"stop_reason": None, "stop_sequence": None}
-        yield sse({"type": "message_start", "message": self._message(answer, [], unended)})
+        yield sse({"type": "message_start", "message": self._message(answer, [])})
         index, last = -1, None
         async for region, text, *_ in answer.segments:
             if region != last:
@@ -145,14 +141,13 @@ class Messages:
         yield sse({"type": "message_delta", **end})
         yield sse({"type": "message_stop"})
 
-    def _message(self, answer: Answer, content: list[Json], finish: Any) -> Json:
+    def _message(self, answer: Answer, content: list[Json], finish: Any = None) -> Json:
         head = {"id": f"msg_{answer.id}", "type": "message", "role": "assistant", "model": answer.model}
         usage = {"input_tokens": answer.prompt_tokens, "output_tokens": answer.tokens}
-        return {**head, "content": content, **finish, "usage": usage}
+        return {**head, "content": content, **(finish or {"stop_reason": None, "stop_sequence": None}), "usage": usage}
 
     def _block(self, region: str, text: str) -> Json:
-        signature = {} if region == "answer" else {"signature": ""}
-        return {"type": ANTHROPIC[region], ANTHROPIC[region]: text, **signature}
+        return {"type": ANTHROPIC[region], ANTHROPIC[region]: text, **({} if region == "answer" else {"signature": ""})}
 
 
 def sse(data: Json) -> str:
@@ -164,16 +159,21 @@ PATHS: dict[str, Any] = {"/v1/chat/completions": Chat(), "/v1/messages": Message
 
 
 async def endpoint(request: Request) -> Response:
-    api = PATHS[request.url.path]
-    try:  # before the generation, so that a bad request is answered with a 400
-        body = json.loads(await request.body())
-        limit = next((body[name] for name in api.limits if body.get(name) is not None), 4096)
-        if type(limit) is not int or limit < 1:
-            raise ValueError(f"{api.limits[0]}: {limit!r} is not a positive integer")
-        answer = Answer(request, body, body.get(api.stop), limit)
+    api, field = PATHS[request.url.path], None
+    try:  # before the generation, so that a bad request is answered with a 400 that names the bad field
+        body = {**json.loads(await request.body())}
         usage = (body.get("stream_options") or {}).get("include_usage") is True
+        field, limit = next(((name, body[name]) for name in api.limits if body.get(name) is not None), (None, 4096))
+        if type(limit) is not int or limit < 1:
+            raise ValueError(f"{limit!r} is not a positive integer")
+        field = api.stop
+        stops = SegmentSet(MARKERS, stop=body.get(field), stop_in=["answer"])  # they fire only in the answer
+        field = "messages"
+        if not isinstance(body.get(field), list) or not body[field]:
+            raise ValueError("not a list of messages")
+        answer = Answer(request, body, prompt_of(body), stops, limit)
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-        raise HTTPException(400, f"bad request: {error}") from error
+        return JSONResponse(api.error(400, f"bad {field or 'request'}: {error}", field), 400)
     if body.get("stream"):
         return StreamingResponse(guarded(api, answer, api.events(answer, usage)), media_type="text/event-stream")
     return JSONResponse(await api.whole(answer))

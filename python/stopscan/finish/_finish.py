@@ -42,7 +42,7 @@ class Finish:
 
     def __post_init__(self) -> None:
         if self.reason not in get_args(Reason):
-            raise ValueError(f"unknown finish reason {self.reason!r}")
+            raise ValueError(f"unknown finish reason {self.reason!r}, expected one of {', '.join(get_args(Reason))}")
         self._check_stop()
         if self.offset is not None:
             self._check_offset(self.offset)

@@ -198,6 +198,38 @@ def test_a_body_that_is_no_request_is_a_400(http: Any, path: str, body: str) -> 
     assert http.post(path, content=body).status_code == 400
 
 
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"max_tokens": 0}, "max_tokens"),
+        ({"max_completion_tokens": 0, "max_tokens": 5}, "max_completion_tokens"),
+        ({"stop": [""]}, "stop"),
+        ({"messages": []}, "messages"),
+        ({"messages": None}, "messages"),
+        ({"messages": "Hi"}, "messages"),
+        ({"messages": [{"role": "user"}]}, "messages"),
+    ],
+    ids=str,
+)
+def test_a_400_names_the_field_that_was_sent(http: Any, changes: Any, field: str) -> None:
+    error = http.post(APIS[0], json={"messages": CHAT, **changes}).json()["error"]
+    assert error["param"] == field
+    assert error["message"].startswith(f"bad {field}: ")
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("[]", "bad request: 'list' object is not a mapping"),
+        ("{}", "bad messages: not a list of messages"),
+        ('{"messages": []}', "bad messages: not a list of messages"),
+    ],
+)
+@pytest.mark.parametrize("path", APIS)
+def test_a_400_says_what_is_missing(http: Any, path: str, body: str, message: str) -> None:
+    assert http.post(path, content=body).json()["error"]["message"] == message
+
+
 def test_clients_raise_what_they_raise_of_the_api(chat: Any, messages: Any) -> None:
     with pytest.raises(openai.BadRequestError, match="empty"):
         chat.create(model="m", messages=CHAT, stop=[""], stream=True)
@@ -270,6 +302,12 @@ def test_a_message_stream_whose_model_fails_ends_with_the_error(messages: Any, p
     with stream as events, pytest.raises(anthropic.APIError, match="the model failed"):
         read.extend(events.text_stream)
     assert "".join(read) == "a b"
+
+
+def test_held_text_is_dropped_when_the_model_fails(http: Any, put: Any) -> None:
+    put(Model("a ", "E", fails=True))
+    text = http.post(APIS[0], json={"messages": CHAT, "stop": "END", "stream": True}).text
+    assert re.findall(r'"content": "([^"]+)"', text) == ["a "]
 
 
 @pytest.mark.parametrize("path", APIS)
