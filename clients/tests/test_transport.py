@@ -82,7 +82,14 @@ BAD_STOPS: list[tuple[str, Any, str, Any]] = [
         lambda body: body["error"]["message"],
     ),
     (CHAT, {"stopscan": {"protect": ["reasoning"]}}, "reasoning", lambda body: body["error"]["message"]),
-    (CHAT, {"stopscan": {"odd": 1}}, "stopscan.odd is not an option", lambda body: body["error"]["message"]),
+    (
+        CHAT,
+        {"stopscan": {"odd": 1}},
+        "stopscan.odd is not an option .*; the options are stopscan.patterns, stopscan.max_held, "
+        "stopscan.include_stop, stopscan.start_protected, stopscan.repeat, stopscan.regions, stopscan.stop_in, "
+        "stopscan.protect",
+        lambda body: body["error"]["message"],
+    ),
     ("/v1/messages", {"stop_sequences": [""]}, "stop_sequences .*empty", lambda body: body["type"] == "error"),
     ("/api/chat", {"options": {"stop": [""]}}, "options.stop .*empty", lambda body: isinstance(body["error"], str)),
     (

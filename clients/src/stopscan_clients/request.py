@@ -130,7 +130,8 @@ def _options(own: Options, at: tuple[str, ...], body: Any, limits: Limits) -> Op
     told.setdefault("stopscan.max_held", own.stops.max_held)
     defaults = Defaults(repeat=own.stops.repeat, limits=limits)
     try:
-        asked = read_options(told, defaults, prefix="stopscan.", fields=OPTIONS, own={"stop": stops})
+        fields = (*OPTIONS, *REGIONS)  # those of `graph` are only in the message about an unknown name
+        asked = read_options(told, defaults, prefix="stopscan.", fields=fields, own={"stop": stops})
     except ValueError as error:
         raise ValueError(re.sub(r"^stop\b", ".".join(at), str(error))) from None
     made = _merged(own.stops, asked.stops, limits, **graph)
