@@ -5,8 +5,6 @@
 Its model repeats the prompt: put yours into the first three functions. docs/server.md walks through this file.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging
@@ -167,6 +165,8 @@ async def endpoint(request: Request) -> Response:
         if type(limit) is not int or limit < 1:
             raise ValueError(f"{limit!r} is not a positive integer")
         field = api.stop
+        if isinstance(body.get(field), dict):  # its keys would count as stops
+            raise TypeError("not a string or a list of strings")
         stops = SegmentSet(MARKERS, stop=body.get(field), stop_in=["answer"])  # they fire only in the answer
         field = "messages"
         if not isinstance(body.get(field), list) or not body[field]:

@@ -65,7 +65,7 @@ class Lines:
         return frame
 
     def fails(self, frame: bytes) -> bool:
-        """Returns whether a frame without an event says that the stream has failed."""
+        """Returns whether `frame`, which has no event, reports a failure of the stream: AWS has such frames."""
         return False
 
     def tail(self) -> bytes:

@@ -106,8 +106,8 @@ class Part:
         return self.scanner.bypass(passed) + self.scanner.feed(text)
 
     def flush(self, confirms: bool = True) -> tuple[str, list[Any]]:
-        """Returns the held text and its tokens. ``confirms``: the text has really ended, which confirms a pattern such
-        as ``END$``, and did not break off."""
+        """Returns the held text and its tokens. ``confirms``: the text came to its end and did not break off, so that a
+        pattern such as ``END$`` may match there."""
         tokens, self._tokens = self._tokens, []
         safe = self.scanner.flush() if confirms else self.scanner.bypass("")
         return self._out(safe, [token for _, token in tokens])

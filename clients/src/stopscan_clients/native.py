@@ -40,7 +40,7 @@ LIMITS: dict[str, Limit] = {
     "cohere": Limit(5),
     # docs/modelfile.md: multiple stop patterns may be set
     "ollama": Limit(None),
-    # vLLM 0.33, VLLM_MAX_STOP_STRINGS over HTTP
+    # vLLM 0.33, the default of VLLM_MAX_STOP_STRINGS for requests over HTTP
     "vllm": Limit(4),
     # for a server that handles stops wrongly or does not name the stop
     "none": Limit(0),

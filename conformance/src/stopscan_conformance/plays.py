@@ -146,7 +146,8 @@ def fits(api: Api, point: Point) -> bool:
 
 
 def _most(point: Point) -> float:
-    """Returns the most tokens that the answer may have. A token has at least one character."""
+    """Returns an upper bound for the tokens of the answer. It counts characters: a token has at least one. (With a stop
+    id, `place` counts tokens.)"""
     endless = point.place is None or point.among == "none"
     if point.among == "id" and point.place is not None:
         return point.place + 1

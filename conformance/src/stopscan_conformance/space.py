@@ -1,7 +1,7 @@
-"""The space of requests: each point is a request. Also the options of each API, and the choice of points for a run.
+"""The space of requests: a `Point` is a request, and its fields are dimensions. Also the choice of points for a run.
 
-To add a value, add it to its dimension, and define it: in `_AMONG` for stops, in `options.json` for other options of a
-request, in `plays.py` for company, connections and earlier requests.
+To add a value to a dimension, add it to `DIMENSIONS`, and define it: in `_AMONG` for stops, in `options.json` for other
+options of a request, in `plays.py` for connections, for earlier requests and for others at the same time.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ OFF = "stop_regex, regions and stopscan's options are switched off, because stop
 
 
 class Model:
-    """The regions of a tokenizer's model, as the checkpoint and the server's reasoning parser know them."""
+    """The regions of the language model: from its tokenizer's files, and from the server's reasoning parser."""
 
     def __init__(self, tokenizer: Any) -> None:
         from sglang.srt.parser.reasoning_parser import ReasoningParser

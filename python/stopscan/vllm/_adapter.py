@@ -23,8 +23,8 @@ logger = logging.getLogger("vllm.stopscan")
 
 PREFIX = "stopscan_"
 FIELDS = ("patterns", "max_held", "protect", "start_protected", "repeat")
-# The key in a request's `extra_args` for the regions that its route separates from the content. The key is random, so
-# that no client can send it.
+# The key in a request's `extra_args` under which the HTTP route says which regions (reasoning, tool calls) it separates
+# from the content. The key is random, so that no client can send it.
 TOLD = f"stopscan told {token_hex(8)}"
 # No limits, for requests of a program that calls vLLM itself. The limits are there for the clients of a server.
 UNLIMITED = Limits(*[2**62] * 4)
@@ -52,7 +52,7 @@ class Adapter:
 
     def renew(self, defaults: Defaults, failures: Failures | None = None, *, optional: bool = False) -> None:
         """Replaces the defaults, and forgets earlier failures. With ``optional``, vLLM runs without stopscan if
-        stopscan cannot use an engine; otherwise the engine raises."""
+        stopscan cannot use an engine. Without it, the engine does not start."""
         self.defaults, self.failures, self.optional = defaults, failures or Failures(logger), optional
 
     def engine_made(self, _: None, processor: Any, vllm_config: Any, *args: Any, **options: Any) -> None:
@@ -121,8 +121,8 @@ class Adapter:
         # Whether the request asks for something that vLLM cannot do. `stops` has fewer stops than the request if the
         # whole answer is a call, in which no stop fires.
         beyond = bool(stops.patterns or stops.repeat or stops.regions or stops.protect or len(stops) < len(asked.stops))
-        # In stopscan, a stop that contains another stop never fires. In vLLM it does, if the other one completes within
-        # `min_tokens`. So leave such a request to vLLM.
+        # In stopscan, a stop never fires if it contains another one before its last character: that one fires first. In
+        # vLLM it can, because vLLM ignores a stop that completes within `min_tokens`. So leave such a request to vLLM.
         if not beyond and params.min_tokens and any(stops.find(stop[:-1]) for stop in stops.stop):
             return
         try:

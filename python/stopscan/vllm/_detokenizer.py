@@ -38,10 +38,10 @@ def _scanning(theirs: Any) -> type:
 
 
 class ScanningDetokenizer:
-    """A mixin for a detokenizer class of vLLM: token ids, text and offsets stay vLLM's, and stopscan finds the stops.
+    """A mixin for a detokenizer class of vLLM: stopscan finds the stops, and vLLM keeps the token ids and the offsets.
 
-    If the scanner is a ``TokenScanner``, it makes the text, and ``output_text`` has no held text. A ``StopScanner``
-    reads the text that vLLM decodes, and ``stop_buffer_length`` is the length of the held text.
+    A ``TokenScanner`` also makes the text, so ``output_text`` has no held text. With a ``StopScanner``, vLLM makes the
+    text: ``output_text`` has the held text too, and ``stop_buffer_length`` is its length.
     """
 
     match: Any = None

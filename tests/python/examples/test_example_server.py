@@ -171,7 +171,7 @@ def test_content_may_come_in_parts(chat: Any) -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("stop", [["END", ""], "", [5], 5, ["\ud800"], ["<think>"]], ids=repr)
+@pytest.mark.parametrize("stop", [["END", ""], "", [5], 5, {"END": 1}, {}, ["\ud800"], ["<think>"]], ids=repr)
 def test_a_bad_stop_is_a_400_in_the_form_of_the_api(http: Any, stop: Any, stream: bool) -> None:
     body = {"messages": CHAT, "max_tokens": 9, "stop": stop, "stop_sequences": stop, "stream": stream}
     for path in APIS:
