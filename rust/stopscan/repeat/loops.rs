@@ -48,8 +48,8 @@ impl Loops {
         if self.add(text) { None } else { self.scan(text, armed) }
     }
 
-    /// If the kept text stays below `limit`, the length at which the next check for a loop is due, adds `text` to it and
-    /// returns `true`. Otherwise changes nothing and returns `false`.
+    /// If the kept text stays below `limit`, the length at which the next check for a loop is due, adds `text` to it
+    /// and returns `true`. Otherwise changes nothing and returns `false`.
     #[inline]
     pub(crate) fn add(&mut self, text: &str) -> bool {
         let keeps = self.text.len() + text.len() < self.limit;

@@ -521,8 +521,8 @@ impl<E: Emit> Stream<E> {
         self.history = None;
     }
 
-    /// Returns the text from `start` to the end of `through`, the text being read, which `self.read` does not count yet.
-    /// If `start` is before `through`, the text before `through` is taken from the kept text.
+    /// Returns the text from `start` to the end of `through`, the text being read, which `self.read` does not yet
+    /// count. If `start` is before `through`, the text before `through` is taken from the kept text.
     fn end_of_text(&self, through: &str, start: Place) -> Box<str> {
         let length = self.read.bytes + through.len() - start.bytes;
         match length.checked_sub(through.len()) {
