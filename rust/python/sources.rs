@@ -199,8 +199,8 @@ impl DeltaStream {
 }
 
 impl DeltaStream {
-    /// Reads a delta that `__next__` could not pass on as it is: a stop or marker may begin or go on in it, or the output
-    /// is segments. Returns the safe output, or `None` if it is empty. Closes the source if a stop fires.
+    /// Reads a delta that `__next__` could not pass on as it is: a stop or marker may begin or go on in it, or the
+    /// output is segments. Returns the safe output, or `None` if it is empty. Closes the source if a stop fires.
     #[inline(never)]
     fn feed<'py>(&self, delta: &Bound<'py, PyString>, text: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
         let (safe, stopped) = match &self.reader {
