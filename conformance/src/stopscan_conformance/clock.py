@@ -29,7 +29,7 @@ from stopscan_conformance.probe import probe
 OTHERS = 16
 # Numbers of tokens. FEW: an answer that is measured. MANY: the answers that run beside it, which take more than twice
 # as long. LASTING: a long answer, which a client leaves or a stop ends.
-FEW, MANY, LASTING = 60, 180, 500
+FEW, MANY, LASTING = 100, 300, 800
 TRIES = 4
 TOO_MUCH = 0.7  # a larger `Times.share` is a fault: it is near 0 if the server stops generating, and near 1 if not
 

@@ -246,4 +246,4 @@ def test_the_command(checkpoint: Path, reciter: Reciter, tmp_path: Path) -> None
             process.send_signal(signal.SIGTERM)
     # The line is in the log of mlx_lm.server, and only once.
     assert log.read_text().count("INFO - stopscan finds the stops; known regions") == 1
-    assert "what begins them: reasoning (<think>)" in log.read_text()
+    assert "opening markers: reasoning (<think>)" in log.read_text()
