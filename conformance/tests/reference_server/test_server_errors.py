@@ -108,7 +108,7 @@ REFUSED = [
         {"messages": CHAT, "n": 2},
         "n: this server does not support it; leave it out or send 1",
     ),
-    ("/v1/chat/completions", {"messages": CHAT, "response_format": {"type": "json_object"}}, "only {'type': 'text'}"),
+    ("/v1/chat/completions", {"messages": CHAT, "response_format": {"type": "json_object"}}, "send {'type': 'text'}"),
     ("/v1/chat/completions", {"messages": CHAT, "store": True}, "store: "),
     ("/v1/chat/completions", {"messages": CHAT, "max_held": -1}, "max_held: "),
     ("/v1/chat/completions", {"messages": CHAT, "logprobs": True}, "logprobs: "),
