@@ -168,8 +168,8 @@ def test_segments_need_a_segment_set(engine: Engine, reciter: Reciter) -> None:
     [
         ("END", {"region": "answer"}, "region needs a SegmentSet"),
         (StopSet("END"), {"region": "answer"}, "region needs a SegmentSet"),
-        (THINK, {"protect": [("<a>", "</a>")]}, "protect and start_protected"),
-        (THINK, {"start_protected": False}, "protect and start_protected"),
+        (THINK, {"protect": [("<a>", "</a>")]}, "a SegmentSet takes no protect"),
+        (THINK, {"start_protected": False}, "a SegmentSet takes no protect"),
         (THINK, {"region": "thoughts"}, "thoughts"),
     ],
 )

@@ -184,7 +184,7 @@ def test_a_stops_is_for_one_generation(engine: Engine, reciter: Reciter, streame
     stops = Stops(engine.tokenizer, "END")
     engine.generate(reciter.prompt("split"), stops, streamed=streamed)
     for prompts in (reciter.prompt("count"), [reciter.prompt("count")] * 2):
-        with engine.counted() as steps, pytest.raises(ValueError, match="one generation"):
+        with engine.counted() as steps, pytest.raises(ValueError, match="was already used"):
             engine.generate(prompts, stops, streamed=streamed)
         # Without the streamer, a Stops sees the new generation only after its first step.
         assert len(steps) == (0 if streamed else 1)
@@ -196,7 +196,7 @@ def test_a_refused_generation_leaves_the_results(engine: Engine, reciter: Recite
     """The second prompt is longer than the first sequence. It must not be read as that sequence with new tokens."""
     stops = Stops(engine.tokenizer, "END")
     engine.generate(reciter.prompt("split"), stops, streamed=streamed)
-    with pytest.raises(ValueError, match="one generation"):
+    with pytest.raises(ValueError, match="was already used"):
         engine.generate("x" * 50 + reciter.prompt("count"), stops, streamed=False)
     assert stops.texts == ["This is the "]
 
