@@ -39,7 +39,7 @@ def test_the_plugin_does_what_the_environment_asks(value: str, monkeypatch: pyte
 
 UPGRADES = {
     "a function is gone": (Req, "check_match_stop_str_prefix", None, "has no .*check_match_stop_str_prefix"),
-    "another argument": (DetokenizerManager, "_decode_batch_token_id_output", lambda self, a, b: [], "does not work with this sglang"),
+    "another argument": (DetokenizerManager, "_decode_batch_token_id_output", lambda self, a, b: [], "does not work"),
 }
 
 
