@@ -70,7 +70,7 @@ class Part:
         self.event: Any = None  # the event with the last text; `unit` is the choice in it
         self.unit: Unit | None = None
         self.finished = False  # the API has ended the part
-        self.behind = ""  # the text after the stop
+        self.behind = ""  # the beginning of the text after the stop
         self.echoed = options.echoed(place[0])  # remaining characters of the prompt, which are not scanned
         self._matches, self._options = matches, options
         self._tokens: list[Token] = []  # the tokens of the held text, with offsets in it
@@ -111,6 +111,11 @@ class Part:
         tokens, self._tokens = self._tokens, []
         safe = self.scanner.flush() if confirms else self.scanner.bypass("")
         return self._out(safe, [token for _, token in tokens])
+
+    def passed(self, text: str) -> None:
+        """Takes text after the stop, to recognize copies of it in other fields. The beginning is enough for that."""
+        if len(self.behind) < 1_000:
+            self.behind += text
 
     def _out(self, text: str, rows: list[Any]) -> tuple[str, list[Any]]:
         self.held, self.match = self.scanner.held, self.scanner.match
@@ -275,7 +280,7 @@ class Machine:
             mine = [(place - begin, row) for place, row in tokens if begin <= place < end] if tokens else ()
             safe, rows = part.feed(clean(run.text), mine, fed)
             begin = end
-            unit.rows = unit.rows + rows
+            unit.rows += rows
             unit.outs.append(safe)
             if run.ended and part.match is None:
                 self._end_text(unit, early)
@@ -287,7 +292,7 @@ class Machine:
         rest, rows = unit.part.flush(confirms)
         if rest and unit.outs and unit.runs[len(unit.outs) - 1].paths:
             unit.outs[-1] += rest
-            unit.rows = unit.rows + rows
+            unit.rows += rows
         elif rest:
             early.append((self._piece(unit.part, rest, rows), None))
 
@@ -346,7 +351,7 @@ class Choices(Machine):
             part.finished = unit.finished or (part.finished and not unit.runs)
             if part.match is not None:
                 unit.behind = True
-                part.behind += unit.text
+                part.passed(unit.text)
                 continue
             self._scan(unit, event, early, fed)
             waits = waits or (unit.finished and part.match is None and part.unsettled)
@@ -563,7 +568,7 @@ class Blocks(Machine):
     def _after(self, event: Any, kind: Any, place: Path, runs: list[Run]) -> Out:
         """After a stop with `drain`: returns closing events at the message's end, an event of no part, else nothing."""
         part = next(part for part in self.parts.values() if part.match is not None)
-        part.behind += "".join(run.text for run in runs)
+        part.passed("".join(run.text for run in runs))
         if kind in self.api.over:
             return self._closings(part) if self._left else []
         if place or kind in self.api.ends or kind in self.api.opens or kind in self.api.repeats:

@@ -60,12 +60,11 @@ class _Text(Part):
     """A text that is complete from the start. If it repeats itself (``repeat``), only the first copy is kept."""
 
     def _safe(self, text: str) -> str:
-        before = sum(map(len, self.said))
         safe = super()._safe(text) + self.scanner.flush()
         match = self.scanner.match
         if match is None or match.period is None or self._options.include_stop:
             return safe
-        return safe[: match.offset + match.period - before]
+        return safe[: match.offset + match.period - sum(map(len, self.said))]
 
 
 class _Answer(Choices):
