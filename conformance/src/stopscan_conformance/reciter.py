@@ -1,8 +1,8 @@
 """A tiny real model checkpoint that recites known texts (scripts), with any token boundaries, in any engine.
 
 One Llama layer whose attention and MLP are zero leaves the embedding of the last token as it is. Each token has a code
-of 32 signs. The embedding of a token is the code of its successor, and `lm_head` compares it with all codes: the logit
-of the successor is 64, and the others are at most 32. So greedy decoding, and sampling at temperature 1, recite a
+of 16 signs. The embedding of a token is the code of its successor, and `lm_head` compares it with all codes: the logit
+of the successor is 128, and the others are at most 96. So greedy decoding, and sampling at temperature 1, recite a
 script from its prompt to EOS. The tokenizer is byte-level without merges, so a stop encodes to single bytes; each piece
 of a script is a token of its own, even if another token has the same text. Only a Unigram vocabulary can hold such
 tokens; mlx-lm from 0.32.0, vLLM and transformers load it. A mapping from text to id would keep only one of them.
@@ -35,8 +35,8 @@ CHAT_TEMPLATE = (
     "{% set content = messages[-1]['content'] %}{% if content is string %}{{ content }}"
     "{% else %}{% for part in content %}{{ part['text'] }}{% endfor %}{% endif %}"
 )
-CODE_BITS = 32  # the time of a step is mostly proportional to this times the number of tokens
-MOST_TOKENS = 65_536  # each token needs a word of the code (`_codes`), which has this many
+CODE_BITS = 16  # the time of a step is mostly proportional to this times the number of tokens
+MOST_TOKENS = 32_768  # each token needs a word of the code (`_codes`), which has this many
 
 
 class Reciter:
@@ -167,18 +167,18 @@ class Reciter:
                 weights[f"{layer}.{norm}"] = np.ones(hidden, dtype=np.float32)
         weights["embed_tokens"] = codes[successor]
         return {f"model.{name}.weight": array for name, array in weights.items()} | {
-            "lm_head.weight": codes * np.float32(2)
+            "lm_head.weight": codes * np.float32(8)
         }
 
 
 def _codes(size: int) -> NDArray[np.float32]:
-    """Returns a row of signs for each token, which RMSNorm does not change. Two rows differ in at least eight signs,
-    because they are words of the Reed-Muller code RM(2, 5): polynomials in five bits of degree two at most."""
+    """Returns a row of signs for each token, which RMSNorm does not change. Two rows differ in at least two signs,
+    because they are words of the Reed-Muller code RM(3, 4): polynomials in four bits of degree three at most."""
     import numpy as np
 
-    points = np.arange(CODE_BITS) >> np.arange(5)[:, None] & 1
+    points = np.arange(CODE_BITS) >> np.arange(4)[:, None] & 1
     monomials = np.array(
-        [np.prod(points[list(of)], axis=0) for degree in range(3) for of in combinations(range(5), degree)]
+        [np.prod(points[list(of)], axis=0) for degree in range(4) for of in combinations(range(4), degree)]
     )
     coefficients = np.arange(size)[:, None] >> np.arange(len(monomials)) & 1
     signs: NDArray[np.float32] = (1 - 2 * (coefficients @ monomials % 2)).astype(np.float32)

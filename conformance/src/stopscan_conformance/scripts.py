@@ -99,7 +99,7 @@ NEAR: Mapping[str, tuple[str, str]] = {
 LETTERS = "aeioulnrstdmkpgb"
 FOREIGN = ("é", "ß", "你", "好", "世", "Ж", "д", "ש", "\U0001f680", "\U0001f468", "ñ", "†")
 BORDER = 128
-LONG, WIDE = 4400, 4300
+LONG, WIDE = 4400, 1300
 
 
 @cache
@@ -108,7 +108,7 @@ def made_scripts() -> Mapping[str, tuple[bytes, ...]]:
     looks = {f"looks-{name}": _looks(near, stop) for name, (near, stop) in NEAR.items()}
     return {
         "deep": _deep(LONG),  # many small tokens; at each multiple of 128 tokens, a character is split in two
-        "wide-deep": _wide(WIDE),  # tokens of sixteen characters or more, and 70,000 characters in all
+        "wide-deep": _wide(WIDE),  # tokens of 53 characters or more, and 70,000 characters in all
         "thought": (b"<think>", *_deep(60)[3:], b"</think>", *_deep(200)[100:]),
         "paced": _deep(560)[240:],  # for the cases that compare times
         **looks,
@@ -141,7 +141,7 @@ def _deep(tokens: int) -> tuple[bytes, ...]:
 def _wide(tokens: int) -> tuple[bytes, ...]:
     draws = _draws(11)
     return tuple(
-        "".join([" ", *(LETTERS[next(draws) % 16] for _ in range(15 + next(draws) % 4))]).encode()
+        "".join([" ", *(LETTERS[next(draws) % 16] for _ in range(52 + next(draws) % 4))]).encode()
         for _ in range(tokens)
     )
 

@@ -91,7 +91,7 @@ DIMENSIONS: Mapping[str, Sequence[Any]] = {
     "after": ("nothing", "left", "left-held", "refused", "broken", "refused-stops"),
 }  # fmt: skip
 CHARACTER_BORDERS = (2048, 4096, 8192, 65536)
-INSIDE = Point(script="wide-deep", place=1200, skip=5, length=4)  # a stop within one token, far into the text
+INSIDE = Point(script="wide-deep", place=1200, skip=5)  # a stop within one token, far into the text
 RANDOM, MORE_AT_RANDOM = 60, 600
 SMALL = 700  # the most tokens of an answer, except in `deep` and in four points of `small`
 
