@@ -80,8 +80,6 @@ class Cost:
         tried = []
         try:
             for _ in range(TRIES):
-                # The server may still work on earlier requests. When this long request is answered, that work is over.
-                await _seconds(server, self.load, self.load.tokens(LASTING))
                 little, much = await self.scale(server, self.load)
                 tried.append(Times(little, await self.measure(server), much))
                 least = Times(*map(min, zip(*tried, strict=True)))
@@ -101,15 +99,14 @@ class NoAnswer(Exception):  # noqa: N818
 
 
 async def by_length(server: Server, load: Load) -> tuple[float, float]:
-    """Returns the seconds of a short answer and of a long one. The long one is not a stream, because this process would
-    also need time to read it."""
-    return await _least(server, load, load.tokens(5)), await _least(
-        server, load, replace(load.tokens(LASTING), stream=False)
-    )
+    """Returns the seconds of a short answer and of a long one."""
+    long = await _least(server, load, _long(load))  # first: after the first of the two, the server is idle
+    return await _least(server, load, load.tokens(5)), long
 
 
 async def by_company(server: Server, load: Load) -> tuple[float, float]:
     """Returns the seconds of an answer alone, and of an equal answer while others run."""
+    await _seconds(server, load, _long(load))
     alone = await _least(server, load, load.tokens(FEW))
     many = replace(load.tokens(MANY), stream=False)
     others = [asyncio.create_task(ask(server, load.api, many)) for _ in range(OTHERS)]
@@ -121,7 +118,7 @@ async def by_company(server: Server, load: Load) -> tuple[float, float]:
 
 def of_a_stop(load: Load) -> Cost:
     async def measure(server: Server) -> float:
-        return await _seconds(server, load, load.tokens(LASTING, *load.stops))
+        return await _least(server, load, load.tokens(LASTING, *load.stops))
 
     return Cost(
         load, by_length, measure, "cost-of-a-stop", "an answer that a stop ended soon took as long as one without"
@@ -158,6 +155,12 @@ def after_leaving(load: Load, left: Request | None = None) -> Cost:
     return Cost(
         load, by_company, measure, "cost-after-leaving", "after clients that went away, the next answer has to wait"
     )
+
+
+def _long(load: Load) -> Request:
+    """Returns a request for a long answer. When it is answered, the server has nothing left to do of earlier requests,
+    because no answer has more tokens. It is not a stream, because this process would also need time to read it."""
+    return replace(load.tokens(LASTING), stream=False)
 
 
 async def _least(server: Server, load: Load, request: Request) -> float:
