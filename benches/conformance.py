@@ -82,7 +82,7 @@ def measure(column: Column, python: str, apis: Sequence[str], *, proxied: bool) 
                     run(Server(proxy.url if proxy else upstream, model=named, timeout=120), left, found)
             results |= found
             dead = [case for case in left if DEAD in found[case].detail]
-            left = dead if len(dead) < len(left) else dead[AT_ONCE:]  # all died: skip the first, one is the cause
+            left = dead if len(dead) < len(left) else dead[AT_ONCE:]  # all died: the cause is one of the first
     measured = {
         "title": column.title,
         "command": command_to_read(column),

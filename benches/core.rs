@@ -101,7 +101,7 @@ struct Driven<A> {
 }
 
 impl<A: Automaton> Driven<A> {
-    /// Fills `holds` by walking every proper prefix of every stop: a state of the crate does not tell how long it is.
+    /// Fills `holds` by walking every proper prefix of every stop: the crate does not tell a state's prefix length.
     fn new(automaton: A, stops: &[String]) -> Driven<A> {
         let start = automaton.start_state(Anchored::No).unwrap();
         let mut prefixes = Vec::new();

@@ -43,7 +43,7 @@ def exhaust(stream: Iterable[Any]) -> None:
 
 
 def own(function: Callable[[Any], object]) -> Callable[[Any], object]:
-    """Returns a copy of `function` for one case: CPython specializes bytecode for the types that it has seen."""
+    """Returns a copy of `function` for one case, because CPython specializes bytecode for the types it has seen."""
     return FunctionType(function.__code__.replace(), function.__globals__)
 
 
@@ -87,7 +87,7 @@ def streaming(name: str, stream: Callable[[list[str]], Iterable[str]]) -> Case:
 
 @dataclass(frozen=True)
 class Net:
-    """The nanoseconds for each piece, by case, without the bare loop."""
+    """The nanoseconds for each piece, by case, without the time of the bare loop."""
 
     times: dict[str, float]
     loop: float
@@ -100,7 +100,7 @@ class Net:
 
 
 def net(cases: list[Case], inputs: list[list[Any]], passes: int) -> Net:
-    """Returns the times of the cases and of an empty method, less the time of a bare loop; and the loop's time."""
+    """Returns the times of the cases and of an empty method, less the time of a bare loop, which is in ``loop``."""
     total = sum(map(len, inputs))
     times = {name: time / total for name, time in interleaved([*yardsticks(), *cases], inputs, passes).items()}
     loop = times.pop(LOOP)
@@ -108,8 +108,10 @@ def net(cases: list[Case], inputs: list[list[Any]], passes: int) -> Net:
 
 
 def interleaved(cases: list[Case], inputs: list[Any], passes: int) -> dict[str, float]:
-    """Returns the nanoseconds of each case: the sum of its fastest run on each input. All cases run on an input before
-    the next input, ``passes`` times."""
+    """Returns the nanoseconds of each case: the time of its fastest run on each input, summed over the inputs.
+
+    All cases run on an input before any case runs on the next input. This is repeated ``passes`` times.
+    """
     for case in cases:
         case.check(inputs[0])
     fastest = {case.name: [float("inf")] * len(inputs) for case in cases}

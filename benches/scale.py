@@ -37,9 +37,9 @@ def taking_turns(name: str, make: Callable[[], Any], pieces: list[Any], limits: 
     def case(title: str, targets: list[Any], run: Callable[[Any], object] = feed_in_turn) -> Case:
         def prepare(start: int) -> Iterable[tuple[Any, Any]]:
             part, warm = pieces[start : start + PART], make()
-            for piece in part:  # loads the vocabulary into the cache, so that the first case does not do it for all
+            for piece in part:  # loads the vocabulary into the cache, so that no case has to do it
                 warm.feed(piece)
-            # `zip` is lazy: it touches a scanner only at its turn. If there are many, each has left the cache by then.
+            # `zip` is lazy: it touches a scanner only at its turn. Of many scanners, each has left the cache by then.
             turn = [number % len(targets) for number in range(start, start + PART)]
             return zip(map(targets.__getitem__, turn), fresh_all(part), strict=True)
 

@@ -1,4 +1,4 @@
-"""Times streams and whole texts beside other ways and packages. Measures sets of stops, their memory, and the wheel."""
+"""Times streams and whole texts, also with other packages. Measures the compiling of stops, and the wheel's size."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def per_delta(limits: Limits, language: str) -> str:
 
 
 def beside_others(limits: Limits) -> str:
-    """Returns a table of times per delta, which include the loop over them. Slower ways get only the first deltas."""
+    """Returns a table of times per delta, including the loop over the deltas. Slower ways get only the first deltas."""
     curves: dict[str, dict[int, float]] = {}
     streams = windows("english")[:16]
     for count, length in [(1, 512), (4, 256), (16, 128), (64, 64), (256, 16), (1000, 16)]:
@@ -139,7 +139,8 @@ def searches(stop: list[str]) -> list[Case]:
 
 
 def hyperscan_search(stop: list[str]) -> Callable[[str], list[int]]:
-    """Returns a search with hyperscan, which takes bytes: `str.encode` counts in its time. Others take a string."""
+    """Returns a search with hyperscan. It takes bytes, so its time includes `str.encode`. The other packages take
+    strings."""
     import hyperscan
 
     database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)

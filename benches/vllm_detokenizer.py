@@ -62,7 +62,7 @@ def whole(tokenizer: Any, tokens: list[int], stop: list[str]) -> tuple[float, st
 
 
 def alone(tokenizer: Any, tokens: list[int], stop: list[str]) -> tuple[float, str]:
-    """Returns what `whole` returns for the detokenizer alone (`update`, `get_next_output_text`), with one request."""
+    """As `whole`, but times only the detokenizer (`update`, `get_next_output_text`), with one request."""
     processor, _ = added(tokenizer, stop, 1)
     detokenizer, pieces = processor.request_states["0"].detokenizer, []
     start = thread_time_ns()

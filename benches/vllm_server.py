@@ -128,7 +128,8 @@ def longest_gap(client: httpx.Client, patterns: list[str]) -> float:
 
 
 def faulty_request(client: httpx.Client, number: int) -> str:
-    """Returns how a request ends in which stopscan fails. Every third one has a pattern, which vLLM cannot find."""
+    """Sends a request in which stopscan fails, and returns how it ends. Every third request has a pattern, which vLLM
+    cannot find."""
     extra: dict[str, Any] = {"fault": FAULTS[number % len(FAULTS)]}
     body: dict[str, Any] = {"model": "m", "prompt": "[split]", "temperature": 0, "max_tokens": 40, "vllm_xargs": extra}
     if number % 3:

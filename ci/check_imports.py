@@ -17,8 +17,8 @@ ROOT = Path(__file__).parent.parent
 SOURCES = [ROOT / "python", ROOT / "clients" / "src", ROOT / "conformance" / "src"]
 OURS = {"stopscan", "stopscan_clients", "stopscan_conformance"}
 
-# For each package of the library, the other packages of it that it may import. All may import the modules directly
-# below `stopscan`.
+# For each package of the library, the other packages of the library that it may import. Every package may also import
+# the modules directly below `stopscan`.
 ADAPTERS = ("engines", "finish", "regions", "segments", "tokens")
 MAY_IMPORT = {
     "finish": (),

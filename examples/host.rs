@@ -26,7 +26,7 @@ enum Step {
 
 #[derive(Debug, PartialEq)]
 enum Matched {
-    /// A stop string: its index in its list, and where it begins in the text, in bytes.
+    /// A stop string: its index in the list `stop` or `visible`, and where it begins in the text, in bytes.
     Sequence {
         index: usize,
         byte_offset: usize,

@@ -25,7 +25,8 @@ settings.load_profile("stopscan")
 
 @pytest.fixture(scope="session", autouse=True)
 def _one_certificate(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Lets clients trust one authority, because each new client takes 20 ms to read all 140. No test needs any."""
+    """Lets clients trust one authority, because each new client takes 20 ms to read all 140. No test connects to a
+    server whose certificate is signed by one of them."""
     first, end, _ = Path(certifi.where()).read_text().partition("-----END CERTIFICATE-----\n")
     one = tmp_path_factory.mktemp("certificates") / "one.pem"
     one.write_text(first + end)

@@ -3,7 +3,8 @@
     python clients/tests/many_streams.py 10000 [SEED]
 
 Prints a line for each API and way to read: how many streams, how many of them a stop has ended, how many were wrong.
-The server ignores stops. It waits after the event that completes a stop; the client must leave before it sends more.
+The server ignores stops. It waits after the event that completes a stop: the client must leave before the server goes
+on.
 """
 
 from __future__ import annotations

@@ -23,11 +23,11 @@ Event = dict[str, Any]
 @dataclass
 class Recording:
     """The answer to the requests of one model. After `pause` events the server waits up to 20 seconds for the client to
-    leave, where a real server would go on. `sent` counts the events that were sent."""
+    leave. A real server would go on sending. `sent` counts the events that were sent."""
 
     events: list[Event] = field(default_factory=list)
     whole: Event | None = None  # the answer to a request without a stream
-    pause: int | None = None  # the number of events before the server waits
+    pause: int | None = None  # after this number of events the server waits
     broken: bool = False  # the connection is lost after the last event
     sent: int = 0
     gone: threading.Event = field(default_factory=threading.Event)

@@ -140,7 +140,7 @@ def test_a_choice_without_an_index_is_the_first(api: str) -> None:
 
 @pytest.mark.parametrize("drain", [False, True], ids=["closed", "read on"])
 def test_a_choice_that_a_stop_has_ended_ends_once(drain: bool) -> None:
-    """The API's finish reason, in the event with the stop or a later one, is dropped. Only the stop's is sent."""
+    """The stop's finish reason is sent. The API's own is dropped, whether it comes together with the stop or later."""
     groups = [[(0, "one END"), (1, "two")], [(0, "")], [(0, "")], [(1, "")]]
     for at_once in (False, True):
         events = [wire.chat_chunk([chat_choice(step) for step in group]) for group in groups]
@@ -199,7 +199,8 @@ def test_how_many_choices_a_request_asks_for(body: Any, choices: int) -> None:
 
 
 def test_a_drained_stream_keeps_only_the_beginning_of_the_text_after_its_stop() -> None:
-    """Once, all of it was kept, and copied at each event, so that a long rest cost quadratic time."""
+    """The machine must keep at most about 1,000 characters of that text. It once kept all of the text and copied it at
+    each event, which took quadratic time."""
     events = wire.chat(["END", *["and more words after it "] * 1_000])
     machine = machine_for(events[0], Options(StopSet("END"), drain=True))
     for event in events[:-2]:

@@ -54,7 +54,7 @@ LAST: dict[str, Any] = {
 
 @pytest.mark.parametrize("api", LAST)
 def test_a_last_event_may_bring_text(api: str) -> None:
-    """Text in the last event is not held. If a stop fires there, its reason replaces the event's finish reason."""
+    """Text in the last event is not held. If a stop fires there, the stop's finish reason replaces the event's."""
     alone = LAST[api]("one EN")
     assert [id(event) for event in scan_events([alone], "END")] == [id(alone)]
     begin = next(event for event in wire.WIRES[api](["one E"]) if text_of(api, event))
@@ -149,7 +149,7 @@ def test_chat_refusals_are_not_scanned() -> None:
 
 
 def test_chat_a_last_chunk_with_text_and_reason(server: Replay) -> None:
-    """If a stop fires in the last chunk, its reason replaces the chunk's finish reason, and nothing follows."""
+    """If a stop fires in the last chunk, the finish reason becomes "stop" there, and no other chunk follows."""
     last = wire.chat_chunk([{**wire.chat_choice(content="ND two"), "finish_reason": "length"}])
     events = [*wire.chat(["one E"], usage=False)[:-1], last]
     out = list(scan_events(events, "END"))
@@ -218,7 +218,8 @@ def test_chat_usage_in_every_chunk_is_told_as_far_as_it_goes() -> None:
 
 
 def test_chat_openrouters_usage_in_a_choice_behind_the_end_is_told_when_the_stream_is_read_on() -> None:
-    """A chunk after the end is sent for its usage (speakeasy-api/gram#921), but none between the stop and the end."""
+    """A chunk after the API's finish reason is sent for its usage (speakeasy-api/gram#921). Chunks between the stop and
+    the finish reason are not sent."""
     counts = [{"prompt_tokens": 3, "completion_tokens": n, "total_tokens": 3 + n} for n in (1, 2, 3)]
     choices = [wire.chat_choice(content="one END"), wire.chat_choice(content="more"), wire.chat_choice(0, "length")]
     events = [wire.chat_chunk([choice], usage=u) for choice, u in zip(choices, counts, strict=True)]
@@ -240,7 +241,7 @@ def test_chat_mistral_content_in_parts() -> None:
 
 
 def test_chat_mistral_parts_of_reasoning_pass() -> None:
-    """Parts of other kinds are not scanned either, and parts of text may have no text."""
+    """Only parts of the kind "text" are scanned. Such a part may lack its text, or have null."""
     thought: list[Any] = [
         {"type": "thinking", "thinking": [{"type": "text", "text": "X"}]},
         {"type": "note", "text": "X"},

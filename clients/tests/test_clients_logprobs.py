@@ -144,7 +144,8 @@ def test_no_token_comes_before_its_text_or_long_after(api: str, chunks: Any, sto
 def test_gemini_text_that_is_held_beside_a_call_keeps_its_tokens(
     chunks: Any, stop: list[str], include_stop: bool
 ) -> None:
-    """A call ends held text. So only text before a chunk's first call continues the text held from the chunk before."""
+    """A call releases held text. So text that is held at the end of a chunk is continued only by text before the first
+    call of the next chunk."""
     events = gemini(chunks)
     oracle, text, told = Reference(stop, include_stop=include_stop), "", chain.from_iterable(chunks)
     for event, tokens in zip(events, chunks, strict=False):
@@ -270,7 +271,8 @@ def test_a_token_begins_where_its_character_does() -> None:
 
 @pytest.mark.parametrize("api", FORMS)
 def test_each_delta_has_the_tokens_of_its_text(api: str) -> None:
-    """An event that sends earlier held text has the tokens of that text, even if its own text is equally long."""
+    """If held text of an earlier event comes out in place of an event's own text, the event must have the tokens of the
+    held text, even if both texts are equally long."""
     make, rows = FORMS[api]
     events = make([["a"], ["E"], ["E"], ["E"], ["N", "b", "E"]])
     out = [event for event in scan_events(events, "END") if text_of(api, event) or rows(event)]

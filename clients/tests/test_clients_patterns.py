@@ -1,4 +1,4 @@
-"""Regular expressions as stops. Some match only at the end of the text, which the API's closing event shows."""
+"""Regular expressions as stops. Some match only at the end of the text: the API's closing event shows this end."""
 
 from __future__ import annotations
 
@@ -75,7 +75,8 @@ def test_a_pattern_that_the_end_of_the_text_completes_ends_the_answer_before_a_c
 
 
 def test_the_end_of_a_cut_stream_completes_no_pattern() -> None:
-    """Once, a chat stream that broke off, without a finish reason and `[DONE]`, let `E$` match at its end."""
+    """`$` must match only at the end of a complete stream. `E$` once also matched where a chat stream broke off: before
+    its finish reason and `[DONE]`."""
     for stops in (StopSet("xENDy", patterns=[r"END\b"]), StopSet(patterns=["END$"])):
         for include_stop in (False, True):
             for api, make in WIRES.items():

@@ -67,7 +67,7 @@ def finishes(api: str, events: list[Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("api", APIS)
-@example(parts=[("text", ["E", "E", "x"])], stop=["END"], include_stop=False)  # an event sends an earlier one's text
+@example(parts=[("text", ["E", "E", "x"])], stop=["END"], include_stop=False)  # the second event sends the first's text
 @given(parts=parts, stop=stops, include_stop=st.booleans())
 def test_any_answer(api: str, parts: Any, stop: list[str], include_stop: bool) -> None:
     events = MIXED[api](parts)

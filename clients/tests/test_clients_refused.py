@@ -18,7 +18,7 @@ from stopscan_clients import ascan_events, scan_events, truncate_response
 def test_objects_of_clients_are_refused_and_the_error_says_what_to_use() -> None:
     chunk = wire.chat(["one END"])[1]
     objects = [
-        ChatCompletionStreamOutput.parse_obj_as_instance(chunk),  # a dict whose attributes are a copy
+        ChatCompletionStreamOutput.parse_obj_as_instance(chunk),  # a dict, but its attributes are copies of its items
         ChatCompletionChunk.model_validate(chunk),
         SimpleNamespace(type="ai", content="x"),
         "one",

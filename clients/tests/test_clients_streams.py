@@ -239,7 +239,7 @@ def test_a_stop_set_brings_its_visible_stops_and_regions() -> None:
 
 @pytest.mark.parametrize("api", wire.WIRES)
 def test_a_lone_surrogate_is_no_error_and_costs_no_text(api: str) -> None:
-    """JSON can spell a lone surrogate, and clients read it. UTF-8 cannot, so it becomes U+FFFD."""
+    """Clients read a lone surrogate from JSON, as an escape. UTF-8 cannot encode it, so it becomes U+FFFD."""
     events = wire.WIRES[api](["one EN", "\ud83d", "D E", "ND two"])
     stream = scan_events(events, "END")
     assert "".join(text_of(api, event) or "" for event in stream) == "one EN\ufffdD "

@@ -68,7 +68,8 @@ def test_a_stop_that_would_hide_another_is_left() -> None:
 
 
 def test_a_stop_whose_beginning_ends_one_that_is_left_is_left_too() -> None:
-    """If ``4 b`` were left, an API that stops at ``ba`` would cut ``4 ba``, in which ``4 b`` fires first, to ``4 ``."""
+    """``4 b`` fires first in ``4 ba``, so nothing of it must be sent. An API that stops at ``ba``, but not at ``4 b``,
+    would send ``4 ``."""
     native, left = native_stops("anthropic", ["ba", " "])
     assert (native, left) == (["ba"], StopSet(" "))
     assert native_stops("openai-reasoning", ["ba"]) == ([], StopSet("ba"))
@@ -76,7 +77,8 @@ def test_a_stop_whose_beginning_ends_one_that_is_left_is_left_too() -> None:
 
 
 def test_patterns_and_visible_stops_are_in_the_second() -> None:
-    """Once, ``native_stops`` dropped patterns and visible stops. Now they are in its second value: what remains."""
+    """The second value of ``native_stops`` must have all stops that the API cannot take. It once lacked patterns and
+    visible stops."""
     stops = StopSet(["END"], patterns=[r"\d\."])
     assert native_stops("openai", stops) == ([], stops), "nobody can say where a pattern ends"
     stops = StopSet(["END"], visible=["."])
@@ -93,7 +95,8 @@ TEXTS = ["".join(text) for length in range(9) for text in product("ab", repeat=l
 
 @pytest.mark.parametrize("taken", [1, 2])
 def test_every_set_of_three_stops_over_every_text(taken: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once, 58 of 6,559 random sets were wrong: a stop sent to the API began inside another one, and cut that away."""
+    """The API's cut and the scan for the other stops must together give the text of one scan for all stops. For 58 of
+    6,559 random sets they did not: a stop sent to the API began inside another stop, and cut off that stop's end."""
     monkeypatch.setitem(LIMITS, "few", Limit(taken))
     for stop in permutations(WORDS, 3):
         if sum(map(len, stop)) % 3 != taken % 3:
@@ -112,7 +115,8 @@ def test_every_set_of_three_stops_over_every_text(taken: int, monkeypatch: pytes
     api=st.sampled_from(sorted(LIMITS)),
 )
 def test_the_two_halves_do_what_one_scan_does(text: str, stop: list[str], visible: list[str], api: str) -> None:
-    """The server cuts at the first stop to complete of those sent to it. A scan for the other stops cuts its answer."""
+    """The server cuts at the first of its own stops that completes. Then a scan for the other stops cuts the server's
+    answer. The result must be the text of one scan for all stops."""
     visible = [one for one in visible if one not in stop]
     native, left = native_stops(api, StopSet(stop, visible=visible))
     assert sorted([*native, *left.stop]) == sorted(set(stop))
@@ -150,7 +154,8 @@ def of_the_beginnings(stops: list[str], text: str) -> str:
 
 @pytest.mark.parametrize("server", [of_the_list, of_the_beginnings])
 def test_a_server_with_a_rule_of_its_own_gave_another_text(server: Callable[[list[str], str], str]) -> None:
-    """Once, ``xab`` with the stops ``b`` and ``ab`` gave ``x`` streamed, but ``xa`` whole: the server cut at ``b``."""
+    """Stops must be divided so that the server's own rule for competing stops cannot change the text. For ``xab`` with
+    the stops ``b`` and ``ab``, a stream was once ``x``, but a whole answer ``xa``: the server had cut it at ``b``."""
     for stop in permutations(WORDS, 2):
         native, left = native_stops("vllm", stop)
         for text in TEXTS:

@@ -79,7 +79,8 @@ def test_a_whole_answers_stops_go_on_but_with_api_none(server: Replay, proxied: 
 
 
 def test_a_proxy_that_accepts_and_never_answers_ends_the_wait() -> None:
-    """Once, ``Running.wait`` limited the number of tries, each with a timeout of its own, and took 50 minutes."""
+    """``Running.wait`` must give up after its time limit. When it only limited the number of tries, each of which has a
+    timeout of its own, it took 50 minutes."""
     silent, _, _ = raw_server(b"", 30)
     made = Running("http://127.0.0.1:9")
     made.url = silent

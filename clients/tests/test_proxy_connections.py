@@ -48,7 +48,8 @@ def test_requests_at_once_have_a_connection_each_and_leave_it_to_the_next() -> N
 
 
 def test_a_request_does_not_look_at_the_connections_of_a_thousand_others() -> None:
-    """Once, all requests shared a pool of httpcore, which looks at all its connections: texts began 10 seconds late."""
+    """Requests that run at the same time have separate pools of httpcore. When all shared one pool, each request looked
+    at all connections of the pool, and texts began 10 seconds late."""
 
     async def pools() -> None:
         connections = _Connections()

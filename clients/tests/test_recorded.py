@@ -1,5 +1,6 @@
-"""Streams in the forms of real providers, with a text made for the tests (`streams/`). Without a match they stay
-unchanged. With one, a brute-force search cuts at the same place, and events fit the types of the API's own client."""
+"""Streams in the forms of real providers, with a text made for the tests (`streams/`). Without a match, a stream must
+stay unchanged. With a match, it must be cut where a brute-force search cuts its text, and each event must still fit the
+types of the API's own client."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def test_every_cut_of_a_recording_is_that_of_brute_force(name: str) -> None:
 
 
 def faults(api: str, event: Any) -> set[Any]:
-    """Returns the faults that the client's types find in an event. Types of events with another `type` do not count."""
+    """Returns the faults that the client's types find in an event, without the faults of types for another `type`."""
     try:
         checker(api)(event)
     except ValidationError as error:

@@ -399,7 +399,8 @@ def test_responses_a_stop_before_any_text_leaves_no_item() -> None:
 
 
 def test_the_choices_of_a_request_are_all_awaited() -> None:
-    """Once, choice 1 was lost if choice 0 stopped first, with `chat.completions.stream(n=2)` and `candidate_count`."""
+    """If choice 0 stops first, the text of choice 1 must still come. With `chat.completions.stream(n=2)`, and with
+    Gemini's `candidate_count`, it was once lost."""
     chunks = [chunk("one END"), chunk("two", None, 1), chunk(None, "stop", 1)]
     answer = Answer(CHAT, {"model": "m", "messages": [], "stream": True, "n": 2}, sse(chunks, True), "END")
     assert (answer.text(0), answer.text(1)) == ("one ", "two")

@@ -32,7 +32,8 @@ def test_a_streams_stops_are_all_scanned_here_and_none_goes_on(package: Any) -> 
 
 @packages
 def test_a_whole_answers_stops_go_on_as_far_as_the_server_takes_them(package: Any) -> None:
-    """A whole answer comes only when it is complete. Without stops, the server would generate to its limit."""
+    """A whole answer can be cut only when it is complete. So the transport sends the stops that the server takes:
+    without them, the server would generate up to its token limit."""
     server = Server(package, [json.dumps(wire.chat_whole("a <6> b")).encode()], "application/json")
     answer = post(server, {"stop": [f"<{n}>" for n in range(7)]})
     assert server.bodies == [{"stop": ["<0>", "<1>", "<2>", "<3>"]}]

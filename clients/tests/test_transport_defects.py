@@ -82,7 +82,8 @@ def ask_anthropic(transport: StopTransport) -> Any:
 def test_a_whole_answer_that_failed_here_was_generated_again(
     ask: Callable[[StopTransport], Any], package: Any, whole: Any
 ) -> None:
-    """Now the client gets a 502 with ``x-should-retry: false``. Only a second call of the caller is a new request."""
+    """The client must get a 502 with ``x-should-retry: false``, so that it does not send the request again by itself:
+    the server gets one request for each call."""
     told = []
 
     def on_match(choice: int, match: StopMatch) -> None:
@@ -202,7 +203,8 @@ def test_an_encoding_that_httpx_does_not_know_was_garbage() -> None:
 
 
 def test_all_the_text_so_far_beside_the_delta_had_the_stop() -> None:
-    """Perplexity's chunks repeat the text so far in ``message``. Once, only the delta was cut, not the repeat."""
+    """Perplexity's chunks repeat the text so far in ``message``. This copy must also be cut. Once, only the delta
+    was."""
     so_far = ["one E", "one END two"]
     chunks = [
         {"choices": [{"index": 0, "delta": {"content": text}, "message": {"content": said}}]}

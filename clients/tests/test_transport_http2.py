@@ -1,4 +1,5 @@
-"""httpcore 1.0.9 and httpcore2 2.16 send nothing when they close an HTTP/2 stream, so the transport resets it."""
+"""httpcore 1.0.9 and httpcore2 2.16 send nothing when they close an HTTP/2 stream. So the transport resets the
+stream."""
 
 from __future__ import annotations
 

@@ -152,7 +152,8 @@ class Engine:
         return True
 
     def _take(self, generator: BatchGenerator) -> bool:
-        """Starts new rows, ends rows sent again. Waits while there is no row. Returns False if the engine closes."""
+        """Starts rows that are new, and ends rows that are sent again. Waits while no row runs. Returns False if the
+        engine closes."""
         while not self._inbox.empty() or not self._rows:
             row = self._inbox.get()
             if row is None:
@@ -190,7 +191,7 @@ class Engine:
         self._rows.clear()
 
     def _over(self, error: EngineError) -> None:
-        """Makes the rows that run or wait fail with `error`, and all later rows."""
+        """Makes all rows fail with `error`: those that run, those that wait, and all later ones."""
         with self._sending:
             self.failure = error
         self._fail(error)

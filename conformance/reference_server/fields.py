@@ -136,7 +136,8 @@ class Sampling(Strict):
 
 
 class Stopping(Sampling):
-    """The options of sampling and of stops. Those below, except `stop`, are extensions, and the same in all APIs."""
+    """The options of sampling and of stops. The fields of this class are the same in all APIs. All but `stop` are
+    extensions."""
 
     stop: Strings = []
     patterns: Strings = []

@@ -34,8 +34,8 @@ def said(parts: Iterable[Part], kind: Kind = "answer") -> str:
 
 
 class Parts:
-    """Makes the parts of one answer from its segments. A call comes when it is complete. If the text of a call is not a
-    call in JSON, it becomes text of the answer.
+    """Makes the parts of one answer from its segments. A tool call becomes a part when it is complete. If the text of a
+    tool call is not a call in JSON, that text becomes a part of the answer.
     """
 
     def __init__(self, graph: Graph) -> None:

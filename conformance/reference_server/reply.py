@@ -36,8 +36,9 @@ class Model(NamedTuple):
 
 @dataclass(frozen=True)
 class Ask:
-    """A request. `prompt` is text, token ids or messages. With `apart`, reasoning, answer and calls are separate, and
-    stops fire only in the answer. Without it, they fire everywhere. The request's option `protect` can say otherwise.
+    """A request. `prompt` is text, token ids or messages. With `apart`, reasoning, answer and tool calls are separate,
+    and stops fire only in the answer. Without `apart`, stops fire everywhere. The request's option `protect`, or else
+    the server's, replaces this choice of where stops fire.
     """
 
     prompt: str | list[int] | list[dict[str, Any]]
@@ -130,7 +131,7 @@ class Reply:
             yield "end", index, block
 
     async def whole(self) -> list[Part]:
-        """Returns all blocks. If a repetition ended the answer, keeps its first copy, or all with `include_stop`."""
+        """Returns all blocks. If a repetition ended the answer, keeps only its first copy, or with `include_stop` all."""
         parts = [part async for step, _, part in self.blocks() if step in ("stop", "end")]
         match = self.row.scanner.match
         if match is not None and match.period is not None and parts and not self.ask.options.include_stop:
@@ -157,5 +158,5 @@ class Reply:
 
     @property
     def tokens(self) -> int:
-        """The number of generated tokens, with the one that ended the answer."""
+        """The number of generated tokens, including the one that ended the answer."""
         return self.row.scanner.tokens_seen

@@ -1,5 +1,5 @@
-"""What the tests share: one hypothesis profile, with the same examples in every run and no database in the working
-tree, the checkpoint that recites known texts, and the staged servers, which need no engine."""
+"""What the tests share: the checkpoint that recites known texts, the staged servers (which need no engine), and a
+hypothesis profile (which has the same examples in every run, and no database in the working tree)."""
 
 from __future__ import annotations
 

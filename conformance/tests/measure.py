@@ -3,9 +3,10 @@
     python conformance/tests/measure.py wrong [--only GLOB] [--choices default deep thorough]
     python conformance/tests/measure.py right [--only GLOB] [--loops 4]
 
-`wrong` sends each wrong server the default cases of its API until one fails, and prints it. A server that passes them
-gets the `deep` cases, then the `thorough` ones. `right` sends each right server the default cases of its APIs while
-`--loops` busy loops run, and prints those that fail. Exit status 1: a wrong server passes, or a right one fails.
+`wrong` sends each wrong server the default cases of its API until a case fails, and prints that case. A server that
+passes them gets the `deep` cases, then the `thorough` ones. `right` sends each right server the default cases of its
+APIs while `--loops` busy loops run, and prints the cases that fail. The exit status is 1 if a wrong server passes or a
+right server fails.
 """
 
 from __future__ import annotations

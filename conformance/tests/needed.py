@@ -10,7 +10,7 @@ PROBES: dict[str, Any] = {
     "'?'": "?", "[]": [], "{}": {},
 }  # fmt: skip
 
-# By the kind of a key: the names of the PROBES that may take the place of its value in a right answer.
+# For each kind of key: the names of the `PROBES` that may replace the value of such a key in a right answer.
 KINDS = {
     "anything": {*PROBES},
     "name": {"'?'"},

@@ -98,7 +98,7 @@ def test_a_stop_token_takes_what_it_made_the_scanner_hold_along() -> None:
 
 
 def test_the_end_of_a_script_may_be_named() -> None:
-    """sglang reports an EOS as a stop token that matched."""
+    """A server may report an EOS as a stop token that matched, as sglang does."""
     expected = exchange(APIS["openai-chat"], False, KNOWN["no-stop"]).expected
     assert expected.ends == (("eos", None), ("stop_token", CHECKPOINT.eos_token_id))
     tokens = len(KNOWN["no-stop"].pieces) + 1
@@ -113,7 +113,8 @@ def test_an_answer_says_each_breach_of_its_form_once() -> None:
 
 
 def test_stops_that_a_case_must_not_contain() -> None:
-    """Cases named `stream…` test when text comes. This is not judged in a text with `<`, which may begin a marker."""
+    """Cases named `stream…` test when text comes, so their texts have no `<`: it may begin a marker, and a server may
+    hold it."""
     assert not [one.name for one in ALL if one.name.startswith("stream") and "<" in recite(one.asked).text]
 
 
@@ -191,7 +192,7 @@ def test_requests_of_a_pair_differ_in_one_field_alone() -> None:
 
 
 def test_a_left_answer_that_is_over_tests_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once, a fast server had answered before its client left, and the case passed."""
+    """If the answer is over before the client leaves, the case is "not supported". Once, it passed."""
 
     async def ask(server: Server, api: Api, request: Request, *, leave: int) -> Answer:
         return Answer(end=("length", None))

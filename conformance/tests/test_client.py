@@ -149,7 +149,8 @@ def test_no_end_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_server_that_answers_one_after_another_has_as_many_times_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once, each of many requests had only the time limit of a single one, and the last of them timed out."""
+    """The time limit grows with the number of requests at once, because a server may answer them one after another.
+    Once, it did not, and the last requests timed out."""
     lock = asyncio.Lock()
 
     async def slow() -> httpx.Response:
@@ -339,7 +340,7 @@ def test_official_clients_read_the_same(staged_url: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("defect", "name", "told"),
     [
-        ("chat: an error in the stream", "openai-chat", None),  # the client reads no answer with an error
+        ("chat: an error in the stream", "openai-chat", None),  # the kit gives the client no answer that has an error
         ("anthropic: no names", "anthropic", "the client anthropic reads '', not 'This is the '"),
     ],
 )

@@ -1,4 +1,4 @@
-"""How the kit judges times. The tests give the times, and no clock is read."""
+"""How the kit judges times. The tests supply the times, so no clock is read."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ class Asked(NamedTuple):
 
 
 class Asks:
-    """Replaces `ask`. Records the requests. Returns answers that took the next of `seconds`, or always `answer`."""
+    """Replaces `ask`, and records the requests. Each call returns `answer`, or without it, an answer that took the next
+    time of `seconds`."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *seconds: float, answer: Answer | None = None) -> None:
         self.seconds, self.answer = iter(seconds), answer
@@ -58,7 +59,7 @@ class Asks:
 
 
 def placed(monkeypatch: pytest.MonkeyPatch, *times: tuple[float, float, float]) -> tuple[Findings, int]:
-    """Returns the findings for these times (little, measured and much of each try), and the number of tries."""
+    """Returns the findings, and the number of tries. `times` has the times (little, measured, much) of each try."""
     left = iter(times)
     tries: list[tuple[float, float, float]] = []
 
@@ -71,7 +72,7 @@ def placed(monkeypatch: pytest.MonkeyPatch, *times: tuple[float, float, float]) 
 
     asks = Asks(monkeypatch)
     found = asyncio.run(cost.Cost(STREAM, scale, measure, "cost-of-a-stop", "it goes on")(SERVER))
-    assert asks.asked == [Asked(cost.LASTING, True)] * len(tries)  # a try waits for earlier requests
+    assert asks.asked == [Asked(cost.LASTING, True)] * len(tries)  # sent before each try, to wait for earlier requests
     return found, len(tries)
 
 

@@ -15,7 +15,7 @@ ROOT = Path(stopscan_conformance.__file__).parent
 
 
 def files(root: Path) -> dict[str, Path]:
-    """The files by the names of their modules."""
+    """Returns the files, by the names of their modules."""
     return {
         ".".join(path.relative_to(root.parent).with_suffix("").parts).removesuffix(".__init__"): path
         for path in root.rglob("*.py")
@@ -33,7 +33,7 @@ def imported(path: Path, known: Mapping[str, Path]) -> Iterator[str]:
 
 
 def in_order(root: Path) -> list[str]:
-    """The modules, each after those that it imports. Raises `CycleError` if there is no such order."""
+    """Returns the modules, each after those that it imports. Raises `CycleError` if there is no such order."""
     known = files(root)
     return [*TopologicalSorter({name: {*imported(path, known)} for name, path in known.items()}).static_order()]
 

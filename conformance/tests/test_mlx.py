@@ -24,7 +24,7 @@ pytest.importorskip("mlx_lm", reason="mlx-lm is not installed")
 RECITER = Reciter()
 # Topics whose cases also test things besides stops. mlx-lm's own code is responsible for those things.
 OTHER_TOPICS = ("generated", "rows", "wrong")
-# The routes differ in their form alone, so a part of the cases is enough for the second.
+# The two routes differ only in their form, so a part of the cases is enough for the second route.
 CASES = [
     case
     for every in (cases("openai-chat"), cases("openai-completions")[::4])
@@ -35,7 +35,7 @@ RESET = ("ConnectError", "ReadError", "RemoteProtocolError")
 EXPECTED = {
     "no-stop": (),
     "held-at-the-limit": (),
-    "one-token": (),  # mlx-lm ends here, but does not name the stop; that is not judged
+    "one-token": (),  # mlx-lm ends at this stop; it does not name the stop, but the kit does not judge that
     "three-tokens": ("text", "cost"),
     "never-in-a-run": ("text",),
     "held-at-eos": ("text",),
@@ -68,10 +68,10 @@ def served(tmp_path: Path, *command: str) -> Iterator[Server]:
 def test_mlx_lm_server_with_stopscan_keeps_the_promises_of_stops(tmp_path: Path) -> None:
     with served(tmp_path, "stopscan.mlx_lm.server", "--protect", "reasoning") as server, ThreadPoolExecutor(4) as pool:
         results = dict(zip(CASES, pool.map(lambda case: case.run(server), CASES), strict=True))
-        # mlx-lm's server queues five connections and resets others, as it would for any client.
+        # mlx-lm's server queues five connections and resets further ones, of any client. Run these cases again.
         reset = [case for case, result in results.items() if any(error in result.detail for error in RESET)]
         results |= {case: case.run(server) for case in reset}
-    # The routes are mlx-lm's own: the chunks of its streams have the object "chat.completion".
+    # The form of the answers is mlx-lm's own, and its fault stays: the chunks have the object "chat.completion".
     form = "a chunk has 'chat.completion' as object"
     wrong = {
         str(case): result

@@ -55,7 +55,7 @@ def after_a_hold_a_token_late(recital: Recital) -> Chunks:
 
 
 def delayed(recital: Recital, count: int) -> Chunks:
-    """Returns chunks that come `count` tokens late, and the last of them together, at the end."""
+    """Returns chunks that come `count` tokens late. The last ones come together, at the end."""
     chunks = on_time(recital)
     times = [time for time, _ in chunks]
     return [(times[min(at + count, len(times) - 1)], end) for at, (_, end) in enumerate(chunks)]
@@ -114,7 +114,8 @@ def test_what_was_read_late_did_not_come_late() -> None:
 
 
 def test_what_came_while_this_process_slept_is_not_counted_as_many_at_once() -> None:
-    """Once, the kit itself slept on a busy machine, and then said that a right server had sent 52 tokens at once."""
+    """The kit may sleep on a busy machine, and then read many tokens at once. That is no fault of the server. Once, the
+    kit reported that a right server had sent 52 tokens at once."""
     gaps = [(0.05 + step * 0.11, 0.15 + step * 0.11) for step in range(6)]
 
     def read(time: float) -> float:

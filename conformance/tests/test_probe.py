@@ -20,7 +20,7 @@ CHAT, HARMONY = APIS["openai-chat"], APIS["harmony-chat"]
 
 
 class Asks:
-    """Replaces `ask`. Returns these answers, one after another, then the last one again and again."""
+    """Replaces `ask`. Returns the given answers, one after another, then the last one again and again."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *answers: Answer) -> None:
         self.answers = [*answers]
@@ -62,7 +62,7 @@ def test_a_server_is_probed_once_by_api(monkeypatch: pytest.MonkeyPatch) -> None
         ("no counts", "ollama-chat", ["counts no prompt tokens"]),
         ("reasoning left out", "openai-chat", []),
         ("reasoning in the text", "openai-chat", ["does not separate reasoning"]),
-        ("a stop without its name", "anthropic", []),  # Anthropic documents the name, so that is a failure
+        ("a stop without its name", "anthropic", []),  # no line: Anthropic documents the name, so its lack is a failure
     ],
 )
 def test_what_a_server_cannot_is_told_in_one_line_each(staged_url: str, name: str, api: str, lines: list[str]) -> None:
@@ -147,7 +147,7 @@ def test_trouble_is_found_afterwards_and_stays(monkeypatch: pytest.MonkeyPatch, 
     ("model", "models", "answer", "message"),
     [
         ("gpt", ["one", "two"], answered(ALPHABET), "no model 'gpt': 404: no; it has one, two"),
-        ("gpt", ["one"], answered(status=404, error="404: no"), None),  # it is the route that is refused
+        ("gpt", ["one"], answered(status=404, error="404: no"), None),  # the server refuses the route, not the model
         ("gpt", ["gpt", "one"], answered(ALPHABET), None),
         ("gpt", [], answered(ALPHABET), None),
         (None, ["one", "two"], answered(ALPHABET), None),

@@ -34,7 +34,8 @@ def tokenizer(checkpoint: Path) -> Tokenizer:
 
 
 def test_json_is_spelled_with_tokens_whose_text_no_other_token_has(tokenizer: Tokenizer) -> None:
-    """Once, vLLM could not recite the script: of several tokens with the same text, it allows only one in JSON."""
+    """vLLM allows only one of several tokens with the same text in JSON. Once, the script used another one of them, and
+    vLLM could not recite the script."""
     ids = RECITER.token_ids("json")
     assert [tokenizer.get_vocab()[tokenizer.id_to_token(token_id) or ""] for token_id in ids] == ids
 
@@ -222,7 +223,8 @@ def test_command_writes_the_default_checkpoint(checkpoint: Path, tmp_path: Path)
 
 
 def test_command_that_lacks_gguf_writes_nothing(tmp_path: Path) -> None:
-    """Once, the command wrote the checkpoint, and then ended with a traceback."""
+    """Without the package gguf, the command ends with an error, before it writes anything. Once, it first wrote the
+    checkpoint, and then ended with a traceback."""
     without = (
         "import sys; sys.modules['gguf'] = None; from stopscan_conformance.__main__ import main; main(sys.argv[1:])"
     )

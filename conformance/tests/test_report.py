@@ -52,7 +52,7 @@ def printed(found: Report) -> list[str]:
 
 
 class Staged(Server):
-    """A server that is down, although its probe is done. `missing` says why it lacks the API, or is None."""
+    """A server that has been probed and is down. `missing`: why the server lacks the API, or None if it has the API."""
 
     def __init__(self, missing: str | None = None) -> None:
         super().__init__("http://127.0.0.1:9", model="reciter")
@@ -235,7 +235,8 @@ def test_a_run_that_ended_early_says_so(tmp_path: Path) -> None:
 def test_a_kill_while_writing_keeps_what_was_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Any
 ) -> None:
-    """Once, the file was emptied first: a kill, or a full disk, lost the results of hours."""
+    """The old file stays until the new one is complete. Once, it was emptied first, so a kill or a full disk lost hours
+    of results."""
 
     def wrote(results: dict[Case, Result]) -> None:
         write(path, reported(results))

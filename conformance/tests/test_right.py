@@ -1,4 +1,5 @@
-"""Right servers pass the kit. From those that answer in unusual ways, official clients read what plain answers say.
+"""Right servers pass the kit, also those that answer in unusual ways. Official clients read the same text from unusual
+answers as from plain ones.
 
 The kit sends each server a part of the cases, or all cases with `--thorough` (ci/kit-thorough).
 """
@@ -25,7 +26,7 @@ EVERY = cases(*APIS, deep=True)
 BY_NAME = {str(case): case for case in EVERY}
 APART = [case for case in EVERY if not case.timed]
 PATIENT = 120  # seconds, because the machine may be busy with other work
-# Times do not depend on the API: all timed cases run for one API, the cases of topic "pace" also for two others.
+# Times do not depend on the API, so most timed cases run for one API only. Those of the topic "pace" run for three.
 TIMED = [
     case
     for case in EVERY
@@ -62,7 +63,7 @@ def test_right_server_passes(staged_url: str, thorough: bool) -> None:
 def test_unusual_right_server_passes(staged_url: str, thorough: bool, right: Right, api: str) -> None:
     server = Server(f"{staged_url}/{quote(right.staged.name)}", model="reciter", timeout=PATIENT)
     every = [case for case in APART if case.api == api]
-    # The case that is added has 63 stops. Servers that refuse so many must be judged "not supported", not wrong.
+    # The last case has 63 stops. A server that refuses 63 stops must be judged "not supported", not wrong.
     results = results_of(server, every if thorough else [*part(every, 23, 80), BY_NAME[f"{api}-whole-sixty-three"]])
     may = {"pass", "not supported"} if right.lacks else {"pass"}
     assert {name: result for name, result in results.items() if result.outcome not in may} == {}

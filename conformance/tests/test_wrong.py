@@ -21,11 +21,12 @@ def test_there_are_enough() -> None:
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.name)
 def test_wrong_server_fails(staged_url: str, wrong: Wrong) -> None:
     case = BY_NAME[wrong.case]
-    # An endless answer lasts until the timeout, so that is short. But the right part must come before, however slowly.
+    # An endless answer lasts until the timeout, so the timeout is short. But the right part of the answer must come
+    # before it, also on a slow machine.
     server = Server(f"{staged_url}/{quote(wrong.name)}", model="reciter", timeout=5 if wrong in ENDLESS else 20)
     result = case.run(server, level="advice")
-    # Further tries. What a request leaves for others shows only in the next request. On a busy machine, requests may
-    # not run together as they should, and a delay may not stand out from the delays of the machine.
+    # Try again if the defect did not show. What a request leaves behind shows only in the next request. On a busy
+    # machine, requests may not run together as they should, and a delay may not stand out from the machine's own.
     for _ in range(12):
         if result.outcome == "pass":
             result = case.run(server, level="advice")

@@ -1,5 +1,5 @@
-//! Compiles sets of patterns like those that people write, which the fuzzer puts together. `fuzz/run` limits the time
-//! and memory of each input, so a set that costs too much is reported as a failure.
+//! Compiles sets of patterns, which the fuzzer builds in the style of patterns that people write. `fuzz/run` limits the
+//! time and memory of each input, so a set that costs too much is reported as a failure.
 
 #![no_main]
 

@@ -18,7 +18,7 @@ if sys.platform == "win32":
     import msvcrt
 
 FIRED, NONE_FIRED, BAD_INPUT = 0, 1, 2
-STDIN, STDOUT = 0, 1  # file descriptors, because sys.stdin and sys.stdout are buffered, and None if closed
+STDIN, STDOUT = 0, 1  # file descriptors, because `sys.stdin` and `sys.stdout` are buffered, and are `None` if closed
 READ_BYTES = 65536
 
 

@@ -36,9 +36,9 @@ class AsyncDeltaStream(Generic[Item]):
         self._iterator = self._iterate(deltas)
         self._reader = reader
         self._ready: list[Item] = []  # in reverse, for `pop`
-        self._running = False  # a task is in `__anext__` or `aclose`
-        self._ended = False  # the source is not read again
-        self._closing = False  # a close has begun; if its task is cancelled, the next step finishes the close
+        self._running = False  # whether a task is in `__anext__` or `aclose`
+        self._ended = False  # whether the stream has read the source for the last time
+        self._closing = False  # whether a close has begun; if its task is cancelled, the next step finishes the close
         self._closed = False
         self._error: Exception | None = None  # an error of the close after a stop; raised after the last item
 
@@ -46,7 +46,7 @@ class AsyncDeltaStream(Generic[Item]):
         return self
 
     def __copy__(self) -> NoReturn:
-        # A shallow copy would share the source and the scanner. A deep copy does not, if the source can be copied.
+        # A shallow copy would share the source and the scanner. A deep copy works if the source can be copied.
         raise TypeError(f"cannot copy {type(self).__name__!r} object")
 
     async def __anext__(self) -> Item:
@@ -145,7 +145,7 @@ class AsyncDeltaStream(Generic[Item]):
         self._error = None
         try:
             await self._close()
-        except Exception as error:  # `__anext__` raises it after the text before the stop
+        except Exception as error:  # `__anext__` raises it once it has returned the text before the stop
             self._error = error
 
     async def _close(self) -> None:

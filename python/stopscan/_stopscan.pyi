@@ -123,7 +123,8 @@ class _Stream(Iterator[_Out]):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
     ) -> None: ...
     def close(self) -> None:
-        """Closes the source as a stop does. The stream yields ready output, then ends. Held text stays in ``held``.
+        """Closes the source as a stop does. The stream yields the output that is ready, then ends. Held text stays in
+        ``held``.
 
         If closing the source fails, the error reaches the caller; if another thread is in the stream, ``close`` raises
         ``RuntimeError``. In both cases the stream stays open, and ``close`` can be called again.
@@ -142,8 +143,8 @@ class _Stream(Iterator[_Out]):
         """The name of the region that is open."""
     @property
     def closes(self) -> bool:
-        """Whether the source can be closed. A plain iterator, such as transformers' streamer, cannot be: the model
-        generates on after a stop.
+        """Whether the source can be closed. A plain iterator, such as transformers' streamer, cannot be closed: the
+        model goes on generating after a stop.
         """
 
 @final
@@ -217,7 +218,7 @@ class StopSet(_Set):
     - ``patterns``: regular expressions in the syntax of Rust's regex crate, with ASCII ``\d``, ``\s``, ``\w`` and
       ``\b``. They are hidden stops. The match that completes first fires.
     - ``max_held``: the most code points that are withheld while a pattern may still match. A longer match does not
-      fire: its text is emitted. A pattern that could withhold ordinary text for ever is refused without this limit.
+      fire: its text is emitted. Without this limit, a pattern that could withhold ordinary text for ever is refused.
     - ``protect``: pairs of an opening and a closing marker. Between the markers, no stop except a loop fires.
     - ``regions``: a graph of regions as in ``SegmentSet``. In a ``StopSet`` the markers stay in the text. ``protect``
       is short for a graph with the region ``answer``, in which stops fire, and a region for each pair, named after the
@@ -329,7 +330,7 @@ class StopScanner(_Scanner):
         ('', 'EN-', 'D')
         """
     def flush(self) -> str:
-        r"""Returns the held text; call it at the end of the stream. The text belongs to the open region.
+        r"""Returns the held text, which belongs to the open region. Call ``flush`` at the end of the stream.
 
         A stop or marker that began before the flush is forgotten. A pattern that waits for the next character,
         such as one that ends with ``\b``, may complete here.
@@ -337,7 +338,7 @@ class StopScanner(_Scanner):
 
 @final
 class StopStream(_Stream[str]):
-    """Iterates over deltas and yields text that is safe to emit, never empty. Also a context manager. Made by ``scan``.
+    """Iterates over deltas and yields non-empty text that is safe to emit. Also a context manager. Made by ``scan``.
 
     The iterable of deltas is the source. At its end, the stream yields the held text. As soon as a stop fires, the
     stream closes the source. If the source raises, the error reaches the caller, and ``held`` keeps the withheld text.
@@ -508,9 +509,10 @@ def scan(
     start_protected: bool = False,
     region: str | None = None,
 ) -> StopStream:
-    """Returns an iterator of the safe text of ``deltas``, with ``match``, ``held``, ``unused``, ``region`` and ``closes``.
+    """Returns an iterator of the safe text of ``deltas``.
 
-    As soon as a stop fires, the iterator closes ``deltas``. ``stop`` and the options are those of ``StopScanner``.
+    The iterator has the attributes ``match``, ``held``, ``unused``, ``region`` and ``closes``. As soon as a stop fires,
+    the iterator closes ``deltas``. ``stop`` and the options are those of ``StopScanner``.
 
     >>> list(scan(["The E", "ast. EN", "D."], "END"))
     ['The ', 'East. ']
@@ -535,7 +537,7 @@ def truncate(
 
 @final
 class SegmentSet(_Set):
-    r"""A compiled set of stops and of markers, which cut a text into segments: immutable, hashable, picklable, shared by
+    r"""A compiled set of stops, and of markers that cut a text into segments: immutable, hashable, picklable, shared by
     any number of threads and segmenters.
 
     - ``markers``: for each region its markers, and for each marker the region to which the marker leads. A stream
@@ -628,7 +630,7 @@ class Segmenter(_Scanner):
         error the segmenter is as before.
         """
     def flush(self) -> list[tuple[str, str, int]]:
-        r"""Returns the held text; call it at the end of the stream. The text belongs to the open region.
+        r"""Returns the held text, which belongs to the open region. Call ``flush`` at the end of the stream.
 
         A stop or marker that began before the flush is forgotten. A pattern that waits for the next character,
         such as one that ends with ``\b``, may complete here.
@@ -650,9 +652,10 @@ def split(
     region: str | None = None,
     include_stop: bool = False,
 ) -> SegmentStream:
-    """Returns an iterator of the segments of ``deltas``, with ``match``, ``held``, ``unused``, ``region`` and ``closes``.
+    """Returns an iterator of the segments of ``deltas``.
 
-    As soon as a stop fires, the iterator closes ``deltas``. ``segments`` and the options are those of ``Segmenter``.
+    The iterator has the attributes ``match``, ``held``, ``unused``, ``region`` and ``closes``. As soon as a stop fires,
+    the iterator closes ``deltas``. ``segments`` and the options are those of ``Segmenter``.
 
     >>> markers = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}}
     >>> list(split(["<thi", "nk>5?</", "think>6."], markers))

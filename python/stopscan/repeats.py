@@ -22,7 +22,7 @@ def requested(value: object, default: Repeat | None = None, /, *, name: str = "r
 
     For ``True`` it is ``Repeat()``. For ``False`` it is ``None``: text that loops is not stopped.
 
-    Raises ``ValueError`` whose message begins with ``name``, the name of the option.
+    Raises ``ValueError`` for a wrong value. The message begins with ``name``, the name of the option.
 
     >>> requested([3, 1024, 64])
     Repeat(3, max_period=1024, min_length=64)

@@ -97,10 +97,10 @@ pub(crate) fn iterated<'py>(
     })
 }
 
-/// Returns `object` as a string, or the error that names its type.
+/// Returns `object` as a string. If it is not a string, raises an error that names its type.
 #[inline]
 pub(crate) fn string<'a, 'py>(object: &'a Bound<'py, PyAny>, name: &str) -> PyResult<&'a Bound<'py, PyString>> {
-    // Most strings are of the type `str` itself, not of a subclass. Checking that needs no call into CPython.
+    // Most strings are of the type `str` itself, not of a subclass. The check for `str` itself does not call CPython.
     object.cast_exact::<PyString>().or_else(|_| object.cast::<PyString>()).map_err(|_| no_string(object, name))
 }
 
@@ -115,11 +115,12 @@ pub(crate) fn text<'a>(string: &'a Bound<'_, PyString>, name: impl FnOnce() -> S
     })
 }
 
-/// CPython keeps the UTF-8 of a string as long as the string lives. For a string of more code points than this,
-/// `with_long_text` avoids that.
+/// CPython keeps the UTF-8 of a string in memory as long as the string lives. `with_long_text` avoids that for strings
+/// of more code points than this.
 const KEPT: usize = 256;
 
-/// Returns the text of a short `string`. Otherwise `None`, also for a subclass of `str`, which may redefine `__len__`.
+/// Returns the text of `string` if it is short. Returns `None` for a long string, and for any string of a subclass of
+/// `str`: the subclass may redefine `__len__`.
 #[inline(always)]
 pub(crate) fn short_text<'a>(string: &'a Bound<'_, PyString>) -> PyResult<Option<&'a str>> {
     match string.is_exact_instance_of::<PyString>() && string.len()? <= KEPT {
@@ -150,7 +151,8 @@ fn with_long_text<T>(string: &Bound<'_, PyString>, action: impl FnOnce(&str) -> 
     if string.call_method0(new_string(py, "isascii")?)?.is_truthy()? {
         return action(string.to_str()?); // CPython makes no copy: ASCII is its own UTF-8
     }
-    // CPython keeps UTF-8 with its string: that of a copy is freed here. (Rust would check `encode_utf8` once more.)
+    // Reads the UTF-8 of a copy, because CPython frees it with the copy. (`encode_utf8` would return bytes, and Rust
+    // would have to check again that they are UTF-8.)
     let copy = string.add(new_string(py, "\n")?)?;
     let copied = copy.cast_exact::<PyString>()?.to_str();
     // The error for a lone surrogate refers to the caller's string, and not to the copy.
@@ -158,7 +160,8 @@ fn with_long_text<T>(string: &Bound<'_, PyString>, action: impl FnOnce(&str) -> 
     action(&text[..text.len() - 1])
 }
 
-/// Text of at least this many bytes is read without the GIL: with patterns, that can take a millisecond.
+/// Text of at least this many bytes is read without the GIL, because reading it can take a millisecond if the set has
+/// patterns.
 pub(crate) const LONG: usize = 1_024;
 
 /// Runs `action`, without the GIL if the text is long.
@@ -184,7 +187,8 @@ pub(crate) fn unexpected(object: &Bound<'_, PyAny>, name: &str, expected: &str, 
     type_error(format!("{name}: expected {expected}, got {found}{hint}"))
 }
 
-/// Returns `object` as an integer, or `None` if it is out of range. An error that its `__index__` raises is passed on.
+/// Returns `object` as an integer, or `None` if it is out of range. Raises `TypeError` if `object` is not an integer.
+/// Any other error of its `__index__` is passed on.
 fn integer<'py, T>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Option<T>>
 where
     T: for<'a> FromPyObject<'a, 'py, Error = PyErr>,
@@ -214,7 +218,8 @@ pub(crate) fn options(
     }
 }
 
-/// Making or reading a snapshot takes up to this many times the size of the stream or snapshot: ask `room` first.
+/// The memory that making or reading a snapshot takes is at most this many times the size of the stream or snapshot.
+/// Call `room` before with this amount.
 pub(crate) const SNAPSHOT: usize = 4;
 
 /// Returns `object` as a snapshot.

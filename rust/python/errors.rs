@@ -1,5 +1,5 @@
-//! Makes Python errors. If there is no memory for the message, the result is a `MemoryError`: PyO3 would make the
-//! message later, when the error is raised, and panic.
+//! Makes Python errors. If there is no memory for the message, the result is a `MemoryError`. PyO3 itself would make
+//! the message only when the error is raised, and would then panic.
 
 use std::collections::TryReserveError;
 use std::error::Error;
@@ -23,7 +23,8 @@ pub(crate) fn runtime_error(words: impl ToString) -> PyErr {
     error(|py| py.get_type::<PyRuntimeError>(), &words.to_string())
 }
 
-/// Makes the error at once. PyO3 would make it when it is raised, and panic if there is no memory.
+/// Makes an error of the Python class `class`. PyO3 itself would make the Python object only when the error is raised,
+/// and would panic if there is no memory for it.
 #[cold]
 fn error(class: for<'py> fn(Python<'py>) -> Bound<'py, PyType>, words: &str) -> PyErr {
     Python::attach(|py| {

@@ -62,7 +62,7 @@ pub(crate) fn some_int(py: Python<'_>, number: Option<usize>) -> PyResult<Bound<
     number.map_or_else(|| Ok(py.None().into_bound(py)), |number| Ok(int(py, number)?.into_any()))
 }
 
-/// Returns a class of another module, which is imported once.
+/// Returns the class `name` of a Python module. The first call imports the module and keeps the class in `known`.
 pub(crate) fn class<'py>(
     py: Python<'py>,
     known: &'py PyOnceLock<Py<PyType>>,
@@ -77,7 +77,7 @@ pub(crate) fn class<'py>(
 }
 
 /// Returns the result of `__reduce__`: pickle makes an object of `class` from the arguments and the options (keyword
-/// arguments), then sets its state. Below protocol 2, pickle has no way but `__newobj_ex__` to pass keyword arguments.
+/// arguments), then sets its state. With protocols 0 and 1, pickle can pass keyword arguments only to `__newobj_ex__`.
 pub(crate) fn rebuild<'py>(
     class: Bound<'py, PyType>,
     arguments: Bound<'py, PyTuple>,
@@ -101,8 +101,8 @@ pub(crate) fn collect<T>(items: impl Iterator<Item = PyResult<T>>) -> PyResult<V
     Ok(all)
 }
 
-/// Raises `MemoryError` if `bytes` bytes cannot be allocated now. Call it before code that allocates them and would
-/// abort the process on failure.
+/// Raises `MemoryError` if `bytes` bytes cannot be allocated now. Call this before code that allocates so much and, if
+/// it cannot, aborts the process.
 pub(crate) fn room(bytes: usize) -> PyResult<()> {
     stopscan::host::ask_memory(bytes).or_raise()
 }
@@ -130,7 +130,7 @@ impl ListTemplate {
 }
 
 /// Makes the segments (tuples) of one region by copying a template, as `ListTemplate` makes lists. The template keeps
-/// the last part number, because most segments have the part number of the segment before.
+/// the last part number, because most segments have the same part number as the previous segment.
 pub(crate) struct SegmentTemplate {
     /// The items of the template: region, text, part number.
     items: Py<PyList>,

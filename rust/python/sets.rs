@@ -94,7 +94,7 @@ macro_rules! set_methods {
 /// - ``patterns``: regular expressions in the syntax of Rust's regex crate, with ASCII ``\d``, ``\s``, ``\w`` and
 ///   ``\b``. They are hidden stops. The match that completes first fires.
 /// - ``max_held``: the most code points that are withheld while a pattern may still match. A longer match does not
-///   fire: its text is emitted. A pattern that could withhold ordinary text for ever is refused without this limit.
+///   fire: its text is emitted. Without this limit, a pattern that could withhold ordinary text for ever is refused.
 /// - ``protect``: pairs of an opening and a closing marker. Between the markers, no stop except a loop fires.
 /// - ``regions``: a graph of regions as in ``SegmentSet``. In a ``StopSet`` the markers stay in the text. ``protect``
 ///   is short for a graph with the region ``answer``, in which stops fire, and a region for each pair, named after the
@@ -176,7 +176,7 @@ impl StopSet {
     #[getter]
     fn regions<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let protects = self.core.protect().next().is_some();
-        // Without the argument `regions`, the set has one region, and that has no markers.
+        // A set that was given neither `regions` nor `protect` has only one region, without markers.
         let has_regions = self.core.nodes() > 1 || self.core.states().any(|(_, mut markers)| markers.next().is_some());
         (has_regions && !protects).then(|| markers(py, &self.core)).transpose()
     }
@@ -254,7 +254,7 @@ impl StopSet {
 set_methods!(StopSet);
 
 impl StopSet {
-    /// Returns `stop` itself if it is a set. Otherwise makes a set of it; without `stop`, the empty set.
+    /// Returns `stop` itself if it is a set. Otherwise makes a set of `stop`, or the empty set if `stop` is `None`.
     pub(crate) fn of<'a, 'py: 'a>(stop: impl Into<Option<&'a Bound<'py, PyAny>>>) -> PyResult<Py<StopSet>> {
         Python::attach(|py| StopSet::new(py, stop.into(), None, None, None, None, None, None, None))
     }
@@ -286,7 +286,7 @@ pub(crate) fn truncate<'py>(
     StopSet::of(stop)?.get().truncate(text, include_stop, start_protected, region)
 }
 
-/// A compiled set of stops and of markers, which cut a text into segments: immutable, hashable, picklable, shared by
+/// A compiled set of stops, and of markers that cut a text into segments: immutable, hashable, picklable, shared by
 /// any number of threads and segmenters.
 ///
 /// - ``markers``: for each region its markers, and for each marker the region to which the marker leads. A stream
@@ -509,7 +509,7 @@ pub(crate) fn formats() -> Vec<(&'static str, &'static str, Vec<State>)> {
 /// The arguments of a set, collected in its builder.
 struct SetArguments<E> {
     set: SetBuilder<E>,
-    /// Whether compiling takes long enough to release the GIL: there are patterns, or `LONG` bytes of stops.
+    /// Whether compiling takes long enough to release the GIL: there are patterns, or at least `LONG` bytes of stops.
     long: bool,
 }
 
@@ -624,7 +624,8 @@ fn set_options<'py, E: Emit>(
 
 type Names = Vec<Py<PyString>>;
 
-/// Returns the name of each node's region, and the name of each region. A name that is in `keys` is that same object.
+/// Returns the name of each node's region, and the name of each region. If `keys` has a name, the returned string is
+/// the same Python object as in `keys`.
 fn node_names<E: Emit>(py: Python<'_>, set: &Set<E>, keys: &[Bound<'_, PyString>]) -> PyResult<(Names, Names)> {
     let object = |name| match keys.iter().find(|key| key.to_str().is_ok_and(|key| key == name)) {
         Some(key) => Ok(key.clone().unbind()),
@@ -658,10 +659,12 @@ fn read_leads(object: &Bound<'_, PyAny>, region: &str) -> PyResult<Vec<(String, 
     Ok(leads)
 }
 
-/// A longer `repr` of an argument is cut, because tracebacks may show sets of thousands of stops.
+/// If the `repr` of an argument has more code points than this, only its beginning is shown: tracebacks may show sets
+/// of thousands of stops.
 const LONG_REPR: usize = 500;
 
-/// Returns the `repr` of a set: `first`, and the options that are not empty. (An empty `stop_in` is not the default.)
+/// Returns the `repr` of a set: `first`, and the options that are not empty. An empty `stop_in` is also shown, because
+/// it is not the default.
 pub(crate) fn set_repr<'py>(
     class: &str,
     first: &Bound<'py, PyAny>,

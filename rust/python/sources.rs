@@ -17,16 +17,17 @@ use crate::objects::new_string;
 use crate::streams::{Deltas, Segmenter, StopScanner};
 use crate::turns::{GIL, NOBODY, in_use, this_thread};
 
-/// Iterates over deltas and yields text that is safe to emit, never empty. Also a context manager. Made by ``scan``.
+/// Iterates over deltas and yields non-empty text that is safe to emit. Also a context manager. Made by ``scan``.
 ///
 /// The iterable of deltas is the source. At its end, the stream yields the held text. As soon as a stop fires, the
 /// stream closes the source. If the source raises, the error reaches the caller, and ``held`` keeps the withheld text.
 #[pyclass(module = "stopscan", frozen, extends = DeltaStream)]
 pub(crate) struct StopStream;
 
-/// Returns an iterator of the safe text of ``deltas``, with ``match``, ``held``, ``unused``, ``region`` and ``closes``.
+/// Returns an iterator of the safe text of ``deltas``.
 ///
-/// As soon as a stop fires, the iterator closes ``deltas``. ``stop`` and the options are those of ``StopScanner``.
+/// The iterator has the attributes ``match``, ``held``, ``unused``, ``region`` and ``closes``. As soon as a stop fires,
+/// the iterator closes ``deltas``. ``stop`` and the options are those of ``StopScanner``.
 ///
 /// >>> list(scan(["The E", "ast. EN", "D."], "END"))
 /// ['The ', 'East. ']
@@ -51,9 +52,10 @@ pub(crate) fn scan(
 #[pyclass(module = "stopscan.segments", frozen, extends = DeltaStream)]
 pub(crate) struct SegmentStream;
 
-/// Returns an iterator of the segments of ``deltas``, with ``match``, ``held``, ``unused``, ``region`` and ``closes``.
+/// Returns an iterator of the segments of ``deltas``.
 ///
-/// As soon as a stop fires, the iterator closes ``deltas``. ``segments`` and the options are those of ``Segmenter``.
+/// The iterator has the attributes ``match``, ``held``, ``unused``, ``region`` and ``closes``. As soon as a stop fires,
+/// the iterator closes ``deltas``. ``segments`` and the options are those of ``Segmenter``.
 ///
 /// >>> markers = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}}
 /// >>> list(split(["<thi", "nk>5?</", "think>6."], markers))
@@ -88,7 +90,8 @@ enum DeltaReader {
     Segments(Deltas<Segmented>, Mutex<VecDeque<Py<PyAny>>>),
 }
 
-/// Evaluates `$look` for a getter. Raises an error if the source's own code calls the getter. Other threads may do so.
+/// Evaluates `$look` for a getter. Raises an error if the source's own code calls the getter. Other threads may call
+/// the getter while the source's code runs.
 macro_rules! look_at {
     ($streams:expr, $stream:ident => $look:expr) => {{
         let streams = $streams;
@@ -137,7 +140,8 @@ impl DeltaStream {
         error.map_or(Ok(None), |error| Err(PyErr::from_value(error.into_bound(py).into_any())))
     }
 
-    /// Closes the source as a stop does. The stream yields ready output, then ends. Held text stays in ``held``.
+    /// Closes the source as a stop does. The stream yields the output that is ready, then ends. Held text stays in
+    /// ``held``.
     ///
     /// If closing the source fails, the error reaches the caller; if another thread is in the stream, ``close`` raises
     /// ``RuntimeError``. In both cases the stream stays open, and ``close`` can be called again.
@@ -185,8 +189,8 @@ impl DeltaStream {
         look_at!(self, stream => stream.region(py))
     }
 
-    /// Whether the source can be closed. A plain iterator, such as transformers' streamer, cannot be: the model
-    /// generates on after a stop.
+    /// Whether the source can be closed. A plain iterator, such as transformers' streamer, cannot be closed: the
+    /// model goes on generating after a stop.
     #[getter]
     fn closes(&self, py: Python<'_>) -> PyResult<bool> {
         self.source.closes(py)
@@ -255,7 +259,8 @@ struct Source {
     /// Whether the source is not read any more, because it has ended or was closed, or because a stop has fired.
     ended: AtomicBool,
     closed: AtomicBool,
-    /// The error of closing the source after a stop. It is raised after the text before the stop was returned.
+    /// The error that the source raised when it was closed after a stop. The stream raises this error after it has
+    /// returned the text before the stop.
     error: Mutex<Option<Py<PyBaseException>>>,
 }
 
@@ -270,7 +275,8 @@ impl Drop for Running<'_> {
 }
 
 impl Source {
-    /// Makes the source of `deltas`. If it is async, the error names `asynchronous`, a function for such sources.
+    /// Makes the source of `deltas`. If `deltas` is async, raises an error that names the function `asynchronous`,
+    /// which takes async iterables.
     fn new(deltas: &Bound<'_, PyAny>, asynchronous: &str) -> PyResult<Source> {
         let iterator = iterated(deltas, || {
             let is_async = deltas.hasattr("__aiter__").unwrap_or(false);
@@ -302,7 +308,8 @@ impl Source {
         Ok(Running(&self.running))
     }
 
-    /// Raises an error if the source's own code, while it runs, looks at the stream. Other threads may do so meanwhile.
+    /// Raises an error if the source's own code looks at the stream. Other threads may look at the stream while that
+    /// code runs.
     fn refuse_own_thread(&self) -> PyResult<()> {
         match self.running.load(Relaxed) == this_thread() {
             true => Err(in_use("stream", "a call on this thread")),
@@ -310,7 +317,8 @@ impl Source {
         }
     }
 
-    /// Closes the source. After an error nothing has changed: the source can still be read, and closed again.
+    /// Closes the source. If that fails, the stream is as before: the source can still be read, and `close` can be
+    /// called again.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let _running = self.run()?;
         self.close_once(py)?;
@@ -336,7 +344,8 @@ impl Source {
             return Ok(());
         }
         let closed = close(self.iterator.bind(py));
-        // The stream of an API client has an iterator of its own. Only closing the stream itself ends the request.
+        // The stream of an API client has an iterator of its own. Only closing the stream itself ends the request, so
+        // both are closed.
         if self.deltas.is(&self.iterator) {
             closed?
         } else {
@@ -356,7 +365,7 @@ fn close_of<'py>(source: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny
     Ok(source.getattr_opt(new_string(source.py(), "close")?)?.filter(|close| !close.is_none()))
 }
 
-/// Locks `mutex`. It never waits, because only the thread that runs the source locks it.
+/// Locks `mutex`. Never waits, because only the thread that runs the source locks the mutex.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

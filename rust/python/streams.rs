@@ -99,7 +99,7 @@ macro_rules! delta_methods {
 
         #[pymethods]
         impl $class {
-            /// Returns the held text; call it at the end of the stream. The text belongs to the open region.
+            /// Returns the held text, which belongs to the open region. Call ``flush`` at the end of the stream.
             ///
             /// A stop or marker that began before the flush is forgotten. A pattern that waits for the next character,
             /// such as one that ends with ``\b``, may complete here.
@@ -318,8 +318,9 @@ impl<E: PyEmit> Deltas<E> {
         Ok(Guarded::new(self.set.clone_ref(py), self.fork()?))
     }
 
-    /// Fast path: if no stop or marker completes in `text` or may go on after it, reads `text` without waiting for the
-    /// lock and returns the open node. All of `text` is safe then. Otherwise returns `None` and changes nothing.
+    /// Fast path: if the stream is idle and no stop or marker completes in `text` or may still complete after `text`,
+    /// reads `text` without waiting for the lock and returns the open node. All of `text` is safe in this case.
+    /// Otherwise returns `None` and changes nothing.
     #[inline(always)]
     pub(crate) fn feed_plain(&self, text: &str) -> Option<u32> {
         let (node, length) = self.plain(text)?;
@@ -397,7 +398,8 @@ pub(crate) fn add_options(arguments: &Bound<'_, PyDict>, options: &Options) -> P
 /// A delta and its text.
 type Delta<'a, 'py> = (&'a Bound<'py, PyString>, &'a str);
 
-/// A kind of output (text or segments) for Python: `Class` is the class of its sets, `Out` that of what `feed` returns.
+/// A kind of output (text or segments) for Python: `Class` is the Python class of its sets, and `Out` is the Python
+/// class of the object that `feed` returns.
 pub(crate) trait PyEmit: Emit {
     type Class: PyClass<Frozen = True> + Sync;
     type Out;
@@ -407,7 +409,8 @@ pub(crate) trait PyEmit: Emit {
     /// Returns the name of the region of each node. A node is a region, or a state of a region.
     fn names(set: &Self::Class) -> &[Py<PyString>];
 
-    /// Returns `text`, all of which is safe to emit, as output. It is not empty, belongs to `part`, was read at `node`.
+    /// Returns `text` as output. All of `text` must be safe to emit. It must not be empty, must belong to `part`, and
+    /// must have been read at `node`.
     fn whole<'py>(
         set: &Self::Class,
         node: u32,
@@ -415,7 +418,8 @@ pub(crate) trait PyEmit: Emit {
         text: &Bound<'py, PyString>,
     ) -> PyResult<Bound<'py, Self::Out>>;
 
-    /// Returns `safe`, which can be emitted now, as Python objects. Text that is all of `delta` is the object `delta`.
+    /// Returns the safe output `safe` as a Python object. A text that is all of `delta` becomes the object `delta`
+    /// itself.
     fn emit<'py>(
         py: Python<'py>,
         set: &Self::Class,
@@ -507,7 +511,8 @@ pub(crate) trait Core: Sized {
 
     fn stream_mut(&mut self) -> &mut Stream<Self::Emit>;
 
-    /// Whether no character, stop or marker has begun and the stream goes on. Then plain text only adds to counts.
+    /// Whether the stream is idle: it has not ended, and no stop, marker or character is incomplete. Plain text then
+    /// only adds to counts.
     fn is_idle(&self) -> bool;
 
     /// Reads the tokens of `unread`, which were fed without the lock.
@@ -531,7 +536,7 @@ pub(crate) trait Core: Sized {
 /// stop or marker has begun), reading plain text only counts it. Under the GIL, `Guarded` counts it without the lock.
 /// Streams with patterns or loops also need the text itself, and read it with the lock held.
 ///
-/// The fields that plain text needs come first, so that it touches one cache line of a stream.
+/// The fields that plain text needs come first, so that reading plain text touches one cache line of a stream.
 #[repr(C)]
 pub(crate) struct Guarded<C: Core> {
     /// The number of bytes that were read without the lock and not yet reported to the core.

@@ -24,7 +24,8 @@ use crate::streams::{Core, Guarded, PyEmit, add_options, stream_methods};
 use crate::vocabulary::{Ready, Vocabulary};
 
 /// Defines a class of streams of tokens, which emits `$emit` as the Python class `$out`. Only this class has the
-/// arguments `$own`; `$set` and `$start_protected` use them. `TokenScanner` and `TokenSegmenter` share all others.
+/// arguments `$own`; `$set` and `$start_protected` use them. `TokenScanner` and `TokenSegmenter` share all other
+/// arguments.
 macro_rules! token_class {
     (
         $(#[$doc:meta])*
@@ -337,8 +338,10 @@ impl<E: PyEmit> Tokens<E> {
     }
 
     /// Fast path: if `token_id` cannot end the stream and has a text in `Vocabulary::ready`, returns the id, the number
-    /// of tokens up to it, and the text. Otherwise returns `None`, also for an object that is not exactly an `int`: to
-    /// read it may run Python code, so `feed_locked` reads it, only once and with the lock held.
+    /// of tokens including this one, and the text. Otherwise returns `None`.
+    ///
+    /// Also returns `None` for an object that is not exactly an `int`. Reading such an object may run Python code, so
+    /// only `feed_locked` reads it, once and with the lock held.
     #[inline(always)]
     fn ready(&self, token_id: &Bound<'_, PyAny>) -> Option<(u32, usize, &Ready)> {
         let id: u32 = token_id.cast_exact::<PyInt>().ok()?.extract().ok()?;
@@ -349,8 +352,9 @@ impl<E: PyEmit> Tokens<E> {
         Some((id, seen, self.vocabulary.get().ready.get(id as usize)?.as_ref()?))
     }
 
-    /// Fast path: reads a token in which a stop or marker may begin or go on, and returns the safe output. If one
-    /// completes in it, or goes on for over `MOST` tokens, returns `None` and changes nothing. Then call `feed_locked`.
+    /// Fast path: reads a token in which a stop or marker may begin or go on, and returns the safe output. If a stop or
+    /// marker completes in the token, or goes on for more than `MOST` tokens, returns `None` and changes nothing; the
+    /// caller then calls `feed_locked`.
     #[inline(never)]
     fn walk<'py>(&self, id: u32, ready: &Bound<'py, PyString>) -> PyResult<Option<Bound<'py, E::Out>>> {
         let (guarded, unread, py) = (&self.guarded, &self.guarded.unread, ready.py());
@@ -434,7 +438,8 @@ impl<E: PyEmit> Tokens<E> {
             if wrong.is_none() && *native && ids.iter().all(|&id| core.contains(id)) {
                 return self.emit(py, stream.try_feed_many(&ids)?);
             }
-            // A wrong id after the stream's end is not an error. So a copy first reads the ids before the wrong one.
+            // A wrong id is an error only if the stream has not ended before it. To find this out, a copy of the stream
+            // reads the ids before the wrong one.
             let mut copy = stream.try_clone()?;
             let safe = self.emit(py, copy.try_feed_many(&ids)?)?;
             if let Some(error) = wrong.filter(|_| copy.finish().is_none()) {
@@ -493,15 +498,15 @@ fn given<'py>(argument: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>
     Ok(Some(argument.clone()))
 }
 
-/// The most tokens in `UnreadTokens::ids`. A line break or a bracket often looks like the beginning of a stop, but it
-/// seldom still does after more tokens than this.
+/// The most tokens in `UnreadTokens::ids`. A line break or a bracket often looks like the beginning of a stop, but the
+/// text seldom still looks like one after more tokens than this.
 const MOST: usize = 4;
 
-/// The number of all fed tokens, and the ids of those that the core (the stream behind the lock) must still read. These
-/// ids are the tokens since a stop or a marker may have begun.
+/// The number of all fed tokens, and the ids of those that the core (the stream behind the lock) must still read. The
+/// first of these tokens is the one in which a stop or marker may have begun.
 #[derive(Default)]
 pub(crate) struct UnreadTokens {
-    /// The number of all tokens that were fed, also of those that the core has read.
+    /// The number of all tokens that were fed, including those that the core has read.
     seen: AtomicUsize,
     /// The state of the automaton that finds stops and markers, after it read `ids`. The root (0) if there are no ids.
     state: AtomicU32,
@@ -546,7 +551,8 @@ pub(crate) enum Decoding {
     Window(Window),
 }
 
-/// Decodes by calling the tokenizer. Has two `stopscan.tokens._window.Window`: `start` is a copy from after the prompt.
+/// Decodes by calling the tokenizer. Has two objects of the class `stopscan.tokens._window.Window`: `now` decodes the
+/// stream, and `start` is a copy of it as it was after the prompt.
 pub(crate) struct Window {
     now: Py<PyAny>,
     start: Py<PyAny>,
@@ -636,8 +642,9 @@ impl Decode for Decoding {
     fn is_whole(&self, id: u32) -> bool {
         match self {
             Decoding::Native(native) => native.is_whole(id),
-            // A window cannot tell, so all tokens count as whole characters. That is wrong for a token that completes a
-            // character of the token before it, but matters only if both together spell a marker.
+            // A window does not know which tokens are whole characters, so all tokens count as whole. That is wrong for
+            // a token that completes a character of the previous token, but matters only if both together spell a
+            // marker.
             Decoding::Window(_) => true,
         }
     }

@@ -15,8 +15,9 @@ use pyo3::sync::MutexExt;
 
 use crate::errors::runtime_error;
 
-/// Whether a GIL lets only one thread run at a time, so that fast paths need no lock. It shows in the size of objects:
-/// a free-threaded Python has larger ones. With `always_lock`, a build for tests behaves like a free-threaded Python.
+/// Whether a GIL lets only one thread run at a time, so that fast paths need no lock. The size of Python objects shows
+/// this: they are larger in a free-threaded Python. With `always_lock`, a build for tests behaves like a free-threaded
+/// Python.
 pub(crate) const GIL: bool = !cfg!(always_lock) && size_of::<pyo3::ffi::PyObject>() == 2 * size_of::<usize>();
 
 /// A value that only one call at a time uses.
@@ -76,7 +77,8 @@ impl<T> Turns<T> {
     fn wait(&self, thread: u32, changes: bool) -> Turn<'_, T> {
         let value = match self.value.try_lock() {
             Ok(value) => value,
-            // Another call panicked with the lock held. A call that fails leaves the value as it was, so use it.
+            // Another call panicked with the lock held. A call that fails leaves the value as it was, so the value can
+            // still be used.
             Err(TryLockError::Poisoned(value)) => value.into_inner(),
             Err(TryLockError::WouldBlock) => self.wait_detached(),
         };
@@ -84,7 +86,7 @@ impl<T> Turns<T> {
         Turn { turns: self, changes, value }
     }
 
-    /// Waits without the GIL, which the call that uses the value may need.
+    /// Waits without the GIL, because the call that uses the value may need the GIL.
     #[cold]
     fn wait_detached(&self) -> MutexGuard<'_, T> {
         Python::attach(|py| self.value.lock_py_attached(py)).unwrap_or_else(|poisoned| poisoned.into_inner())

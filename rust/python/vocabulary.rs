@@ -9,7 +9,8 @@ use stopscan::{Strays, VocabularyBuilder};
 use crate::errors::{OrRaise, value_error};
 use crate::objects::{self, collect, dict, int, list, new_string, room};
 
-/// Memory to ask for before reading: `JSON` bytes for each byte of a `tokenizer.json`, `TOKEN` for each item of a list.
+/// The memory to ask for before reading: `JSON` bytes for each byte of a `tokenizer.json`, or `TOKEN` bytes for each
+/// item of a list of tokens.
 const JSON: usize = 4;
 const TOKEN: usize = 64;
 
@@ -22,7 +23,8 @@ const TOKEN: usize = 64;
 pub(crate) struct Vocabulary {
     /// Empty if the tokenizer itself decodes (`native` is false).
     pub(crate) core: stopscan::Vocabulary,
-    /// The text of each id as a Python string. `None` for an id without a token, a special token, and half a character.
+    /// The text of each id as a Python string. `None` for an id without a token, for a special token, and for a token
+    /// that has a part of a character.
     pub(crate) ready: Box<[Option<Ready>]>,
     /// Whether stopscan decodes streams from the bytes of single ids. Otherwise the tokenizer decodes.
     #[pyo3(get)]
@@ -136,7 +138,7 @@ impl Vocabulary {
     }
 }
 
-/// A token's text as a Python string, and its shape (kinds of bytes). Side by side, both need one cache line.
+/// A token's text as a Python string, and its shape (kinds of bytes). Side by side, both fit into one cache line.
 pub(crate) struct Ready {
     pub(crate) shape: Shape,
     pub(crate) text: Py<PyString>,

@@ -12,7 +12,7 @@ pub const MAX_SET_BYTES: usize = 8_000_000;
 pub const MAX_REGIONS: usize = 100;
 
 /// The error of a [`StopSet`](crate::StopSet) or [`SegmentSet`](crate::SegmentSet) that cannot be compiled, or of a
-/// scanner that cannot begin in the region that its options name. Its message names the culprit.
+/// scanner that cannot begin in the region that the options name. The message of the error names the culprit.
 ///
 /// ```
 /// use stopscan::StopSet;
@@ -39,13 +39,15 @@ pub enum StopSetErrorKind {
     TwoMeanings,
     /// A marker can never complete, because another marker of its region completes inside it.
     Unreachable,
-    /// A region is missing, has no name or is given twice. Or the set has no regions, or regions and protected pairs.
+    /// A region is missing, has no name or is given twice. Or the set has no regions, or both regions and protected
+    /// pairs.
     Region,
     /// A pattern is not supported, or the patterns are too large.
     Pattern,
-    /// A number of [`Repeat`](crate::Repeat) is out of range.
+    /// An argument of [`Repeat`](crate::Repeat) is out of range.
     Repeat,
-    /// The options give both `region` and `start_protected`, or the set has no protected region to start in.
+    /// The options have both `region` and `start_protected`. Or they have `start_protected`, but the set has no
+    /// protected region.
     Start,
     /// The set has too many bytes or regions.
     TooLarge,

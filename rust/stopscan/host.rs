@@ -1,4 +1,5 @@
-//! Fast paths for hosts: bindings that keep streams in objects of another language, behind a lock. Rust needs none.
+//! Fast paths for hosts: bindings that keep streams in objects of another language, behind a lock. A Rust program needs
+//! none of them.
 //!
 //! Most text is plain: no stop or marker begins in it, and reading it changes only how much was read. A host looks for
 //! plain text first ([`Set::plain_length`], [`Shape`], [`Set::skim`]), because it can then avoid the lock or a new
@@ -31,15 +32,16 @@ impl<E: Emit> Set<E> {
         self.graph().region(node) as usize
     }
 
-    /// Returns the length of `text` if reading it changes only how much was read, and the history of patterns and
-    /// loops. `node` is the current node, at which no stop or marker has begun.
+    /// Returns the length of `text` if reading it changes nothing but the count of read text and the history of
+    /// patterns and loops. Otherwise returns `None`. `node` is the current node, at which no stop or marker has begun.
     #[inline(always)]
     pub fn plain_length(&self, node: u32, text: &str) -> Option<Place> {
         let graph = self.graph();
         graph.plain_length(node, text).or_else(|| begins_in_vain(graph, node, text))
     }
 
-    /// Whether streams must read even text in which nothing begins: patterns need its last character, loops all of it.
+    /// Whether streams must read even text in which nothing begins: patterns need the last character of such text, and
+    /// loops need all of it.
     pub fn needs_text(&self) -> bool {
         !self.graph().patterns().patterns.is_empty() || self.graph().repeat().is_some()
     }
@@ -63,8 +65,9 @@ impl<E: Emit> Set<E> {
     }
 }
 
-/// Returns the length of `text` even if stops or markers begin in it, unless one completes or is unfinished at its end.
-/// Returns `None` for a marker even if it leads back to the node: it changes the state of patterns and loops.
+/// Returns the length of `text` even if stops or markers begin in it, unless a stop or marker completes in it or is
+/// unfinished at its end. Also returns `None` for a marker that leads back to the node, because a marker changes the
+/// state of patterns and loops.
 #[inline(never)]
 fn begins_in_vain(graph: &Graph, node: u32, text: &str) -> Option<Place> {
     if text.len() >= LONG {
@@ -99,8 +102,8 @@ impl<E: Emit> Stream<E> {
         self.read = self.read + length;
     }
 
-    /// Reads plain text of this length for patterns and loops, and returns `true`. If a loop may complete in it,
-    /// returns `false` and changes nothing.
+    /// Reads plain `text`, which is `length` long, for patterns and loops, and returns `true`. If a loop may complete
+    /// in the text, returns `false` and changes nothing.
     #[inline(always)]
     pub fn skip_text(&mut self, text: &str, length: Place) -> bool {
         let skipped = self.history.as_mut().is_none_or(|history| history.try_note_plain(text));

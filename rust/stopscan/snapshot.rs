@@ -124,14 +124,14 @@ impl Snapshot {
     }
 
     /// Returns the value that `decode` reads from the state. `decode` must read the state to its end. It also returns
-    /// the fingerprint of its own set and options, which must be that of the snapshot.
+    /// the fingerprint of its own set and options, which must equal the fingerprint in the snapshot.
     pub(crate) fn decode<T>(
         &self,
         decode: impl FnOnce(&mut Reader<'_>) -> Option<(T, Fingerprint)>,
     ) -> Result<T, SnapshotError> {
         let (fingerprint, mut reader) = self.parts()?;
         match decode(&mut reader) {
-            // The checksum was right. So a state that cannot be read was written with another set.
+            // The checksum was correct. So a state that cannot be read was written with another set.
             None => Err(SnapshotError::OtherSet),
             Some((_, other)) if other.to_bytes() != fingerprint => Err(SnapshotError::OtherSet),
             Some((state, _)) if reader.0.is_empty() => Ok(state),
@@ -193,7 +193,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the number of items that follow. Each item has at least one byte. So a number above the number of bytes
-    /// left is refused, before anybody allocates memory for the items.
+    /// left is refused, before a caller allocates memory for the items.
     pub(crate) fn count(&mut self) -> Option<usize> {
         self.number().filter(|&count| count <= self.0.len())
     }

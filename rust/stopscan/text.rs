@@ -108,8 +108,8 @@ impl Held {
         }
     }
 
-    /// Called before text is read. If at least half of the buffer is released text, drops that text, so that it never
-    /// moves more bytes than it drops. Also frees the memory that a long delta needed.
+    /// Called before text is read. If at least half of the buffer is released text, drops the released text. So a call
+    /// never moves more bytes than it drops. Also frees the memory that a long delta needed.
     #[inline]
     pub(crate) fn begin(&mut self) {
         if self.start > 0 && self.start * 2 >= self.buffer.len() {
@@ -158,7 +158,8 @@ const BEGINS: u8 = 1;
 /// Marks a byte of a code point of several bytes.
 const NOT_ASCII: u8 = 2;
 
-/// Recognises plain text: short text in which no stop or marker begins. It leaves an automaton in its start state.
+/// Recognises plain text: short text in which no stop or marker begins. Such text leaves an automaton in its start
+/// state.
 #[derive(Clone, Debug)]
 pub(crate) struct Plain {
     marks: [u8; 256],
@@ -191,8 +192,8 @@ impl Plain {
     pub(crate) fn code_points(&self, delta: &str) -> Option<usize> {
         let text = delta.as_bytes();
         // No loop of `len` rounds: deltas differ in length, so the processor would mispredict the loop's end each time.
-        // Up to 8 bytes take 8 rounds, the spare ones for the last byte again. More bytes are covered by two blocks of
-        // fixed length, which may overlap.
+        // Up to 8 bytes take 8 rounds: if there are fewer bytes, the remaining rounds read the last byte again. More
+        // bytes are covered by two blocks of fixed length, which may overlap.
         let marks = match text.len() {
             0 => 0,
             1..=8 => (0..8).fold(0, |marks, at| marks | self.marks[text[at.min(text.len() - 1)] as usize]),
@@ -221,11 +222,11 @@ impl Plain {
     }
 }
 
-/// A summary of a text: which kinds of bytes it has, and how many bytes. If it shows that no stop or marker begins in
-/// the text, a caller that keeps the shape of each token's text need not read the text.
+/// A summary of a text: which kinds of bytes it has, and how many bytes. If the summary shows that no stop or marker
+/// begins in the text, a caller that keeps the shape of each token's text need not read the text.
 ///
 /// The low 48 bits are a set of kinds. The next 8 bits are the number of bytes, and the last 8 the number of bytes that
-/// continue a code point. It fits in 64 bits, so that a token's shape and its string pointer share a cache line.
+/// continue a code point. A shape fits in 64 bits, so that a token's shape and its string pointer share a cache line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape(u64);
 
@@ -244,7 +245,8 @@ const FILTER: u64 = (1 << 48) - 1;
 pub const NOTHING_PASSES: u64 = u64::MAX;
 
 impl Shape {
-    /// The shape of empty text and of text above 255 bytes. It passes no filter, so the text itself has to be read.
+    /// The shape of empty text and of text above 255 bytes. This shape passes no filter, so the text itself has to be
+    /// read.
     pub const UNKNOWN: Shape = Shape(FILTER);
 
     #[doc(hidden)]
@@ -275,7 +277,8 @@ impl Shape {
     }
 }
 
-/// Returns a filter that only text without any of `bytes` passes. Some such text fails too, because bytes share kinds.
+/// Returns a filter that only text without any of `bytes` passes. Some text without them does not pass either, because
+/// several bytes share a kind.
 pub(crate) fn filter(bytes: impl IntoIterator<Item = u8>) -> u64 {
     1 << UNKNOWN | kinds_of(bytes)
 }

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 settings.register_profile(
     "stopscan", derandomize=True, database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
-# New examples in each run, and for a failure the line that reproduces it: `pytest --hypothesis-profile=nightly`.
+# `pytest --hypothesis-profile=nightly` tries new examples in each run, and prints how to reproduce a failure.
 settings.register_profile(
     "nightly",
     derandomize=False,
@@ -35,7 +35,8 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _one_certificate(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Lets HTTP clients load one root certificate. Loading all 140 takes 20 ms a client, and no test needs any."""
+    """Lets HTTP clients load one root certificate. Loading all 140 takes 20 ms a client, and no test
+    needs a certificate."""
     try:
         import certifi
     except ImportError:

@@ -64,7 +64,7 @@ fn a_match_that_cannot_be_the_first_is_not_held() {
     }
 }
 
-/// Of many matches that have begun, the earliest fires. With the second pattern, those in equal states are merged.
+/// Of many matches that have begun, the earliest fires. With the second pattern, matches in equal states are merged.
 #[test]
 fn many_matches_at_once() {
     let text = "c".repeat(5) + &"a".repeat(20) + "b";
@@ -169,7 +169,7 @@ fn what_completes_in_unarmed_text_ends_what_contains_it() {
     }
 }
 
-/// The beginning of a marker is held, to take the marker out, even after a pattern completed inside it in unarmed text.
+/// A marker is taken out. So its beginning is held, even after a pattern completed inside the marker in unarmed text.
 #[test]
 fn a_marker_around_a_match_in_unarmed_text_is_held() {
     let set = SegmentSet::builder().region("a", [("<think>", "b")]).region("b", [("|", "a")]).patterns(["[Tt]h"]);
@@ -183,7 +183,8 @@ fn a_marker_around_a_match_in_unarmed_text_is_held() {
     assert_eq!(segments, [("b".to_owned(), "y".to_owned())]);
 }
 
-/// Once, a match that grew longer than `max_held` also ended a match that began later and was short enough.
+/// A match that grows longer than `max_held` is given up, but not a match that began later and is short enough. Once,
+/// both were given up.
 #[test]
 fn a_later_beginning_goes_on_when_an_earlier_one_is_too_long() {
     for (pattern, max_held, text, expected) in [

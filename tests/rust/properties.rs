@@ -79,8 +79,8 @@ fn every_chunking_gives_one_answer() {
     }
 }
 
-/// If no stop has begun, a delta is read in one of several ways, by its length. Whatever the length and wherever a stop
-/// begins or completes, nothing is overlooked and every code point is counted.
+/// If no stop has begun, the length of a delta decides which of several ways the library reads it. In all of them, no
+/// stop is overlooked, wherever it begins or completes, and every code point is counted.
 #[test]
 fn deltas_of_every_length() {
     let rules = hidden(&["x", "yz"]);
@@ -147,7 +147,8 @@ fn long_deltas_and_many_stops() {
 fn large_sets() {
     let random = &mut Random(1);
     let mut letters = |count: usize| -> String { (0..count).map(|_| ['a', 'b', 'é'][random.below(3)]).collect() };
-    // A stop of many different bytes makes the dense rows as wide as they get, so that few rows fit in their memory.
+    // A stop of many different bytes makes the dense rows as wide as they get. So only few rows fit in the memory that
+    // dense rows may use.
     let wide: String = (' '..='~').chain('À'..='ÿ').chain('\u{2000}'..='\u{203F}').collect();
     let mut rules = Rules { visible: vec![wide.clone()], ..Rules::default() };
     rules.stop = (0..1_200).map(|index| letters(10 + index % 4)).collect();

@@ -118,8 +118,9 @@ fn what_is_forgotten_and_what_fired_repeats_nothing() {
     }
 }
 
-/// A stream keeps text of about three times the longest period. It drops old text when there is a quarter more. A check
-/// may need a little more. In text that is not ASCII, a period may have four bytes for each of its characters.
+/// A stream keeps text of about three times the longest period, and a little more that a check may need. It drops old
+/// text when it has a quarter more than that. In text that is not ASCII, a period may have four bytes for each of its
+/// characters.
 #[test]
 fn what_a_stream_keeps_is_bounded() {
     for (character, bytes) in [("a", 1), ("日", 4), ("🤦", 4)] {

@@ -93,7 +93,7 @@ fn a_snapshot_is_small() {
     assert!(scanner.snapshot().as_bytes().len() <= 256);
 }
 
-/// Check bytes reveal damage, but not a forgery, because its check bytes can be right.
+/// Check bytes reveal damage, but not a forgery, because a forger can write correct check bytes.
 #[test]
 fn a_forged_snapshot_that_ends_within_a_character_is_refused() {
     let set = StopSet::new(["éé"]).unwrap();
@@ -123,7 +123,7 @@ fn restored(set: &StopSet, options: &Options, snapshot: &Snapshot) -> Result<Sto
     Ok(scanner)
 }
 
-/// Replaces the check bytes at the end of `bytes` by the right ones, and reads the snapshot.
+/// Replaces the check bytes at the end of `bytes` by correct ones, and reads the snapshot.
 fn forge(bytes: &[u8]) -> Result<Snapshot, SnapshotError> {
     let mut bytes = bytes.to_owned();
     let end = bytes.len() - 4;

@@ -70,7 +70,7 @@ fn an_unknown_id_changes_nothing() {
 
 #[test]
 fn every_byte_has_a_spelling() {
-    // The letter with which GPT-2's vocabularies spell each byte, as GPT-2's own `bytes_to_unicode` makes them.
+    // The letters with which GPT-2's vocabularies spell the bytes, made as in GPT-2's own `bytes_to_unicode`.
     let printable = |byte: u32| matches!(byte, 0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF);
     let mut others = 0x100..;
     let letters: Vec<char> = (0..=0xFF)
@@ -139,7 +139,7 @@ fn a_scanner_with_options_keeps_them() {
 
 #[test]
 fn close_counts_stops_only_behind_min_tokens() {
-    // Half a character becomes U+FFFD when the stream ends, and counts as text of the second, the last token.
+    // Half a character becomes U+FFFD when the stream ends, and counts as text of the second token, the last.
     let vocabulary = Vocabulary::builder().text("a").text(b"\xC3").build().unwrap();
     let stops = StopSet::new(["a\u{FFFD}"]).unwrap();
     for (min_tokens, text, finish) in [
@@ -170,7 +170,8 @@ fn an_end_beyond_the_vocabulary_is_counted() {
     }
 }
 
-/// The library compares the lowest six bits of ids first. In 67 they are the same as in 3, a stop token.
+/// The library compares the lowest six bits of ids first. 67 has the same ones as 3, a stop token, but does not end the
+/// stream.
 #[test]
 fn an_id_with_the_lowest_bits_of_an_end_is_none() {
     let vocabulary = (0..200).fold(Vocabulary::builder(), |builder, _| builder.text("a")).build().unwrap();

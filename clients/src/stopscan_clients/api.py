@@ -60,12 +60,12 @@ class Memory:
                     self.facts[name] = value
 
     def made(self, template: Mapping[str, Any], facts: Mapping[str, Any]) -> Any:
-        """Returns the event of a template, with references replaced by facts. A reference without a fact is left
-        out."""
+        """Returns an event made from a template: references are replaced by facts, and a reference without a fact is
+        left out."""
         return _filled(template, {**self.facts, **facts})
 
     def message(self, part: Any, opened: set[Path], write: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Returns further facts for the events that end the message at this part."""
+        """Returns further facts for the closing events of a message that a stop in this part ends."""
         return {}
 
 
@@ -82,25 +82,25 @@ def _filled(template: Any, facts: Mapping[str, Any]) -> Any:
 class Api:
     name: str
     # How to recognize the events and answers of the API.
-    kinds: tuple[str, ...] = ()  # values of ``type``, or the only key, or how these begin; not those below
-    signs: tuple[str, ...] = ()  # for events without a type: fields that an event has (``has``)
-    answers: tuple[str, ...] = ()  # fields that a whole answer has (``has``), if they are not ``signs``
+    kinds: tuple[str, ...] = ()  # beginnings of the kinds (``type``, or the only key) that the fields below do not have
+    signs: tuple[str, ...] = ()  # for events without kinds: an event has a value at one of these paths (``has``)
+    answers: tuple[str, ...] = ()  # the same for a whole answer, if its paths are not ``signs``
     kind_is_key: bool = False  # an event is a dict with its kind as the only key
     # Where an event has text.
-    each: str | None = None  # the list of choices; "" if the event is the only choice; None if events have kinds
-    texts: Mapping[str | None, Text]  # by the kind of the event; ``None`` if events have none
+    each: str | None = None  # the field with the choices; "" if the event is the only choice; None if events have kinds
+    texts: Mapping[str | None, Text]  # by the kind of the event; the key is ``None`` if events have no kinds
     is_text: Callable[[Any], bool] = lambda piece: bool(get(piece, "type") == "text")
-    is_content: Callable[[Any], bool] = lambda piece: False  # a piece that ends the text before it
+    is_content: Callable[[Any], bool] = lambda piece: False  # whether the piece ends the text before it
     calls: tuple[str, ...] = ()
     # What ends a text.
     words: tuple[str, ...] = ()  # the fields by which a choice says that it ends
-    finished: Callable[[Any], Any] = lambda unit: True  # returns ``None`` if such a field does not mean an end
+    finished: Callable[[Any], Any] = lambda unit: True  # ``None``: the fields ``words`` do not mean an end
     final: bool = True  # no text of the choice follows its end
-    # Kinds that begin a part. For each kind: a field of the event, and its values for a part that is text.
+    # Kinds that begin a part. For each kind: a field of the event, and the values that it has if the part is text.
     opens: Mapping[str, tuple[str, tuple[Any, ...]]] = field(default_factory=dict)
-    ends: tuple[str, ...] = ()  # kinds that end the parts at their place
+    ends: tuple[str, ...] = ()  # kinds that end the parts at the event's place
     over: tuple[str, ...] = ()  # kinds that end the message
-    repeats: Mapping[str, str] = field(default_factory=dict)  # kinds that repeat texts, with the paths of the texts
+    repeats: Mapping[str, str] = field(default_factory=dict)  # kinds that repeat earlier texts, with the texts' path
     # Other fields that depend on the text. Paths begin at a choice, or at an event that has a kind.
     beside: Beside = NOTHING
     copies: tuple[str, ...] = ()  # fields that repeat the text: dropped when the text is changed
@@ -111,28 +111,30 @@ class Api:
     write: Callable[[Finish], Any]
     keeps: tuple[str, ...] = ()  # fields that a made choice copies from the last choice of the source
     goes_on: Mapping[str, Any] = field(default_factory=dict)  # fields with their values in a choice that has not ended
-    text_at: str = ""  # the path of the text in a made choice, if it differs
-    without_text: tuple[str, Any] | None = None  # the path and value in a made choice instead of an empty text
-    places: tuple[str, ...] = ()  # the fields with the numbers of an event's place
+    text_at: str = ""  # the path of the text in a made choice, if it is not that of ``texts``
+    without_text: tuple[str, Any] | None = None  # what a made choice has instead of an empty text: a path and a value
+    places: tuple[str, ...] = ()  # fields of an event: their numbers are the place of its part
     piece: Mapping[str, Any] = field(default_factory=dict)  # if events have kinds: the template for held text
-    closing: tuple[tuple[int, Mapping[str, Any]], ...] = ()  # closing events: nesting level (0: message), template
-    # Facts by the name in ``Ref``. For each: its paths in events, and a pattern for the keys to keep if it is a dict.
+    # The closing events. For each: the level of the place that it closes (0: the message), and its template.
+    closing: tuple[tuple[int, Mapping[str, Any]], ...] = ()
+    # Facts for the templates, by the name in ``Ref``. For each: its paths in events and, if it is a dict, a pattern for
+    # the keys to keep.
     known: Mapping[str, tuple[tuple[str, ...], str]] = field(default_factory=dict)
     default: Mapping[str, Any] = field(default_factory=dict)
     memory: type[Memory] = Memory
     # Whole answers.
-    whole: tuple[str, str] = ("", "")  # a key in the choices of a stream, and the key that answers have instead
+    whole: tuple[str, str] = ("", "")  # a key in the choices of a stream, and the key that whole answers have instead
     answer: str = ""  # the path of the pieces of text if there are no choices; ``*`` is each element of a list
     beside_answer: Beside = NOTHING
-    beside_piece: Beside = NOTHING  # the piece in which a stop fired
-    # Fields of the objects around that piece, and their values after a stop. Only existing fields are set.
+    beside_piece: Beside = NOTHING  # for the piece in which a stop fired
+    # Fields of the objects around the piece with the stop, and their new values. Only existing fields are set.
     settled: Mapping[str, Any] = field(default_factory=dict)
     # Requests.
     stops: str = "stop"
     choices: tuple[str, ...] = ("n",)  # fields with the number of choices
-    done: bool = False  # its server-sent events end with ``[DONE]``
-    limits: str = ""  # the name for ``native_stops``, if it is another
-    errors: str = ""  # the name of the API whose form errors have, if it is another
+    done: bool = False  # the API's server-sent events end with ``[DONE]``
+    limits: str = ""  # the name of the API in ``native_stops``, if it is not ``name``
+    errors: str = ""  # the name of the API whose form of errors this API has, if it has no own form
 
     def kind(self, event: Any) -> str | None:
         kind = next(iter(event), None) if self.kind_is_key else event.get("type")
@@ -167,8 +169,8 @@ class Api:
         return [one for one in items(event.get(self.each)) if isinstance(one, dict)] if self.each else [event]
 
     def goes(self, piece: Any, behind: bool) -> bool:
-        """Returns whether a piece of a list is dropped at a stop: an empty text, or a piece of the answer after the
-        stop."""
+        """Returns whether a piece of a list is dropped at a stop: an empty text, or a piece of the answer that is
+        ``behind`` the stop."""
         if not isinstance(piece, dict):
             return False
         text = self.is_text(piece)

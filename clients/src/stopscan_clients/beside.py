@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from stopscan_clients.paths import Path, dotted, get, items, put, without, without_all
 
-Token: TypeAlias = tuple[int, Any]  # where it begins in the text, in code points, and its entry
+Token: TypeAlias = tuple[int, Any]  # where the token begins in the text, in code points, and the token's entry
 
 # An unknown field is dropped at a stop if it contains the text after the stop, and that text has at least this many
 # characters: a shorter text is in many fields by chance.
@@ -17,19 +17,19 @@ COPY = 8
 
 @dataclass(frozen=True)
 class Tokens:
-    """Where the entries for the tokens of a text are: a list at ``path``, or parallel lists (``columns``) in the object
-    there. An empty path means that there are none.
+    """Where the entries for the tokens of a text, such as logprobs, are: a list at ``path``, or parallel lists
+    (``columns``) in the object there. An empty path means that there are none.
 
-    The entry of a token is sent with the first of its characters.
+    The entry of a token is sent with the token's first character.
     """
 
     path: str = ""
     columns: tuple[str, ...] = ()
     offsets: str = ""  # the column with the offset of each token; the first offset need not be 0
-    single: bool = False  # one entry instead of a list
+    single: bool = False  # ``path`` leads to one entry, not to a list
 
     def of(self, unit: Any) -> Any:
-        """Returns the entries in the unit as the API wrote them, or ``None``."""
+        """Returns the entries in the unit as the API wrote them, or ``None`` if the unit has none."""
         return get(unit, *dotted(self.path)) if self.path else None
 
     def read(self, unit: Any, text: str) -> list[Token]:
@@ -47,7 +47,7 @@ class Tokens:
             begin, length = _spelled(row[0] if self.columns else row, place)
             if i < len(told) and type(told[i]) is int and type(told[0]) is int:
                 begin = told[i] - told[0]
-            # Special tokens and half characters are longer in their entries than in the text: `begin` may be too large.
+            # `begin` may be too large: special tokens and half characters are longer in their entries than in the text.
             tokens.append((max(0, min(begin, len(text) - 1)), row))
             place += length
         return tokens
@@ -73,8 +73,11 @@ NO_TOKENS = Tokens()
 
 
 def _spelled(entry: Any, place: int) -> tuple[int, int]:
-    """Returns where the token begins, and how many characters begin in it. Uses ``bytes`` if there are any: ``token``
-    cannot spell an incomplete character. A token in the middle of a character begins where the character begins."""
+    """Returns where the token begins, and how many characters begin in it. A token in the middle of a character begins
+    where the character begins.
+
+    Uses the entry's ``bytes`` if it has any, because its ``token`` cannot spell an incomplete character.
+    """
     raw = [byte for byte in items(get(entry, "bytes")) if isinstance(byte, int)]
     if raw:
         begun = sum(byte & 0xC0 != 0x80 for byte in raw)
@@ -85,11 +88,11 @@ def _spelled(entry: Any, place: int) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Spans:
-    """A list of remarks on spans of the text, such as citations. Remarks that end after the stop are removed, and also
-    those without an end, unless ``lenient``."""
+    """A list of remarks on spans of the text, such as citations. At a stop, the remarks that end after it are removed.
+    Remarks without an end are removed too, unless ``lenient`` is true."""
 
     path: str
-    end: tuple[str, ...]  # the paths of its end
+    end: tuple[str, ...]  # the paths at which a remark may have its end
     in_bytes: bool = False
     lenient: bool = False
 
@@ -117,7 +120,8 @@ class Beside:
     drops: tuple[str, ...] = ()
 
     def cut(self, tree: Any, text: str) -> Any:
-        """Returns the tree with its remarks and fields cut to the text up to a stop. Leaves the tokens as they are."""
+        """Returns the tree without the fields ``drops``, and without the remarks that end after ``text``, which is the
+        text up to a stop. Leaves the tokens as they are."""
         tree = without_all(tree, self.drops)
         for spans in self.spans:
             tree = spans.cut(tree, text)
@@ -133,9 +137,9 @@ DROPPED: Any = object()  # stands for a value that is dropped
 def without_copies(tree: Any, behind: str, along: Path | None, known: Collection[str] = ()) -> Any:
     """Returns the tree without the fields that contain the text after a stop, or the tree itself if there are none.
 
-    ``along`` is the path of the text itself, which stays; ``None`` if there is none. The fields ``known`` in the
-    objects on that path also stay, because they do not depend on the text, and so do earlier pieces of the answer in a
-    list on that path.
+    ``behind`` is the text after the stop. Three things stay: the text at the path ``along`` (``None`` if the tree has
+    no text), the fields ``known`` of the objects on that path, which do not depend on the text, and the earlier
+    elements of the lists on that path.
     """
     kept = tree if len(behind) < COPY else _kept(tree, behind, along, known)
     return tree if kept is DROPPED else kept

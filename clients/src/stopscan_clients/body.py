@@ -28,10 +28,8 @@ def loads(data: bytes | None) -> Any:
 
 
 class Alike:
-    """Fast path for events that differ only in their text: the bytes of an event before and after its text.
-
-    An event with the same bytes around its text needs no parsing.
-    """
+    """Fast path for events that differ only in their text. Remembers the bytes before and after the text of an event:
+    an event with the same bytes around its text needs no parsing."""
 
     TRIES = 5  # give up after this many events whose ids or numbers differ
 
@@ -54,7 +52,7 @@ class Alike:
                 self.part, self._before, self._behind = machine.current, before + b'"', b'"' + behind
 
     def text(self, frame: bytes) -> str | None:
-        """Returns the text of a frame that differs only in its text, ``None`` for any other."""
+        """Returns the text of a frame that differs from the remembered event only in its text, otherwise ``None``."""
         begin, end = len(self._before), len(frame) - len(self._behind)
         if begin >= end or not frame.endswith(self._behind) or not frame.startswith(self._before):
             return None
@@ -76,14 +74,14 @@ class Asked:
     options: Options
     streamed: bool = False
     own: bool = False  # the request itself has stops
-    body: bytes | None = None  # sent instead of the request's own body; ``None`` keeps that
-    bare: bytes | None = None  # sent if the server refuses the stops in ``body``
+    body: bytes | None = None  # sent instead of the request's own body; ``None``: its own body is sent
+    bare: bytes | None = None  # sent after the server has refused the stops in ``body``
 
 
 class Body:
     """The body of one answer. ``feed`` takes a piece of it, ``end`` is called after the last piece, and ``whole`` takes
-    all of it at once. Each returns the bytes for the client, which the caller gives to ``told``: it calls ``on_match``
-    for new matches, yields the bytes, and then raises ``error``."""
+    all of it at once. Each returns the bytes for the client. The caller gives these bytes to ``told``, which calls
+    ``on_match`` for new matches, yields the bytes and, after the last bytes, raises ``error``."""
 
     def __init__(
         self,
@@ -118,7 +116,7 @@ class Body:
         if not self._framed:
             if self._raw:
                 return data
-            goes_on = self._head[:1] == b"{" and b"\n" not in data  # only a whole line shows whether it is an event
+            goes_on = self._head[:1] == b"{" and b"\n" not in data  # a whole line is needed to recognize an event
             self._head += data
             if len(self._head) > LIMIT:
                 raise ValueError(f"the answer has more than {LIMIT:,} bytes")
@@ -197,7 +195,7 @@ class Body:
                 del wrong  # otherwise its traceback would keep the answer in memory
 
     def _fast(self, frame: bytes) -> bytes | None:
-        """Returns the output for a frame that differs only in its text, ``None`` for any other."""
+        """Returns the output for a frame that differs from an earlier one only in its text, otherwise ``None``."""
         text, part = self._alike.text(frame), self._alike.part
         if not text or part is None:
             return None
@@ -239,7 +237,7 @@ class Body:
         return self._written(out)
 
     def _other(self, frame: bytes, payload: bytes | None) -> bytes:
-        """Returns the output for a frame without an event, such as a comment or AWS's exception."""
+        """Returns the output for a frame without an event, such as a comment or an exception from AWS."""
         framing, machine = self._framing, self._machine
         if payload and machine is None and self._strict:
             raise TypeError(f"not an event of a known API: {payload[:40]!r}")
@@ -251,8 +249,8 @@ class Body:
         return self._written(machine.passes(other, (other, frame)))
 
     def left(self, confirms: bool | None) -> bytes:
-        """Returns the events that the machine still holds when the source has ended, or has failed: ``confirms`` is
-        that of ``Machine.end``."""
+        """Returns the events that the machine still holds when the source has ended or failed. ``Machine.end`` explains
+        ``confirms``."""
         return self._written(self._machine.end(confirms)) if self._machine is not None else b""
 
     def _written(self, events: list[tuple[Any, Any]]) -> bytes:

@@ -65,7 +65,8 @@ class Lines:
         return frame
 
     def fails(self, frame: bytes) -> bool:
-        """Returns whether `frame`, which has no event, reports a failure of the stream: AWS has such frames."""
+        """Returns whether `frame`, which has no event, reports a failure of the stream. Only AWS has such
+        frames."""
         return False
 
     def tail(self) -> bytes:
@@ -172,7 +173,7 @@ class Array(Lines):
         return super().failed(error) + b"]"
 
 
-# The sizes of header values by type. Values that are strings or bytes begin with their size.
+# The sizes of header values by type. Strings and bytes are not listed: their values begin with their size.
 SIZES = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
 
 
@@ -225,7 +226,7 @@ class Aws(Lines):
 
 
 def _parts(frame: bytes) -> tuple[dict[str, str], bytes]:
-    """Returns the string headers and the payload of a message."""
+    """Returns the headers of a message whose values are strings, and the payload of the message."""
     headers: dict[str, str] = {}
     try:
         total, length = struct.unpack_from(">II", frame)

@@ -61,13 +61,13 @@ class Part:
     """One text of a stream: that of a choice or of a content block. Keeps the held text and its tokens."""
 
     def __init__(self, place: Path, options: Options, matches: dict[int, StopMatch]) -> None:
-        self.place = place  # the choice, and the place in its message
+        self.place = place  # the index of the choice, and the place in the choice's message
         self.scanner = options.scanner()
         self.match: StopMatch | None = None
         self.held = ""
         self.said: list[str] = []  # the texts that were sent
         self.rows: list[Any] = []  # the tokens of the texts that were sent
-        self.event: Any = None  # the event with the last text; `unit` is the choice in it
+        self.event: Any = None  # the event with the last text of the part; `unit` is the choice in that event
         self.unit: Unit | None = None
         self.finished = False  # the API has ended the part
         self.behind = ""  # the beginning of the text after the stop
@@ -77,7 +77,7 @@ class Part:
 
     @property
     def unsettled(self) -> bool:
-        """Whether the end of the text matters: text is held, or a pattern would match at the end."""
+        """Whether it matters if the text ends here: text is held, or a pattern would match at the end."""
         visible = self._options.include_stop and self._options.stops.patterns
         if self.held or not visible or self.match is not None:
             return self.held != ""
@@ -106,14 +106,14 @@ class Part:
         return self.scanner.bypass(passed) + self.scanner.feed(text)
 
     def flush(self, confirms: bool = True) -> tuple[str, list[Any]]:
-        """Returns the held text and its tokens. ``confirms``: the text came to its end and did not break off, so that a
-        pattern such as ``END$`` may match there."""
+        """Returns the held text and its tokens. ``confirms``: the text is complete and did not break off, so that a
+        pattern such as ``END$`` may match at its end."""
         tokens, self._tokens = self._tokens, []
         safe = self.scanner.flush() if confirms else self.scanner.bypass("")
         return self._out(safe, [token for _, token in tokens])
 
     def passed(self, text: str) -> None:
-        """Takes text after the stop, to recognize copies of it in other fields. The beginning is enough for that."""
+        """Remembers the beginning of the text after the stop, to recognize copies of that text in other fields."""
         if len(self.behind) < 1_000:
             self.behind += text
 
@@ -138,7 +138,7 @@ class Unit:
     behind: bool = False  # its text is after a stop
     outs: list[str] = field(default_factory=list)
     rows: list[Any] = field(default_factory=list)
-    sent: list[Any] = field(default_factory=list)  # the tokens in the event
+    sent: list[Any] = field(default_factory=list)  # the tokens as the event had them
 
     @property
     def text(self) -> str:
@@ -160,7 +160,7 @@ class Machine:
         self._source: Any = None  # what the caller gave with the event that is read now
         self._queue: Out = []  # events that wait for later ones
         self._ending: Any = None  # a closing event that waits: the next event shows whether more text follows
-        self._left: dict[int, Part] = {}  # with `drain`: parts whose stop has not been told by closing events yet
+        self._left: dict[int, Part] = {}  # with `drain`: parts whose closing events have not been sent yet
 
     @property
     def held(self) -> dict[int, str]:
@@ -178,7 +178,8 @@ class Machine:
 
     @property
     def calm(self) -> bool:
-        """Whether nothing is held and no stop has fired: an event with other safe text would pass as the last did."""
+        """Whether nothing is held and no stop has fired. Then an event that differs from the last one only in its text
+        passes as the last one did, if its text is safe."""
         part = self.current
         return part is not None and not (part.held or part.echoed or self._queue or self.matches)
 
@@ -219,7 +220,7 @@ class Machine:
     def end(self, confirms: bool | None = False) -> Out:
         """Returns the output at the source's end: held text, and the closing events of a stop that `drain` has put off.
 
-        ``confirms`` says where the end of the text confirms patterns such as ``END$``. ``True``: in every part.
+        ``confirms`` says in which parts patterns such as ``END$`` may match at the end. ``True``: in every part.
         ``False``: only in parts that the API has ended, because the stream may have broken off. ``None``: in no part,
         because the source has failed.
         """
@@ -239,7 +240,8 @@ class Machine:
         raise NotImplementedError
 
     def _stopped(self, part: Part, out: Out) -> Out:
-        """Returns ``out`` and the closing events of a stop. With `drain`, these wait until the API ends the choice."""
+        """Returns ``out`` and the closing events of a stop. With `drain`, the closing events come when the API ends the
+        choice."""
         if self.options.drain:
             self._left[part.place[0]] = part
             return out
@@ -263,7 +265,7 @@ class Machine:
         return self.parts[place]
 
     def _scan(self, unit: Unit, event: Any, early: Out, fed: str | None = None) -> None:
-        """Feeds the texts of a unit to its part, up to a stop. Events with held text that must come before the event
+        """Feeds the texts of a unit to its part, up to a stop. Events with held text that must come before ``event``
         are added to ``early``."""
         part = self.current = unit.part
         tokens = self.api.beside.tokens.read(unit.json, unit.text)
@@ -288,7 +290,8 @@ class Machine:
                 break
 
     def _end_text(self, unit: Unit, early: Out, confirms: bool = True) -> None:
-        """Adds held text to the unit's last text. If the unit has no text, ``early`` gets an event with held text."""
+        """Flushes the held text and adds it to the unit's last text, or as an event to ``early`` if the unit has no
+        text."""
         rest, rows = unit.part.flush(confirms)
         if rest and unit.outs and unit.runs[len(unit.outs) - 1].paths:
             unit.outs[-1] += rest
@@ -323,7 +326,7 @@ class Machine:
         return without_copies(new, part.behind, path, api.silent)
 
     def _bare(self, event: Any) -> Any:
-        """Returns an event that is sent after a stop, without the fields that contain the text after the stop."""
+        """Returns the event, which is sent after a stop, without the fields that contain text after a stop."""
         event = without_all(event, self.api.event_drops)
         along = None if self.api.each is None else dotted(self.api.each)
         for part in self.parts.values():
@@ -331,7 +334,7 @@ class Machine:
         return event
 
     def _piece(self, part: Part, text: str, rows: list[Any]) -> Any:
-        """Returns an event that the machine makes to send held text, or a choice's end."""
+        """Returns an event that the machine itself makes, with held text or with the end of a choice."""
         raise NotImplementedError
 
 
@@ -421,7 +424,8 @@ class Choices(Machine):
         return event if part.match is None else self._bare(event)
 
     def _made(self, unit: Any, text: str, rows: list[Any], whole: bool = False) -> Any:
-        """Returns a made choice with this text. With ``whole``, the choice keeps the fields about the whole stream."""
+        """Returns a made choice with this text. With ``whole``, it keeps ``api.usage``, the fields about the
+        whole stream."""
         api = self.api
         made = {name: unit[name] for name in api.usage if name in unit} if whole else {}
         for keep in api.keeps:
@@ -462,7 +466,7 @@ class Blocks(Machine):
         return [*out, *self._message(event, kind, place, runs, fed)]
 
     def _whole_place(self, place: Path) -> Path:
-        """Returns the whole place of a part. A number that the API leaves out is 0."""
+        """Returns the place with all of its numbers. A number that the API leaves out is 0."""
         return (*place, *[0] * (len(self.api.places) - len(place)))
 
     def _message(self, event: Any, kind: Any, place: Path, runs: list[Run], fed: str | None) -> Out:
@@ -550,7 +554,7 @@ class Blocks(Machine):
         return super()._stopped(part, out)
 
     def _closings(self, part: Part) -> Out:
-        # Closes the message, and the levels of the part's place (``api.places``) of which an event was sent.
+        # Closes the message. Of the part's place (``api.places``), closes the levels of which an event was sent.
         self.ended = True
         self._left.clear()
         write = self.api.write(Finish.of(part.match))
@@ -566,7 +570,8 @@ class Blocks(Machine):
         return {"item_id": get(part.event, "item_id"), "said": "".join(part.said), "said_rows": part.rows, **places}
 
     def _after(self, event: Any, kind: Any, place: Path, runs: list[Run]) -> Out:
-        """After a stop with `drain`: returns closing events at the message's end, an event of no part, else nothing."""
+        """Returns the output for an event after a stop with `drain`: the closing events if the event ends the message,
+        the event itself if it belongs to no part, otherwise nothing."""
         part = next(part for part in self.parts.values() if part.match is not None)
         part.passed("".join(run.text for run in runs))
         if kind in self.api.over:
@@ -576,11 +581,8 @@ class Blocks(Machine):
         return [(self._bare(without_all(event, self.api.beside.drops)), self._source)]
 
     def _repeated(self, event: Any, kind: str, place: Path) -> Part | None:
-        """Returns the part whose text is repeated in the event and has a stop that the deltas did not have, or
-        ``None``.
-
-        The deltas may be missing, or the stream may be the rest of an earlier one.
-        """
+        """Looks for a stop in the texts that the event repeats, if the deltas did not bring the same texts: they may be
+        missing, or the stream may be the rest of an earlier one. Returns the part with the stop, or ``None``."""
         for at, text in self.api.texts_in(event, dotted(self.api.repeats[kind])):
             part = self.part((0, *self._whole_place((*place, *(index for index in at if type(index) is int)))))
             if text == "".join(part.said) + part.held:
@@ -600,10 +602,10 @@ class Blocks(Machine):
 
 
 def machine_of(event: Any, options: Options, matches: dict[int, StopMatch] | None = None) -> Machine | None:
-    """Returns the machine for a stream with this event. It adds each stop that fires to ``matches``.
+    """Returns the machine for a stream with this event. The machine adds each match to ``matches``.
 
-    Returns ``None`` if the event does not show its API but a later event may. Raises ``TypeError`` for an event that no
-    row knows.
+    Returns ``None`` if the event does not show its API but a later event may. Raises ``TypeError`` for an event of an
+    unknown API.
     """
     api = api_of_event(event)
     return None if api is None else (Blocks if api.each is None else Choices)(api, options, matches)

@@ -28,7 +28,7 @@ LIMITS: dict[str, Limit] = {
     "anthropic": Limit(None, blank=False),
     # GenerationConfig, `stopSequences`: the set of character sequences (up to 5)
     "gemini": Limit(5),
-    # langchain#38047: found by a try on the API
+    # langchain#38047: somebody tried it on the API
     "mistral": Limit(4),
     # DeepSeek's "create chat completion", `stop`: a string, or a list of up to 16
     "deepseek": Limit(16),
@@ -51,7 +51,7 @@ assert set(LIMITS) == set(get_args(Name))
 
 
 def limits_of(api: str) -> Limit:
-    """Returns the limits of the API. Raises ``ValueError``, which lists the known APIs, for another name."""
+    """Returns the limits of the API. Raises ``ValueError`` for an unknown name. Its message lists the known APIs."""
     if api not in LIMITS:
         raise ValueError(f"unknown api {api!r}; known are {', '.join(LIMITS)}")
     return LIMITS[api]
@@ -60,12 +60,14 @@ def limits_of(api: str) -> Limit:
 def native_stops(api: str, stop: StopSet | str | Iterable[str] | None, /) -> tuple[list[str], StopSet]:
     """Returns a tuple: the stops to send to the API, and the ``StopSet`` of the stops that remain to scan for.
 
-    The API's cut and a scan of its text with that set together give the result of a scan for all stops.
+    The API ends its text at the stops that are sent. A scan of that text with the set then gives the same result as a
+    scan for all stops would.
 
     - Patterns, visible stops and ``repeat`` always remain.
     - A stop that the API would accept also remains if the API, cutting at it, could remove another remaining stop from
       the text: ``"abc"`` remains if ``"b"`` remains.
-    - All stops remain if there is a pattern, a region or a ``repeat``, because it is not known where their matches end.
+    - All stops remain if there is a pattern, a region or a ``repeat``, because the API could cut away the
+      end of a match, or cut the text in a region in which stops do not fire.
 
     Raises ``ValueError`` for an API that is not in the table. The message lists the APIs.
 
@@ -79,7 +81,8 @@ def native_stops(api: str, stop: StopSet | str | Iterable[str] | None, /) -> tup
     if stops.patterns or stops.protect or stops.regions or stops.repeat is not None:
         return [], stops
     # If one stop contains another, servers disagree about which of them ends the text: the first of the list (vLLM), or
-    # the one that begins first (llama.cpp). So the API gets only the one that completes first (if both do, the longer).
+    # the one that begins first (llama.cpp). So the API gets only the stop that completes first, or the longer one if
+    # both complete together.
     able = [stop for stop in stops.stop if limit.blank or stop.strip()]
     able = [stop for stop in able if not any(other in stop[:-1] for other in stops.stop)]
     able = [stop for stop in able if not any(stop != other and stop in other for other in able)]
@@ -96,7 +99,7 @@ def _hides(native: str, other: str) -> bool:
     """Returns whether an API that stops at ``native`` may cut away the stop ``other`` although ``other`` should win.
 
     The stop that completes first wins, and of two that complete together the longer. So ``other`` can win if it ends
-    with a beginning of ``native`` or is contained in ``native``, or if both complete together and it is longer.
+    with a beginning of ``native`` or is contained in ``native``, or if both complete together and ``other`` is longer.
     """
     if native in other[:-1]:
         return False  # `other` never fires, because `native` completes first

@@ -12,8 +12,8 @@ from typing import Any
 from stopscan_clients.api import Memory
 from stopscan_clients.paths import Path, get, items, put
 
-# The field with the object of an event, by the kind of the event without its last word: `response.output_item.added`
-# has an `item`. Other events have the `response`.
+# The field that has the object of an event, by the event's kind without the last word: `response.output_item.added` has
+# an `item`. Events of other kinds have the `response`.
 NODES = {"response.output_item": "item", "response.content_part": "part"}
 
 
@@ -58,7 +58,7 @@ class Outline(Memory):
     def made(self, template: Mapping[str, Any], facts: Mapping[str, Any]) -> Any:
         made = super().made(template, facts)
         number = self.facts.get("sequence_number")
-        if number is not None:  # a made delta takes the number of the event before which it comes
+        if number is not None:  # a made delta takes the number of the event that follows it
             made["sequence_number"] = self.facts["sequence_number"] = number + ("delta" not in template)
         return made
 

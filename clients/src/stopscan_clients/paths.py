@@ -63,15 +63,15 @@ def number(value: Any) -> int:
 
 @cache
 def dotted(path: str) -> Path:
-    """Returns the keys and indexes of a path such as ``"parts.0.text"``. The empty path has none."""
+    """Returns the keys and indexes of a path such as ``"parts.0.text"``, and ``()`` for an empty path."""
     return tuple(int(key) if key.isdigit() else key for key in path.split(".")) if path else ()
 
 
 def has(tree: Any, sign: str) -> bool:
-    """Returns whether the tree has a value at a path such as ``choices.*.delta``.
+    """Returns whether the tree has a value at the path ``sign``, such as ``choices.*.delta``.
 
-    The value must be a list if the path ends with ``[]``, and equal to the text after ``=`` if there is one. ``&``
-    joins two signs that must both hold.
+    The value must be a list if ``sign`` ends with ``[]``, and equal to the text after ``=`` if ``sign`` has one. ``&``
+    joins signs that must all hold.
     """
     if "&" in sign:
         return all(has(tree, one) for one in sign.split("&"))

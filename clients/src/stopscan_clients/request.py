@@ -20,8 +20,8 @@ from stopscan_clients.native import native_stops
 from stopscan_clients.paths import dotted, get, items, put, without
 from stopscan_clients.rows import ANTHROPIC, BEDROCK, CHAT, COHERE, GEMINI, LLAMA, OLLAMA, RESPONSES, camel
 
-# The API for each path of a request. It gives the field of the stops and the form of errors. The form of the answer is
-# taken from the answer itself.
+# The API for each path of a request. The API gives the field of the stops and the form of errors, but not the form of
+# the answer, which is recognized in the answer itself.
 ROUTES: list[tuple[re.Pattern[str], Api]] = [
     (re.compile(path), api)
     for path, api in (
@@ -54,11 +54,11 @@ def route_of(method: str, path: str) -> Api | None:
 
 
 def asked_in(request: Any, route: Api | None, content: bytes, own: Options, api: str | None, limits: Limits) -> Asked:
-    """Returns the options by which the answer to a request is cut, and the body to send on, with the stops that a
-    server of ``api`` can find itself.
+    """Returns the options by which the answer to a request is cut, and the body to send on. The only stops in that body
+    are those that a server of ``api`` can find itself.
 
-    ``limits`` hold for the stops and options in the request. Raises ``ValueError`` or ``TypeError``, with a message for
-    the client, if they are wrong.
+    Raises ``ValueError`` or ``TypeError``, with a message for the client, if the stops or options in the request are
+    wrong or exceed the ``limits``.
     """
     body = loads(content)
     streamed = STREAM_PATHS.search(request.url.path) is not None
@@ -94,7 +94,8 @@ def choices_in(body: Any) -> int:
 
 
 def echoed_in(body: Any) -> Callable[[int], int]:
-    """Returns a function from the index of a choice to the number of characters of the prompt at its start (`echo`)."""
+    """Returns a function that takes the index of a choice, and returns how many characters of the prompt are at the
+    beginning of the choice (`echo`)."""
     prompts = get(body, "prompt")
     prompts = prompts if isinstance(prompts, list) else [prompts]
     if not get(body, "echo"):
@@ -130,7 +131,7 @@ def _options(own: Options, at: tuple[str, ...], body: Any, limits: Limits) -> Op
     told.setdefault("stopscan.max_held", own.stops.max_held)
     defaults = Defaults(repeat=own.stops.repeat, limits=limits)
     try:
-        fields = (*OPTIONS, *REGIONS)  # those of `graph` are only in the message about an unknown name
+        fields = (*OPTIONS, *REGIONS)  # `REGIONS` were taken out: only the message about an unknown name lists them
         asked = read_options(told, defaults, prefix="stopscan.", fields=fields, own={"stop": stops})
     except ValueError as error:
         raise ValueError(re.sub(r"^stop\b", ".".join(at), str(error))) from None
@@ -142,7 +143,7 @@ def _options(own: Options, at: tuple[str, ...], body: Any, limits: Limits) -> Op
         begin=own.begin if asked.start_protected is None else {"region": begins(made, "", asked.start_protected)},
         echoed=echoed_in(body if len(made) else None),
     )
-    options.scanner()  # raises now for a wrong region at the start, and not when the stream begins
+    options.scanner()  # raises for a wrong region here, before the stream begins
     return options
 
 

@@ -25,7 +25,7 @@ CHAT = Api(
     beside=Beside(
         Tokens("logprobs.content"),
         (Spans("delta.annotations", ("url_citation.end_index", "end_index")),),
-        # No call may follow a stop. `token_ids` and `stop_reason` are vLLM's, and would tell of the uncut text.
+        # No call may follow a stop. `token_ids` and `stop_reason` are vLLM's fields about the uncut text.
         ("delta.tool_calls", "delta.function_call", "delta.parsed", "token_ids", "stop_reason"),
     ),
     copies=("message",),  # Perplexity repeats the text so far in it
@@ -76,7 +76,7 @@ ANTHROPIC = Api(
         (0, {"type": "message_delta", "delta": Ref("finish"), "usage": Ref("usage")}),
         (0, {"type": "message_stop"}),
     ),
-    known={"usage": (("message.usage", "usage"), "tokens|server_tool_use")},  # the fields that `message_delta` has
+    known={"usage": (("message.usage", "usage"), "tokens|server_tool_use")},  # the fields in `message_delta`'s usage
     default={"usage": {"output_tokens": 0}},  # the schema requires it, also if `message_start` is missing
     answer="content.*",
     beside_piece=Beside(drops=("parsed_output", "citations")),
@@ -136,7 +136,7 @@ COHERE = Api(
 
 
 def to_response(end: finish.Finish) -> dict[str, Any]:
-    """Returns the status, and the stop in the field that chat completions have: Responses has no field for it."""
+    """Returns the status and, in the field of chat completions, the stop: Responses has no field for a stop."""
     named = {} if end.matched_stop is None else {"matched_stop": end.matched_stop}
     return {**finish.to_responses(end), **named}
 
@@ -180,7 +180,7 @@ RESPONSES = Api(
     beside_answer=Beside(drops=("output_parsed", "output_text")),
 )
 
-# The fields that a part of text or thought may have. A part with another field is content: it ends the text before.
+# The fields that a part of text or thought may have. A part with another field is content: it ends the text before it.
 REMARKS = {"text", "thought", "thought_signature", "thoughtSignature", "part_metadata", "partMetadata"}
 
 GROUNDING = (
@@ -219,7 +219,7 @@ def camel(key: str) -> str:
     return first + "".join(word.capitalize() for word in rest)
 
 
-# `model_dump` of Gemini's Python client spells the keys in another way than the HTTP API.
+# `model_dump` of Gemini's Python client spells the keys in snake case, and the HTTP API in camel case.
 GEMINI_PYTHON = replace(
     respelled(GEMINI, snake),
     name="gemini_python",
@@ -268,14 +268,14 @@ LLAMA = Api(
 
 TABLE = (ANTHROPIC, COHERE, RESPONSES, CHAT, COMPLETIONS, GEMINI, GEMINI_PYTHON, OLLAMA, GENERATE, LLAMA, BEDROCK)
 PINGS = ("ping", "keepalive")
-# Fields of events from which the API cannot be told: errors, and chunks of OpenAI and Azure without choices.
+# Fields of events that do not show their API: errors, and chunks of OpenAI and Azure without choices.
 NEUTRAL = ("error", "choices", "usage", "done")
 
 
 def api_of_event(event: Mapping[str, Any]) -> Api | None:
     """Returns the row of an event, or ``None`` if the event does not show its API but a later event may.
 
-    Raises ``TypeError`` for an event that no row knows.
+    Raises ``TypeError`` for an event of an unknown API.
     """
     for api in TABLE:
         if api.knows(event):
@@ -287,10 +287,10 @@ def api_of_event(event: Mapping[str, Any]) -> Api | None:
 
 
 def api_of_answer(answer: Mapping[str, Any]) -> Api | None:
-    """Returns the row of a whole answer, or ``None`` if it has no text to cut, such as MiniMax's errors and Cohere's
-    calls.
+    """Returns the row of a whole answer, or ``None`` if the answer has no text to cut, such as an error of MiniMax or a
+    tool call of Cohere.
 
-    Raises ``TypeError`` for an answer that no row knows.
+    Raises ``TypeError`` for an answer of an unknown API.
     """
     found = next((api for api in TABLE if any(has(answer, sign) for sign in api.answers or api.signs)), None)
     if found is None and not has_no_text(answer):
@@ -299,7 +299,7 @@ def api_of_answer(answer: Mapping[str, Any]) -> Api | None:
 
 
 def _spelled(api: Api, told: Mapping[str, Any]) -> Api:
-    """Returns the row for the spelling of Gemini's keys in the event or answer."""
+    """Returns the row itself, or for Gemini the row for the spelling of the keys in the event or answer."""
     if api is not GEMINI:
         return api
     names = [*told, *(name for one in items(told.get("candidates")) if isinstance(one, dict) for name in one)]

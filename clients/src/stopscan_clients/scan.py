@@ -19,7 +19,7 @@ E = TypeVar("E", bound=Mapping[str, Any])  # the caller's type of events
 
 
 def instead(value: Any) -> str:
-    """Returns the message for a value that is not a dict, which says what to use instead."""
+    """Returns the error message for a value that is not a dict. The message says what to use instead."""
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
     return (
         f"{kind} is not a dict: give its client a StopTransport (http_client=httpx.Client(transport=...)), "
@@ -46,8 +46,8 @@ class _Events(Generic[E]):
 
     @property
     def matches(self) -> Mapping[int, StopMatch]:
-        """A live mapping of choice to the ``StopMatch`` that fired in it. Its ``offset`` counts from the beginning of
-        the choice's text, or of the text of the content part or block."""
+        """A live mapping of choice to ``StopMatch``. The ``offset`` of a match counts from the beginning of the text of
+        the choice, or of the text of the content part or block."""
         return MappingProxyType(self._matches)
 
     @property
@@ -105,18 +105,18 @@ class _Events(Generic[E]):
             return self._ready.popleft()
 
     async def _after_stop(self) -> None:
-        # If this is cancelled, the next step closes the source and yields the events that are ready.
+        # If this method is cancelled, the next step closes the source and yields the events that are ready.
         over: Exception = StopAsyncIteration()
         try:
             await self._shut()
-        except Exception as error:  # raised after the text before the stop
+        except Exception as error:  # raised after the events up to the stop
             over = error
         self._over, self._closing = over, False
 
     async def _shut(self) -> None:
         if self._closed:
             return
-        async with AsyncExitStack() as stack:  # closes the source also if its iterator cannot be closed
+        async with AsyncExitStack() as stack:  # closes the source even if closing its iterator fails
             for close in self._closers:
                 stack.push_async_callback(called, close)
         self._closed = True
@@ -240,7 +240,7 @@ def ascan_events(
     region: str | None = None,
     choices: int | None = None,
 ) -> AsyncEventStream[E]:
-    """Returns an async iterator of the events up to a stop, as ``scan_events`` does.
+    """Returns an async iterator over ``events`` up to a stop. The options are those of ``scan_events``.
 
     If a step is cancelled, no event is lost: the next step yields the events that were ready.
 
@@ -274,5 +274,5 @@ def _options(stop: Any, include_stop: Any, drain: Any, region: Any, choices: Any
         raise ValueError(f"choices must be a positive integer, not {choices!r}")
     begin = {} if region is None else {"region": region}
     options = Options(StopSet(stop), include_stop, drain, begin, 1 if choices is None else choices)
-    options.scanner()  # raises for a wrong option now, and not at the first event
+    options.scanner()  # raises for a wrong option here, before the first event
     return options

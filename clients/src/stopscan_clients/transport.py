@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     class _AsyncBase(  # type: ignore[misc]  # pyright: ignore[reportIncompatibleMethodOverride]
         httpx.AsyncBaseTransport, httpx2.AsyncBaseTransport
     ): ...
-else:  # either package may be missing, and both need only the methods
+else:  # at run time either package may be missing, and both look only for the methods
     _SyncBase = _AsyncBase = object
 
 REFUSALS = (400, 422)
@@ -54,7 +54,7 @@ class _Transport:
     _READ: ClassVar[str]
     _CLOSE: ClassVar[str]
     _KIND: ClassVar[str]
-    limits = NO_LIMITS  # for the stops of requests; only the proxy sets any
+    limits = NO_LIMITS  # of the stops that a request may have; only the proxy sets limits
 
     def __init__(
         self,
@@ -73,10 +73,10 @@ class _Transport:
         if transport is not None and not hasattr(transport, self._HANDLE):
             raise TypeError(f"transport has no {self._HANDLE}: {type(transport).__name__}")
         self._options = Options(StopSet(stop), include_stop, drain)
-        self._options.scanner()  # raises for a wrong option now, and not at the first answer
+        self._options.scanner()  # raises for a wrong option here, before the first answer
         self._api, self._on_match, self._strict = api, on_match, strict
         self._given = transport
-        self._own: dict[Any, Any] = {}  # our own transports, by package and environment proxy, if none was given
+        self._own: dict[Any, Any] = {}  # if no transport was given: those made here, by package and proxy
 
     async def _exchange(self, request: Any) -> Any:
         """Returns the answer to a request."""
@@ -126,7 +126,7 @@ class _Transport:
     def _inner(self, request: Any) -> Any:
         if self._given is not None:
             return self._given
-        from urllib.request import getproxies, proxy_bypass  # here, because scan_events does not need it
+        from urllib.request import getproxies, proxy_bypass  # imported here, because scan_events does not need it
 
         host, proxies, package = request.url.host, getproxies(), package_of(request)
         proxy = None if proxy_bypass(host) else proxies.get(request.url.scheme, proxies.get("all"))
@@ -143,7 +143,7 @@ class _Transport:
                 await settled(getattr(transport, self._CLOSE)())
 
     def _sent(self, request: Any, body: bytes | None) -> Any:
-        """Returns the request with another body. Asks for an uncompressed answer, because the transport reads it."""
+        """Returns the request with this body. Asks for an uncompressed answer, because the transport must read it."""
         if body is None:
             return request
         headers = without_headers(request, b"content-length", b"transfer-encoding", b"accept-encoding")
@@ -211,7 +211,8 @@ class _Stream:
                 yield piece
 
     def close(self) -> None:
-        # httpx2 closes the response when its iterator ends, without a reset of the HTTP/2 stream.
+        # httpx2 also calls this if the client leaves its loop. Closing the response alone would not reset the HTTP/2
+        # stream.
         run(shut(self._response, "close", self._body.over))
 
     async def aclose(self) -> None:
@@ -224,10 +225,9 @@ def _stream_of(package: Any) -> Any:
 
 
 def connection_of(stream: Any) -> tuple[Any, Any, int] | None:
-    """Returns the HTTP/2 connection of a response's stream, the request and the number of the stream.
+    """Returns a tuple for the stream of a response: its HTTP/2 connection, its request and its HTTP/2 stream number.
 
-    Reads private fields of httpcore 1.0 and httpcore2 2.16. Returns ``None`` for any other stream, and if these
-    packages have changed.
+    Reads private fields of httpcore 1.0 and httpcore2 2.16. Returns ``None`` if the stream does not have these fields.
     """
     for _ in range(8):
         connection = getattr(stream, "_connection", None)
@@ -239,8 +239,8 @@ def connection_of(stream: Any) -> tuple[Any, Any, int] | None:
 
 
 async def shut(response: Any, close: str, over: bool = False) -> None:
-    """Closes a response. Resets its HTTP/2 stream first, unless it is ``over``: httpcore does not, and the server would
-    generate to the end."""
+    """Closes a response. Resets its HTTP/2 stream first, unless the stream is ``over``: httpcore does not reset it, and
+    the server would go on generating."""
     found = None if over else connection_of(response.stream)
     if found is not None:
         connection, request, number = found
@@ -257,13 +257,13 @@ class StopTransport(_Transport, _SyncBase):
       the object ``stopscan`` of its body.
     - An answer names its stop in the fields of its API. ``response.extensions["stopscan"]`` is a live mapping of choice
       to ``StopMatch``. ``on_match(choice, match)`` is called for each match.
-    - A stream is closed at its stop, so that the server stops generating. ``drain=True`` reads to the end for the
-      usage.
-    - ``transport`` sends the requests. The default is the package's own, with the proxies of the environment.
+    - A stream is closed at its stop, so that the server stops generating. ``drain=True`` reads the stream to
+      its end instead, so that the usage also comes.
+    - ``transport`` sends the requests. The default is that of httpx or httpx2, with the proxies of the environment.
     - If the answer is not a stream, the server also gets the stops that its API accepts. ``api`` names that API. The
       default is the API of the route.
-    - A stream of an unknown API is a ``TypeError`` at its first step. With ``strict=False`` such a stream is passed on
-      unchanged.
+    - A stream of an unknown API raises ``TypeError`` at its first step. With ``strict=False`` such a stream is passed
+      on unchanged.
 
     >>> def client():
     ...     return OpenAI(http_client=DefaultHttpxClient(transport=StopTransport(["Observation:"])))

@@ -38,8 +38,8 @@ def cut(options: Options, answer: Any, matches: dict[int, StopMatch]) -> Any:
 
 
 def _left(api: Api, answer: Any, at: Path, text: str, kept: str, behind: str) -> Any:
-    """Returns the answer up to the stop in the piece at ``at``. Removes the pieces after it, and the piece itself if
-    its text is empty."""
+    """Returns the answer up to the stop, which fired in the piece at ``at``. Removes the later pieces, and also the
+    piece at ``at`` if ``kept``, its text up to the stop, is empty."""
     left = EMPTY
     if kept:
         tokens, piece = api.beside_piece.tokens, get(answer, *at)
@@ -68,7 +68,7 @@ class _Text(Part):
 
 
 class _Answer(Choices):
-    """Cuts an answer with choices as one event that ends all of them."""
+    """Cuts a whole answer with choices: reads it as one event that ends all choices."""
 
     _PART = _Text
 

@@ -271,7 +271,8 @@ def _requests(api: Api, stream: bool, made: Made) -> Iterator[Told]:
     paced = Point(script="paced", place=None, stream=stream)
     others = [paced, replace(paced, place=250, length=12), replace(paced, among="decoys-3")]
     lasting = [plays.exchange_of(api, point).run for point in others]
-    beside = plays.at_once([plays.leaving(left, 4), *lasting, *_runs(made(LASTING))])  # after 4 pieces, all others run
+    # The clients leave after 4 pieces, because by then all other requests run.
+    beside = plays.at_once([plays.leaving(left, 4), *lasting, *_runs(made(LASTING))])
     yield "together", "after-leaving", "a client that goes away leaves nothing", after
     yield "together", "beside-leaving", "a client that goes away takes nothing along", beside
     (plain,) = made([PLAIN])
@@ -296,7 +297,7 @@ def _rows(api: Api, stream: bool, made: Made) -> Iterator[Told]:
         (row,) = made(["as-encoded"])
         yield "rows", "two-rows", rule, plays.Rows(api, [row, row])
     if api.name == "openai-completions":
-        # The stop of the first row does not come in the second, which ends at the limit.
+        # The stop of the first row is not in the text of the second row, which ends at the token limit.
         stopped = plays.asked_of(Point())
         other = replace(stopped, script="paced", pieces=made_scripts()["paced"])
         both = [plays.exchange(api, stream, one) for one in (stopped, other)]

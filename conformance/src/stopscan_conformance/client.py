@@ -1,8 +1,8 @@
 """`Server`, and `ask`, which sends a request and returns the `Answer` with everything that came.
 
 Every request of the kit goes through `ask`. It follows redirects, as the official clients do. It multiplies the time
-limit by the number of running requests, because a right server may answer them one after the other. Time in which this
-process did not run does not count.
+limit by the number of running requests, because a correct server may answer them one after the other. Time in which
+this process did not run does not count.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ async def ask(
             options: dict[str, Any] = {"content": sent} if isinstance(sent, str) else {"json": sent}
             task = asyncio.ensure_future(_send(client, api, request, answer, leave, options))
             try:
-                # The limit grows while other requests join, and by the time in which this process did not run.
+                # The limit grows when other requests join, and while this process does not run.
                 while not task.done():
                     slept = sum(after - before for before, after in gaps[known:])
                     left = begin + server.timeout * flight.most + slept - perf_counter()

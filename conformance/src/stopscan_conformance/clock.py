@@ -36,8 +36,8 @@ TOO_MUCH = 0.7  # a larger `Times.share` is a fault: it is near 0 if the server 
 
 @dataclass(frozen=True, eq=False)
 class Load:
-    """Requests for a known text of 828 tokens. Of the two `stops`, the first is not in the text. The second is near
-    its beginning, and a right server stops generating there."""
+    """Requests for a known text of 828 tokens. Of the two `stops`, the first is not in the text. The second is near the
+    beginning of the text, and a correct server stops generating there."""
 
     api: Api
     prompt: str
@@ -66,8 +66,9 @@ class Times(NamedTuple):
 class Cost:
     """A play (what a case runs) that compares the time of `measure` with the times that `scale` returns.
 
-    Disturbances make a measurement longer. So it is repeated, and the smaller of two shares is judged: the share of the
-    least times, and the median share. If much work takes less than twice as long as little, the server is too fast.
+    A share says where the measured time is between the time of little work (0) and of much work (1). Disturbances make
+    times longer, so each is measured up to `TRIES` times. The smaller of two shares is judged: the share of the least
+    times, and the median of all shares. If much work takes less than twice as long as little, the server is too fast.
     """
 
     load: Load
@@ -100,7 +101,7 @@ class NoAnswer(Exception):  # noqa: N818
 
 async def by_length(server: Server, load: Load) -> tuple[float, float]:
     """Returns the seconds of a short answer and of a long one."""
-    long = await _least(server, load, _long(load))  # first: after the first of the two, the server is idle
+    long = await _least(server, load, _long(load))  # before the short answer, because the server is idle after this
     return await _least(server, load, load.tokens(5)), long
 
 
@@ -158,8 +159,8 @@ def after_leaving(load: Load, left: Request | None = None) -> Cost:
 
 
 def _long(load: Load) -> Request:
-    """Returns a request for a long answer. When it is answered, the server has nothing left to do of earlier requests,
-    because no answer has more tokens. It is not a stream, because this process would also need time to read it."""
+    """Returns a request for the longest answer of these cases. When that answer has come, the server has also finished
+    all earlier ones. The request is not for a stream, because its time would include the reading of the stream."""
     return replace(load.tokens(LASTING), stream=False)
 
 
@@ -188,7 +189,7 @@ GATHERED = 4  # chunks that may come together: speculative decoding makes severa
 UNHURRIED = 0.0018
 BEHIND = 0.6  # held text is late if it comes later than this many tokens after it became safe
 # The last chunk may have more tokens than usual: the last token may come with the one before, and with held text.
-MANY_MORE = 2  # it may have this many more than nine of ten bursts (chunks that come together) before it
+MANY_MORE = 2  # this many more than the 90th percentile of the earlier bursts (chunks that come together)
 ENOUGH = 12  # fewer samples than this are not judged
 
 
@@ -233,7 +234,7 @@ def unevenness(answer: Answer, recital: Recital, /) -> str | None:
     known = [steps_in(steps, 0, end) for _, end in bursts]
     if pace < FAST:
         return None
-    # What came while this process did not run was read together, but may have come separately.
+    # Chunks that came while this process did not run were read together, but may have come separately.
     awake = [
         answer.slept(before, after) <= (after - before) / 2
         for before, after in pairwise([times[0], *(time for time, _ in bursts)])
@@ -256,8 +257,8 @@ def _crowded(known: Sequence[int], awake: Sequence[bool], total: int) -> str | N
 
 
 def _end(bursts: list[tuple[float, int]], known: list[int], answer: Answer) -> str | None:
-    """Returns a complaint if much more text comes with the end than before, or if the end comes late: both show a
-    delay."""
+    """Returns a complaint if the last burst has many more tokens than the earlier ones, or if the end comes late: both
+    show that the server delays text."""
     times = [*(time for time, _ in bursts), answer.last]
     gaps = [after - before for before, after in pairwise(times)]
     *before, late = [now - earlier for earlier, now in pairwise([0, *known])]
@@ -284,8 +285,8 @@ def _inner(bursts: list[tuple[float, int]], recital: Recital) -> str | None:
 def _gathered(
     ends: Sequence[int], bursts: Sequence[tuple[float, int]], known: Sequence[int], awake: Sequence[bool]
 ) -> str | None:
-    """Returns a complaint if most bursts have many chunks. After a pause of a right server or of this process, chunks
-    also come together, but the following ones do not."""
+    """Returns a complaint if most bursts have many chunks. A single burst of many chunks is not a fault: chunks also
+    come together after a pause of a correct server or of this process."""
     counts = []
     for (_, first), (_, last), tokens, was_awake in zip(
         bursts, bursts[1:], (after - before for before, after in pairwise(known)), awake[1:], strict=False

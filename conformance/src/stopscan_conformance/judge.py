@@ -53,7 +53,7 @@ class Rule:
     sources: str | Mapping[str, str] = field(default_factory=dict)
 
     def source(self, api: Api) -> str:
-        """Returns what the rule is based on: a page that documents it, engines that keep it, or why it is better."""
+        """Returns what the rule is based on: a page that documents it, engines that keep it, or a reason to keep it."""
         if isinstance(self.sources, str):
             return self.sources
         return next((page for name, page in self.sources.items() if api.name.startswith(name)), api.source)
@@ -169,7 +169,7 @@ def _other_text(answer: Answer, expected: Expected) -> str:
 
 
 def _short(text: str, other: str) -> str:
-    """Returns the text, or the part of a long text around the first difference."""
+    """Returns the text in quotes. Of a long text, returns only the part around the first difference from `other`."""
     if len(text) <= 200:
         return repr(text)
     same = next((i for i, pair in enumerate(zip(text, other, strict=False)) if len({*pair}) > 1), len(other))
@@ -200,15 +200,16 @@ def columns_of(findings: Findings) -> dict[Column, str | None]:
 LONG = 100
 # Speculative decoding gives at most this many steps at once.
 TOO_MANY = 12
-REST = 64  # more steps in one chunk are a fault: a busy server gathers fewer
-SPLIT = 1.3  # chunks for each step: if there are more, chunks are parts of tokens
+# A chunk is too large if it has more steps than this, and more than a quarter of all: a busy server gathers fewer.
+REST = 64
+SPLIT = 1.3  # with more chunks than this for each step, the server sends parts of tokens
 
 
 def lateness(chunks: Sequence[str], recital: Recital, /) -> str | None:
-    """Returns what is wrong with the ends or sizes of the chunks of a right text, or None.
+    """Returns what is wrong with the places or sizes of the chunks, or None. Call it only if their text is right.
 
-    A chunk may end wherever text is safe after a token. Several tokens in a chunk are allowed, and so are several
-    chunks for a token: if a server sends each character by itself, only the times are judged.
+    Each chunk must end where the safe text ends after some token. It may have several tokens. If a server sends parts
+    of tokens, such as single characters, the chunks are not judged here: `clock` judges their times.
     """
     ends = [*accumulate(map(len, chunks))]
     steps = steps_of(recital)

@@ -97,10 +97,10 @@ def withheld(text: str, begun: frozenset[str]) -> int:
 
 @dataclass(frozen=True)
 class Recital:
-    """The right answer: its `text`, and the number of its `tokens`, with the token that ends it.
+    """The right answer: its `text`, and the number of its `tokens`, including the token that ends it.
 
     After token i, `said[i]` characters are known, and the first `safe[i]` of them cannot become part of a stop any
-    more. A chunk of a stream ends at one of the lengths in `safe`.
+    more. In a stream, each chunk must end at one of the lengths in `safe`.
     """
 
     text: str

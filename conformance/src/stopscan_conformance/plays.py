@@ -105,8 +105,8 @@ def _expected(api: Api, asked: Asked, ids: Sequence[int], skipped: int, reasonin
 
 
 def _answers(text: str) -> tuple[tuple[str, str], ...]:
-    """Returns the right pairs of answer and reasoning: separate, together as the model wrote them, or without
-    reasoning."""
+    """Returns the pairs of answer and reasoning that are right: with the reasoning apart, with the whole text as the
+    answer, and without the reasoning."""
     answer, reasoning = REASONING.sub("", text), "".join(REASONING.findall(text))
     return (answer, reasoning), (text, ""), (answer, "")
 
@@ -146,8 +146,8 @@ def fits(api: Api, point: Point) -> bool:
 
 
 def _most(point: Point) -> float:
-    """Returns an upper bound for the tokens of the answer. It counts characters: a token has at least one. (With a stop
-    id, `place` counts tokens.)"""
+    """Returns an upper bound for the tokens of the answer: its number of characters, because each token has at least
+    one. (With a stop id, `place` is already a number of tokens.)"""
     endless = point.place is None or point.among == "none"
     if point.among == "id" and point.place is not None:
         return point.place + 1
@@ -333,7 +333,7 @@ def leaving(left: Exchange, pieces: int = 1) -> Play:
 
 def prompted_twice(exchange: Exchange, before: str = "") -> Play:
     """Returns a play that sends the request twice, the second time with `before` in front of the prompt. The answers
-    must have different ids, and the longer prompt more tokens."""
+    must have different ids, and the longer prompt must have more tokens (without `before`, both as many)."""
 
     async def play(server: Server) -> Findings:
         if before and not (await probe(server, exchange.api)).count_prompt:
@@ -401,7 +401,7 @@ class Rows:
         return {"rows": "; ".join(text) or None, **ends, "usage": usage}
 
 
-# Requests that are wrong on purpose. A right server answers with a status of 4xx.
+# Requests that are wrong on purpose. A correct server answers with a status of 4xx.
 
 Change = Callable[[Api, "dict[str, Any]"], Any]  # returns the changed body of a request
 

@@ -1,4 +1,4 @@
-"""Finds out once for each API, before its cases, what a server can do."""
+"""Finds out what a server can do: once for each API, before the cases of the API."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def probe(server: Server, api: Api, /) -> Can:
 
 
 async def trouble(server: Server, api: Api, /) -> str | None:
-    """Returns why the server cannot be measured any more, or None. The next `probe` then tests it again."""
+    """Returns why the server can no longer be tested, or None. If there is a reason, the next `probe` starts afresh."""
     try:
         await _recites(server, api)
     except (ConnectionError, TimeoutError, RuntimeError) as error:
@@ -119,7 +119,8 @@ async def _recites(server: Server, api: Api) -> tuple[str | None, Answer]:
 
 
 async def _know_the_model(server: Server, api: Api, prompt: str, answer: Answer) -> None:
-    """Raises `RuntimeError` if the server refused the name of the model, and not the route."""
+    """Raises `RuntimeError` if the server refused the request because of the model's name. Returns if the server
+    refused it for another reason, such as a missing route."""
     if server.named is None or not server.models or server.named in server.models:
         return
     other = Server(server.url, model=server.models[0], api_key=server.api_key, timeout=server.timeout)

@@ -35,7 +35,7 @@ CHAT_TEMPLATE = (
     "{% set content = messages[-1]['content'] %}{% if content is string %}{{ content }}"
     "{% else %}{% for part in content %}{{ part['text'] }}{% endfor %}{% endif %}"
 )
-CODE_BITS = 16  # the time of a step is mostly proportional to this times the number of tokens
+CODE_BITS = 16  # a step takes time in proportion to the product of this number and the number of tokens
 MOST_TOKENS = 32_768  # each token needs a word of the code (`_codes`), which has this many
 
 
@@ -45,9 +45,9 @@ class Reciter:
     Their prompts, texts and token ids are known before `write` makes the files.
 
     The model recites a script if the prompt, or the last chat message, ends with `prompt(name)`. The script ends with
-    EOS. The first piece that is a single byte, an added token or a special token has the id that `encode` finds for it.
-    Later pieces with the same text have ids of their own. Added tokens (by default thinking markers) are ordinary text.
-    Special tokens (by default Harmony's) are left out of the text if an engine skips special tokens.
+    EOS. If a piece is a single byte, an added token or a special token, the first such piece with this text has the id
+    that `encode` finds for the text, and later ones have ids of their own. Added tokens (by default thinking markers)
+    are ordinary text. Special tokens (by default Harmony's) are left out of the text if an engine skips special tokens.
 
     >>> reciter = Reciter({"count": ["1", ", ", "2", ", ", "3"]})
     >>> reciter.prompt("count"), reciter.text("count")
@@ -172,8 +172,9 @@ class Reciter:
 
 
 def _codes(size: int) -> NDArray[np.float32]:
-    """Returns a row of signs for each token, which RMSNorm does not change. Two rows differ in at least two signs,
-    because they are words of the Reed-Muller code RM(3, 4): polynomials in four bits of degree three at most."""
+    """Returns a row of signs (1 or -1) for each token. RMSNorm does not change such rows. Two rows differ in at least
+    two signs, because they are words of the Reed-Muller code RM(3, 4): polynomials in four bits of degree three at
+    most."""
     import numpy as np
 
     points = np.arange(CODE_BITS) >> np.arange(4)[:, None] & 1

@@ -164,7 +164,7 @@ def _fraction(results: Results, column: Column) -> str:
 
 
 def _rules(results: Results) -> Iterator[str]:
-    """Yields each broken rule: how often and in which cases, its level and its source."""
+    """Yields lines about each broken rule: how often and in which cases it is broken, its level and its source."""
     for api, found in by_api(results):
         for rule in RULES.values():
             names = list(dict.fromkeys(case.name for case, result in found.items() if rule.name in result.broken))
@@ -192,9 +192,9 @@ def _shown(report: Report, fresh: Results, *, shrink: bool) -> Iterator[str]:
 
 
 def chosen(every: Sequence[Case], only: Sequence[str]) -> list[Case]:
-    """Returns the cases whose topic or `api/case` matches a glob of `only`. Globs that match promises are passed over.
+    """Returns the cases whose topic or `api/case` matches a glob of `only`. Ignores globs that match promises.
 
-    If no other glob is there, returns all cases. Raises `ValueError` for a glob that matches nothing.
+    If `only` has no other globs, returns all cases. Raises `ValueError` for a glob that matches nothing.
     """
     globs = [glob for glob in only if not promises([glob])]
     for glob in globs:

@@ -62,8 +62,8 @@ def named() -> list[dict[str, Any]]:
 
 @cache
 def plain_vectors() -> list[dict[str, Any]]:
-    """Returns the test vectors of stopscan's scanner that can be sent as a request, with their texts as `pieces`. They
-    only feed the scanner, and protect no regions except the reasoning."""
+    """Returns the test vectors of stopscan's scanner that can be sent as a request, with their texts as `pieces`. Such
+    a vector only feeds and flushes the scanner, and protects no region except the reasoning."""
     read = [vector for file in sorted((FOLDER / "vectors").glob("*.json")) for vector in written(file)]
     return [{**one, "pieces": tuple(text.encode() for text in _fed(one) if text)} for one in read if _is_plain(one)]
 

@@ -1,7 +1,7 @@
 """The space of requests: a `Point` is a request, and its fields are dimensions. Also the choice of points for a run.
 
 To add a value to a dimension, add it to `DIMENSIONS`, and define it: in `_AMONG` for stops, in `options.json` for other
-options of a request, in `plays.py` for connections, for earlier requests and for others at the same time.
+options of a request, in `plays.py` for connections, for earlier requests and for requests at the same time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from stopscan_conformance.scripts import BORDER, FOLDER, NEAR, made_scripts, wri
 
 @dataclass(frozen=True)
 class Point:
-    """A request. Each field is a dimension, whose default is the smallest: a request that fails is made smaller.
+    """A request. Each field is a dimension. Its default is its smallest value, to which a failing request shrinks.
 
     The stop begins in token `place` of `script`, `skip` characters after the start of the token, and has `length`
     characters. If `place` is None, the stop never comes.
@@ -31,8 +31,8 @@ class Point:
     place: int | None = 5
     skip: int = 0
     length: int = 6
-    among: str = "alone"  # the other stops; "none": no stops at all, "id": the token is a stop token instead
-    limit: str = "enough"  # the limit of tokens, by where the stop is
+    among: str = "alone"  # the other stops; "none": no stops at all; "id": a stop token in place of the stop
+    limit: str = "enough"  # the limit of tokens, relative to the place of the stop
     says: str = "nothing"  # what else the request says: options, earlier turns
     usage: str = "asked"
     company: int = 1  # requests at once
@@ -51,14 +51,15 @@ class Point:
 
     @property
     def longest(self) -> int:
-        """About how many tokens the answer has at most: those up to the stop, or the whole script if the limit allows
-        it. If the stop never comes, the limit is 300."""
+        """About the most tokens that the answer has: the tokens up to the stop, or 300 (a limit) if the stop never
+        comes, or the whole script if the limit allows it."""
         if self.limit == "all" or (self.script == "wide-deep" and self.place is None):
             return len(script(self.script).pieces)
         return 300 if self.place is None else self.place + self.length // 3
 
     def smaller(self) -> Iterator[Point]:
-        """Yields points that differ in one dimension: it has its default or, if a number, is halfway to the default."""
+        """Yields points that differ from this point in one field: the field has its default, or if it is a number, it
+        may also be halfway to its default."""
         least = Point()
         for field in fields(self):
             mine, default = getattr(self, field.name), getattr(least, field.name)
@@ -101,7 +102,7 @@ def small(seed: int) -> list[Point]:
     points. Only four have long answers: stops across two large borders, and two stops after many tokens."""
     far = (Point(place=1022, length=12), INSIDE, at_character(65533, 8, stream=True), Point(place=FAR))
     short = [point for point in deep(seed) if point.longest <= SMALL]
-    return list(dict.fromkeys([*far, *short]))  # the long answers first: the others run beside them
+    return list(dict.fromkeys([*far, *short]))  # the long answers first, so that the short ones run beside them
 
 
 def deep(seed: int, count: int = RANDOM) -> list[Point]:
@@ -111,7 +112,7 @@ def deep(seed: int, count: int = RANDOM) -> list[Point]:
 
 
 def thorough(seed: int) -> list[Point]:
-    """Returns the points of `deep`, each as a stream and as a whole answer, and many more."""
+    """Returns the points of `deep`, each as a stream and as a whole answer, and many further points."""
     points = [replace(one, stream=stream) for one in deep(seed) for stream in (False, True)]
     return list(dict.fromkeys([*points, *_deep_borders(), *_pairs(), *_random(seed + 1, MORE_AT_RANDOM)]))
 
@@ -197,7 +198,7 @@ def _pairs() -> Iterator[Point]:
 
 
 def _random(seed: int, count: int) -> Iterator[Point]:
-    """Yields random points. The values of a dimension take turns, so that all come about equally often."""
+    """Yields random points. The values of a dimension take turns, so each of them is used about equally often."""
     draw = random.Random(seed)
     columns: dict[str, list[Any]] = {}
     for name, values in DIMENSIONS.items():
@@ -224,7 +225,7 @@ def at_character(start: int, length: int, *, stream: bool) -> Point:
 
 
 def least_failing(point: Point, fails: Callable[[Point], bool], *, tries: int = 30) -> Point:
-    """Returns the smallest point that still fails, changing one dimension at a time."""
+    """Returns the smallest failing point that `tries` calls of `fails` find. Each call changes one dimension."""
     shrinking = True
     while shrinking:
         shrinking = False
@@ -238,12 +239,13 @@ def least_failing(point: Point, fails: Callable[[Point], bool], *, tries: int = 
     return point
 
 
-# The stops of a point's request: the text at the point's place in the script, or `NEVER` without a place, and others.
+# The stops of a point's request: the text at the point's place in the script (`NEVER` if the point has no place), and
+# the other stops that `among` adds.
 NEVER = "@never@"
 
 
 class Script:
-    """A made script: its pieces, its text, and the number of characters before each piece."""
+    """A script of `made_scripts`: its pieces, its text, and the number of characters before each piece."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -266,7 +268,8 @@ def script(name: str) -> Script:
 
 
 def stop_of(point: Point) -> str:
-    """Returns a point's stop: the script's text at its place, else `NEVER`. Scripts `looks-...` have their own stop."""
+    """Returns a point's stop: the text of the script at the point's place, or `NEVER` if the point has no place.
+    Scripts `looks-...` have a stop of their own."""
     name = point.script.removeprefix("looks-")
     if name in NEAR and name != point.script:
         return NEAR[name][1]
@@ -294,7 +297,8 @@ def _later(point: Point) -> str:
 
 
 def _at_borders(point: Point) -> list[str]:
-    """Returns stops that never come: the text across each 128th token or `CHARACTER_BORDERS`, with "#" as its end."""
+    """Returns stops that never come: the text across each 128th token and across `CHARACTER_BORDERS`, each with a "#"
+    at its end."""
     one = script(point.script)
     tokens = [one.starts[border] for border in range(BORDER, len(one.pieces), BORDER)][:8]
     places = [*tokens, *(border for border in CHARACTER_BORDERS if border < len(one.text))]
@@ -327,7 +331,7 @@ _AMONG: Mapping[str, Callable[[str, Point], list[str]]] = {
 
 
 def stop_pieces_of(point: Point) -> tuple[int, ...]:
-    """Returns the index of the piece whose token is a stop token, if there is one."""
+    """Returns the index of the piece whose token is a stop token, or an empty tuple if there is no stop token."""
     return (point.place or 0,) if point.among in ("id", "id-first") else ()
 
 
@@ -348,12 +352,12 @@ PAIRS: Mapping[str, tuple[Point, Point]] = {
 # The other options of a request.
 CHATS = ("openai-chat", "anthropic", "ollama-chat")
 LONG_PROMPT = "Here is what was said before, and it is long. " * 60
-# By value of `says`: its options, the names of its limit, and the APIs that have them, if not all.
+# For each value of `says`: what a request says, and by `apis` for which APIs. Without `apis`, it is for all APIs.
 OPTIONS: Mapping[str, list[dict[str, Any]]] = written(FOLDER / "options.json")
 
 
 def said(says: str, api: str, stop: str = "") -> Said | None:
-    """Returns what a request of `api` says besides its prompt for `says`, or None if the API has no field for it."""
+    """Returns what the value `says` adds to a request of `api`, or None if the API has no field for it."""
     if says in OPTIONS:
         words = next((one for one in OPTIONS[says] if api in one.get("apis", [api])), None)
         fields = ("options", "limits", "parts")

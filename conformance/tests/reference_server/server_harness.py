@@ -1,4 +1,5 @@
-"""The reference server in a thread, with a model that counts its steps. Without mlx-lm, its tests are skipped."""
+"""Runs the reference server in a thread, also with a model that counts its steps. Without mlx-lm, all tests of the
+server are skipped."""
 
 from __future__ import annotations
 
@@ -87,7 +88,7 @@ def running(model: str, *options: str) -> Iterator[tuple[subprocess.Popen[str], 
 
 
 def clients(url: str) -> SimpleNamespace:
-    """The official clients, and the model's name."""
+    """Returns the official clients of the server at `url`, and the name of its model."""
     import anthropic
     import httpx
     import ollama

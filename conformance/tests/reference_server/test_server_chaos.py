@@ -132,7 +132,8 @@ def broken_row(engine: Engine) -> Any:
 
 @pytest.mark.parametrize("path", BODIES)
 def test_failure_in_mid_stream(client: httpx.Client, engine: CountingEngine, path: str) -> None:
-    # The model fails after 20 steps. A test that set the error after some lines could be later than the last step.
+    # The model fails after 20 steps. The error is set in advance: after it has read some lines, the test might be too
+    # late, because the model may have made its last step.
     engine.model.error, engine.model.left = RuntimeError("out of memory"), 20
     try:
         with client.stream("POST", path, json={**BODIES[path], "stream": True}) as response:
@@ -221,7 +222,7 @@ def test_many_requests_leave_nothing(model: str) -> None:
             assert all(pool.map(lambda _: serves(client), range(500)))
             before = resident()
             assert all(pool.map(lambda _: serves(client), range(9_500)))
-        # Less than a thousand bytes a request: not even its texts are kept.
+        # Less than a thousand bytes for each request, so not even the request's texts are kept.
         assert resident() - before < 9_000_000
 
 

@@ -1,8 +1,8 @@
-"""Sends the kit's cases, except generated ones, and its vectors (through one API) to the reference server.
+"""Sends the kit's cases, and through one API its vectors, to the reference server. Each case is a test.
 
-Each case is a test. Generated cases would take far longer; `stopscan-conformance` sends them. A few threads send the
-cases at once, so that these share the batch. Cases that compare times come after them, for one API only, because all
-APIs share the engine. The cases for Harmony go to another server, whose model writes in channels.
+Generated cases are left out, because they would take far longer; `stopscan-conformance` sends them. A few threads send
+the cases at once, so that the cases share a batch. Cases that compare times come last, and for one API only, because
+all APIs share the engine. The cases for Harmony go to another server, whose model writes in channels.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The server answers requests that ordinary clients send. The comments name the source file of each request.
 
-Open WebUI's files are in `backend/` of its repository, `routers/tasks.py` at commit 074d4883; Continue's at d0a3c0b6.
+Open WebUI's files are in `backend/` of its repository; `routers/tasks.py` is that of commit 074d4883. Continue's files
+are those of commit d0a3c0b6.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
          "frequency_penalty": 0.0, "presence_penalty": 0.0, "reasoning_effort": "medium", "seed": 42,
          "stop": ["<end>"], "logit_bias": {}, "response_format": {"type": "text"}},
     ),
-    # The same file: apply_model_params_to_body_ollama and convert_payload_openai_to_ollama
+    # The file of the entry above: apply_model_params_to_body_ollama and convert_payload_openai_to_ollama
     "Open WebUI, Ollama": (
         "/api/chat",
         {"stream": False, "messages": [{"role": "user", "content": "[count]"}], "keep_alive": "5m", "think": False,
@@ -33,7 +34,7 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
                      "frequency_penalty": 0.0, "stop": ["<end>"], "num_gpu": 99, "use_mmap": True,
                      "use_mlock": False, "num_thread": 4}},
     ),
-    # The same file: convert_messages_openai_to_ollama, where a call has no id
+    # The file of the entry above: convert_messages_openai_to_ollama, whose tool calls have no id
     "Open WebUI, Ollama's calls": (
         "/api/chat",
         {"stream": False, "messages": [
@@ -48,7 +49,8 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
         {"messages": CHAT, "stream": False, "max_completion_tokens": 1000,
          "metadata": {"task": "title_generation", "task_body": {"messages": CHAT}, "chat_id": None}},
     ),
-    # The same function, for a model of Ollama: the limit is at the top of the body, where Ollama does not read it
+    # The function of the entry above, for a model of Ollama. It puts the limit where Ollama does not read it: at the
+    # top of the body.
     "Open WebUI, titles by Ollama": (
         "/api/chat",
         {"messages": CHAT, "stream": False, "num_predict": 1000, "metadata": {"task": "title_generation"}},

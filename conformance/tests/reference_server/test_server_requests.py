@@ -1,4 +1,4 @@
-"""Requests as the official clients and ordinary programs send them, and answers in the form that their code reads."""
+"""Requests as the official clients and ordinary programs send them, and answers in the form that these expect."""
 
 from __future__ import annotations
 

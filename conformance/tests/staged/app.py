@@ -27,7 +27,7 @@ class Staged:
 
     name: str = "right"
     model: str = "reciter"
-    told_model: str | None = None  # the name of the model in answers, if it is another one
+    told_model: str | None = None  # the model's name in answers, if it differs from `model`
     mark: bytes = b""  # bytes before a stream
     body: Callable[[Any], Any] = lambda body: body  # changes the body of a request before it is read
     stops: Callable[[Any], list[str]] = right_stops  # returns the stops for the value in the request
@@ -49,7 +49,7 @@ class Staged:
     key: str | None = None  # the API key that clients have to send
     on_leaving: str = "cancel"  # or "go on": what happens to an answer whose client leaves
     around: Callable[[Any], Any] = lambda app: app  # wraps the server, as an ASGI application
-    memory: dict[str, Any] = field(default_factory=dict)  # what requests leave for later ones: nothing, if right
+    memory: dict[str, Any] = field(default_factory=dict)  # what requests leave for later ones; empty in a right server
 
     async def answer(self, form: Form, body: Any, receive: Receive, send: Send, client: Any = None) -> None:
         try:

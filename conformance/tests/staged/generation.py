@@ -84,7 +84,7 @@ class Generation:
         return chain(script, repeat((CHECKPOINT.eos_token_id, EOS)))
 
     async def steps(self) -> AsyncIterator[Piece]:
-        """The model's tokens. Each blocks the event loop for a while, so simultaneous answers slow each other down."""
+        """Yields the model's tokens. Each step blocks the event loop, so simultaneous answers slow each other down."""
         timed = "stream" in self.script or self.script == "thought"
         step = LONG_STEP_SECONDS if timed else STEP_SECONDS
         for piece in self.pieces():
@@ -122,7 +122,7 @@ class Generation:
         yield kind, self.scanner.feed(decoder.decode(b"", True)) + self.scanner.flush()
 
     def answer(self, token: int, text: str) -> Iterator[str]:
-        """Yields the text that a token adds to the answer. Sets `end` if the token ends it."""
+        """Yields the text that a token adds to the answer. Sets `end` if the token ends the answer."""
         stops_here = token in self.ask.stop_token_ids
         before = deepcopy(self.scanner) if stops_here else self.scanner
         out = self.scanner.feed(text)

@@ -23,7 +23,7 @@ class Ask:
     stops: list[str]
     stop_token_ids: list[int]
     usage: bool = True
-    apart: bool = True  # whether reasoning and answer are separate
+    apart: bool = True  # whether the reasoning is sent apart from the answer
     rows: int = 1
     prompts: list[str] = field(default_factory=list)  # all prompts, if the request has a list of them
     body: Mapping[str, Any] = field(default_factory=dict)

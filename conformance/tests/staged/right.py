@@ -63,7 +63,7 @@ def redirects(status: int) -> Callable[[App], App]:
 
 
 def one_at_a_time(app: App) -> App:
-    """Answers as a server with one thread: a request waits until the answer to the request before it is sent."""
+    """Answers like a server with one thread: a request waits until the answer to the previous request has been sent."""
     locks: list[asyncio.Lock] = []
 
     async def alone(scope: Any, receive: Any, send: Any) -> None:
@@ -173,7 +173,7 @@ def comment_last(message: Any, known: Any) -> Any:
 
 
 def opening_at_once(message: Any, known: Any) -> Any:
-    """Sends the first text and all events before it together."""
+    """Sends all events up to the first text together."""
     if is_start(message) or known.get("begun"):
         return [message]
     known["waiting"] = known.get("waiting", b"") + message.get("body", b"")
@@ -448,7 +448,7 @@ class OtherModel(Generation):
 
 
 class Dies(Generation):
-    """Answers three requests with stops, of which the kit's `probe` sends the first, and hangs in all later ones."""
+    """Answers until it has answered three requests with stops (the first is from the kit's `probe`), and then hangs."""
 
     stopped = 0
 

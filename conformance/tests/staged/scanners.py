@@ -62,13 +62,13 @@ def finding(find: Callable[[Simple, int], Found | None]) -> type[Simple]:
 
 
 def ordered(key: Callable[[int, str], Any]) -> type[Simple]:
-    """Returns a scanner in which the stop with the least `key` fires. `key` gets its start and the stop itself."""
+    """Returns a scanner in which the stop with the least `key(start of the stop, stop)` fires."""
     return finding(lambda one, _: min(one.found(), key=lambda found: key(*found), default=None))
 
 
 def only(which: Callable[[str, int, int, list[int]], Any]) -> type[Simple]:
-    """Returns a scanner in which a stop fires only if `which` is true. `which` gets the text, where the stop begins and
-    ends in it, and where the tokens begin."""
+    """Returns a scanner in which a stop fires only if `which` returns true. `which` gets the text, the offsets in it at
+    which the stop begins and ends, and a list of the offsets at which the tokens begin."""
 
     class Only(Simple):
         def __init__(self, stops: list[str]) -> None:

@@ -13,7 +13,7 @@ from stopscan.tokens import TokenScanner, TokenSegmenter, Vocabulary
 
 # The regions in which no stop fires by default, on routes that separate reasoning and tool calls from the answer.
 CHAT = NAMES
-# How many tokens at the end of a prompt are decoded to find the markers there: enough, as little text follows them.
+# How many tokens at the end of a prompt are decoded to find its last marker. These suffice: little text follows it.
 PROMPT_TOKENS = 32
 
 Frozen = tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
@@ -97,7 +97,8 @@ class Checkpoint:
     ) -> TokenSegmenter:
         """Returns the segmenter of an answer. Like a ``scanner``, it accepts what engines generate.
 
-        ``segments`` has the stops. The answer begins in ``region``, or else where the end of the prompt says.
+        ``segments`` has the stops. The answer begins in ``region``, or if that is ``None``, in the region that is open
+        at the end of ``prompt``.
         """
         segments = SegmentSet(segments)
         region = region or region_after(segments.markers, self._end_of(prompt))

@@ -120,7 +120,7 @@ class StopOptions:
 
     @property
     def row(self) -> dict[str, Any]:
-        """All options except the stops, as keyword arguments of ``Checkpoint.scanner``."""
+        """All options except the set ``stops``, as keyword arguments of ``Checkpoint.scanner``."""
         names = ("protect", "start_protected", "stop_token_ids", "min_tokens", "include_stop")
         return {name: getattr(self, name) for name in names}
 
@@ -193,7 +193,7 @@ def _given_options(given: Mapping[Any, Any], prefix: str, fields: Collection[str
 
 @lru_cache(maxsize=16)
 def _stop_set(stop: tuple[str, ...], patterns: tuple[str, ...], held: int | None, repeat: Repeat | None) -> StopSet:
-    """Returns the set. It is cached for requests with equal options, because patterns take milliseconds to compile."""
+    """Returns the set of these stops. It is cached, because patterns take milliseconds to compile."""
     return StopSet(stop, patterns=patterns, max_held=held, repeat=repeat)
 
 
@@ -263,7 +263,7 @@ def _ids(value: object, limits: Limits) -> tuple[int, ...]:
 
 
 def _flag(value: object, _: Limits) -> bool:
-    if value not in (0, 1):  # some engines' mappings cannot have booleans
+    if value not in (0, 1):  # 0 and 1 count, because some engines' mappings cannot have booleans
         raise ValueError(f"must be true or false, not {_shown(value)}")
     return bool(value)
 

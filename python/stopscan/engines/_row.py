@@ -35,7 +35,7 @@ class RowOptions(TokenOptions, RegionOptions, total=False):
 class Row(Generic[Piece]):
     """One stream of an engine's batch. Has the API of its ``scanner``, a ``TokenScanner`` or a ``TokenSegmenter``.
 
-    Adapters derive from it and add the methods that their engine calls.
+    Adapters derive from ``Row`` and add the methods that their engine calls.
     """
 
     def __init__(self, scanner: Any) -> None:
@@ -73,7 +73,7 @@ class Row(Generic[Piece]):
 
     @property
     def tokens_kept(self) -> int:
-        """The number of tokens up to the last one that has a part in the emitted text: cut ids and logprobs there."""
+        """How many tokens to keep: all up to the last one with text in the output. Cut ids and logprobs there."""
         kept: int = self.scanner.tokens_kept
         return kept
 
@@ -110,14 +110,14 @@ class Row(Generic[Piece]):
         return other
 
     def snapshot(self) -> bytes:
-        """Returns the state as bytes, for a row with the same tokenizer, stops and options, also in another process."""
+        """Returns the state as bytes. A row with equal tokenizer, stops and options can restore it in any process."""
         snapshot: bytes = self.scanner.snapshot()
         return snapshot
 
     def restore(self, snapshot: bytes, /) -> None:
         """Puts the state of ``snapshot`` into the row.
 
-        Raises ``ValueError`` for a snapshot of other stops or options and for damaged bytes. Then the row is unchanged.
+        Raises ``ValueError``, and leaves the row unchanged, if the snapshot is of other stops or options or is damaged.
         """
         self.scanner.restore(snapshot)
 

@@ -1,4 +1,4 @@
-"""The table of the APIs, with a row for each, and the functions `from_*` that read with it."""
+"""`APIS`, a table with the names of each API's fields, and the functions `from_*`, which read with the table."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ Api: TypeAlias = Literal[
 
 
 def _bodies(inner: str) -> tuple[tuple[str, ...], ...]:
-    """Returns the paths at which a payload may have the reason: the top, those in `inner`, and all APIs' wrappers."""
+    """Returns the paths to the objects that may have the reason: the payload, and those at `inner` and `WRAPPERS`."""
     return ((), *paths(inner), *paths(WRAPPERS))
 
 
 def _is_tool_use(block: Any) -> bool:
-    """Returns whether a block is a call that waits for the caller. Anthropic's own tools have other types of blocks."""
+    """Returns whether a block is a call that the API's caller must run. Calls that Anthropic runs have other types."""
     return field(block, "type") == "tool_use" and is_call(block)
 
 
-# Types of output items that always wait for the caller: openai.types.responses.ResponseOutputItem.
+# The types in openai.types.responses.ResponseOutputItem that always wait for the API's caller.
 WAITING = (
     "function_call",
     "custom_tool_call",
@@ -34,7 +34,7 @@ WAITING = (
 
 
 def _waits_for_caller(item: Any) -> bool:
-    """Returns whether an output item waits for the caller. OpenAI itself runs some shell calls and tool searches."""
+    """Returns whether an output item waits for the API's caller. OpenAI itself runs some shell calls and searches."""
     kind = field(item, "type")
     if kind == "shell_call":
         kind = kind if field(field(item, "environment"), "type") in (None, "local") else None
@@ -61,7 +61,7 @@ APIS: dict[Api, Row] = {
         words=paths("finish_reason finishReason completionReason stop_reason"),
         # Who has these fields, in order: OpenAI's `stream` helper, DashScope, OCI, the end of Cohere v2's streams.
         bodies=_bodies("chunk output chatResponse delta"),
-        # The first is OpenAI's. The others are of AI21, Cohere before its chat API, watsonx, and Mistral on Bedrock.
+        # Who has these fields, in order: OpenAI, AI21, Cohere before its chat API, watsonx, Mistral on Bedrock.
         choice_lists=("choices", "completions", "generations", "results", "outputs"),
         done_field="is_end",  # of Baidu, whose `finish_reason` is "normal" in every chunk
         whole_fields=paths("message.role message.content message.tool_calls"),
@@ -82,7 +82,7 @@ APIS: dict[Api, Row] = {
         name="Responses status",
         words=paths("status"),
         silent=(".delta",),
-        # Only these: in `response.reasoning_summary_part.done` the status can be "incomplete" before the response ends.
+        # No others: in `response.reasoning_summary_part.done` the status can be "incomplete" before the response ends.
         events=("response.completed", "response.incomplete", "response.failed", "response.cancelled"),
         vague_words=("incomplete",),
         details=paths("incomplete_details.reason status_details.reason"),  # the second is of the Realtime API
@@ -145,13 +145,13 @@ def from_anthropic(payload: object, /) -> Finish | None:
     """Returns the finish of a message or of a stream event, or None while the stream goes on.
 
     - `message_start` has a null reason, and `message_delta` has the real reason.
-    - A `stop_sequence` without a string stays a "stop_sequence", with no `matched_stop`.
-    - An "end_turn" beside a `tool_use`, which some servers write, is "tool_calls".
-    - Old text completions, which have the string in `stop`, are also read.
+    - If `stop_reason` is "stop_sequence" but the stop is missing, the reason is "stop_sequence" without `matched_stop`.
+    - Some servers write "end_turn" beside a `tool_use` block. The reason is then "tool_calls".
+    - Old text completions, which name the stop in `stop`, are also read.
 
     For every `from_*`: `payload` is a dict, or an object with the same fields, such as the official client's. Any other
-    payload raises `TypeError`; no other error is raised. An error event is an "abort". For a line of a batch's results,
-    the answer in it is read.
+    payload raises `TypeError`; no other error is raised. An error event is an "abort". If `payload` is a line of a
+    batch's results, the answer in that line is read.
 
     >>> from_anthropic({"type": "message_delta", "delta": {"stop_reason": "pause_turn", "stop_sequence": None}})
     Finish(reason='pause', matched_stop=None, offset=None, raw='pause_turn')
@@ -163,11 +163,11 @@ def from_anthropic(payload: object, /) -> Finish | None:
 def from_openai(payload: object, /) -> Finish | None:
     """Returns the finish of a chat completion, of a text completion, or of a chunk, or None while the stream goes on.
 
-    - Choice 0 counts, or the only choice, whatever its index. For another one, pass a payload with that choice alone.
+    - The choice with the lowest index counts. To read another choice, pass a payload that has only that choice.
     - "stop" is an "eos", unless the server names the stop. vLLM, TensorRT-LLM, sglang, smg, dynamo and llama.cpp can
       name it.
     - "stop" beside calls is "tool_calls", and "stop" beside a refusal is a "refusal".
-    - An EOS from sglang is a "stop_token", because sglang sends the id of the EOS.
+    - An EOS from sglang is a "stop_token", because sglang sends the id of the EOS as `matched_stop`.
     - A chat completion that is not a chunk has always ended. If it has no `finish_reason`, the reason is "unknown".
     - For a chunk without choices, such as Azure's first chunk and a chunk for usage, the result is None.
     - If a router also sends the model's own word (OpenRouter, dynamo), and that word says more than "stop", the model's
@@ -185,7 +185,7 @@ def from_responses(payload: object, /) -> Finish | None:
 
     A completed response that has a refusal is a "refusal". A completed response that has calls for the caller is
     "tool_calls". `raw` is the word that decided: the status, the reason why the response is incomplete, or the type of
-    the item. The `response.done` of the Realtime API is also read.
+    the call or the refusal. The `response.done` of the Realtime API is also read.
 
     >>> from_responses({"type": "response.completed", "response": {"status": "completed"}})
     Finish(reason='eos', matched_stop=None, offset=None, raw='completed')
@@ -196,8 +196,8 @@ def from_responses(payload: object, /) -> Finish | None:
 def from_ollama(payload: object, /) -> Finish | None:
     """Returns the finish of a line of `/api/chat` or `/api/generate` that is `done`, or None for any other line.
 
-    "stop" is an "eos", because Ollama does not say what stopped the answer. A line without a reason, which older
-    servers write, is also an "eos". With calls in the line the reason is "tool_calls".
+    "stop" is an "eos", because Ollama does not say what stopped the answer. A `done` line without a reason, which
+    older servers write, is also an "eos". With calls in the line the reason is "tool_calls".
 
     >>> from_ollama({"message": {"content": ""}, "done": True, "done_reason": "length"}).reason
     'length'
@@ -208,8 +208,8 @@ def from_ollama(payload: object, /) -> Finish | None:
 def from_sglang(payload: object, /) -> Finish | None:
     """Returns the finish of an object of `/generate`, or of its `meta_info`, or None while the stream goes on.
 
-    An EOS is a "stop_token", because sglang sends the id of the EOS. The plain strings of sglang before 0.4 are also
-    read.
+    An EOS is a "stop_token", because sglang sends the id of the EOS as the matched stop. sglang before 0.4 sends plain
+    strings, which are also read.
 
     >>> from_sglang({"text": "A", "meta_info": {"finish_reason": {"type": "stop", "matched": "END"}}}).matched_stop
     'END'
@@ -221,7 +221,7 @@ def from_llama_cpp(payload: object, /) -> Finish | None:
     """Returns the finish of the final object of `/completion`, or None while the stream goes on.
 
     A `stop_type` of "none" is an "abort", unless the object says that more objects follow (`"stop": false`). The
-    booleans of servers before `stop_type` are also read.
+    booleans that servers sent before `stop_type` existed are also read.
 
     >>> from_llama_cpp({"content": "", "stop": True, "stop_type": "word", "stopping_word": "END"}).matched_stop
     'END'
@@ -233,11 +233,11 @@ def from_gemini(payload: object, /) -> Finish | None:
     """Returns the finish of a response or of a chunk, or None while the stream goes on.
 
     - The fields have the names of the HTTP API or those of google-genai.
-    - Candidate 0 counts, or the only candidate, whatever its index. To read another, pass it alone in a payload.
+    - The candidate with the lowest index counts. To read another, pass a payload that has only that candidate.
     - "STOP" is "tool_calls" if the candidate has calls. Otherwise "STOP" is an "eos", because Gemini has no word
       for stops.
     - A stream may say "STOP" in several chunks. The last finish counts.
-    - A response to a blocked prompt has no candidates. It is a "content_filter".
+    - A response to a blocked prompt has no candidates. Its reason is "content_filter".
 
     >>> from_gemini({"candidates": [{"content": {"parts": [{"text": "A"}]}, "finishReason": "MAX_TOKENS"}]}).reason
     'length'
@@ -250,7 +250,7 @@ def from_bedrock(payload: object, /) -> Finish | None:
     stream goes on.
 
     Bedrock names the stop only if the request has `additionalModelResponseFieldPaths=["/stop_sequence"]`. An "end_turn"
-    beside a `toolUse`, which some models write, is "tool_calls". For an answer of InvokeModel call the `from_*` of the
+    beside a `toolUse`, which some models write, is "tool_calls". For an answer of InvokeModel, call the `from_*` of the
     model's own API.
 
     >>> from_bedrock({"messageStop": {"stopReason": "guardrail_intervened"}}).reason

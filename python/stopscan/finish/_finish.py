@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias, get_args
 
 from stopscan._stopscan import StopMatch
 
-# The reasons that need no stop. A token loop can pass them to `flush`.
+# The reasons for an end without a stop. A token loop can pass them to `flush`.
 EndReason: TypeAlias = Literal[
     "eos", "length", "tool_calls", "content_filter", "refusal", "pause", "abort", "repetition", "unknown"
 ]  # fmt: skip
@@ -21,7 +21,7 @@ class Finish:
     `Finish.of(match)` makes a `Finish` from the match of a scanner.
 
     - `reason`: one of the words of `Reason`. "unknown" stands for a word that no API documents.
-    - `matched_stop`: the stop that the user gave. With "stop_sequence" it is a string, or None if the API says only
+    - `matched_stop`: the stop that fired. With "stop_sequence" it is a string, or None if the API says only
       that a stop fired. With "stop_token" it is the token id, which is required.
     - `offset`: where the stop string begins, or with "repetition" where the loop begins, in code points. No API sends
       the offset, so it is None in what `from_*` return.
@@ -51,7 +51,7 @@ class Finish:
 
     @classmethod
     def of(cls, match: StopMatch | None, otherwise: EndReason = "eos") -> Finish:
-        """Returns the report of a scanner's match. If there is no match, its reason is `otherwise`.
+        """Returns the report of a scanner's match. If `match` is None, the reason is `otherwise`.
 
         A match with a `period` is a loop of the model, and is reported as a "repetition". For a pattern `matched_stop`
         is the text that matched.

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 from stopscan.finish._finish import Finish, Reason
 from stopscan.finish._words import GOING_ON, WORDS
 
-# Field names from the outside to the inside. "*" stands for each element of a list, and () for the payload itself.
+# Field names from the outside to the inside. "*" stands for each element of a list. () leads to the payload itself.
 Path: TypeAlias = tuple[str, ...]
 # A path and the value that must be at its end. None stands for any value that is not empty.
 Condition: TypeAlias = tuple[Path, "str | None"]
@@ -19,12 +19,14 @@ Condition: TypeAlias = tuple[Path, "str | None"]
 NOT_PAYLOADS = (Sequence, int, float, complex, set, frozenset, type(None))
 # Reasons that are replaced if the content has calls or a refusal.
 UNDECIDED = ("eos", "stop_token", "unknown")
-# Paths of wrapped answers. In order: Code Assist and batches of Gemini; batches of OpenAI, of Anthropic, of Bedrock.
+# Paths at which APIs wrap an answer. In order: Gemini's Code Assist and batches; the batches of OpenAI; of Anthropic;
+# of Bedrock.
 WRAPPERS = "response response.body result.message modelOutput"
-# Fields of the finish reason and of the stop, if the API sends both in one object: sglang, AI21, Vercel (`unified`).
+# For APIs that send the finish word in an object, perhaps with the stop: the fields of both in sglang, AI21 and Vercel.
 WORD_OBJECTS = ("type", "reason", "unified")
 STOP_OBJECTS = ("matched", "sequence")
-# Fields with the name, the id or the arguments of a call, in all spellings. OpenAI has them in `function` or `custom`.
+# Fields with the name, the id or the arguments of a call, as all APIs spell them. OpenAI nests them in `function` or
+# `custom`.
 CALL = ("name", "id", "call_id", "toolUseId", "arguments", "args", "partialArgs", "partial_args", "input")
 
 
@@ -56,32 +58,32 @@ def is_call(call: object, /) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """Where an API says why an answer ended, with a word such as "stop".
+    """The names of the fields in which an API says why an answer ended, with a word such as "stop".
 
-    The word is in a choice. A body (the payload or a part of it) has a list of choices or is a choice.
+    The word is in a choice. A body is the payload or a part of it. It has a list of choices, or is itself the choice.
     """
 
     name: str  # of the API and the word's field, for error messages
     words: tuple[Path, ...]  # in a choice: the first that is not None counts
     bodies: tuple[Path, ...] = ((), *paths(WRAPPERS))
-    choice_lists: tuple[str, ...] = ()  # names of the list of choices in a body
-    silent: tuple[str, ...] = ()  # suffixes of the `type` of most events of a stream, which never say why it ended
-    events: tuple[str, ...] = ()  # types of final events. The word is in a body, or else is the type after its last dot
-    done_field: str = ""  # in a body. False: the stream goes on, whatever the word is. True: it has ended
+    choice_lists: tuple[str, ...] = ()  # in a body: the names that its list of choices may have
+    silent: tuple[str, ...] = ()  # suffixes of the `type` of events that never say why the stream ended
+    events: tuple[str, ...] = ()  # types of final events: the word is in a body, or is the end of the type, after a dot
+    done_field: str = ""  # in a body. If False, the stream goes on, whatever the word is. If True, it has ended
     reason_if_done: Reason = "unknown"  # if `done_field` is True and there is no word
     whole_fields: tuple[Path, ...] = ()  # in a choice without `delta`: fields that only a whole answer has
-    flags: tuple[str, ...] = ()  # in a choice: booleans whose names are words
+    flags: tuple[str, ...] = ()  # in a choice: booleans whose names are finish words
     numbered_words: tuple[str, ...] = ()  # the word for each number, if a client sends numbers
-    vague_words: tuple[str, ...] = ()  # words for which a choice has a better one in `details`
+    vague_words: tuple[str, ...] = ()  # words that say too little: a choice has a better one at `details`
     details: tuple[Path, ...] = ()
     stops: tuple[Path, ...] = ()  # in a choice or its body: the stop that fired
     native_words: tuple[Path, ...] = ()  # in a choice or its body: the model's own word, if a router sends it too
-    blocked: tuple[Path, ...] = ()  # in a body: why the prompt got no answer
-    failed: tuple[Condition, ...] = ()  # in a body without a word: signs of an error. The field `error` always is one
+    blocked: tuple[Path, ...] = ()  # in a body: why the prompt was blocked
+    failed: tuple[Condition, ...] = ()  # in a body without a word: signs of an error, besides the field `error`
     calls: tuple[Path, ...] = ()  # in a choice: its tool calls
-    is_call: Callable[[Any], bool] = is_call  # whether a call waits for the caller
+    is_call: Callable[[Any], bool] = is_call  # whether a call waits for the API's caller
     refusals: tuple[Condition, ...] = ()  # in a choice: signs of a refusal
-    raw_is_type: bool = False  # `Finish.raw` of a call or a refusal is its type, and not the word
+    raw_is_type: bool = False  # `Finish.raw` of a call or a refusal is its type, not the finish word
 
     def read(self, payload: object) -> Finish | None:
         """Returns the finish of one payload, or None while the stream goes on."""
@@ -125,7 +127,7 @@ class Row:
         return Finish("abort") if self._has_failed(payload, found, finish) else finish
 
     def content(self, choice: object) -> Finish | None:
-        """Returns the finish that the content alone gives: "tool_calls", "refusal", or None for neither."""
+        """Returns the finish that the content alone gives: "tool_calls", "refusal" or, if it has neither, None."""
         for path in self.calls:
             for call in values_at(choice, path):
                 if self.is_call(call):
@@ -176,7 +178,7 @@ class Row:
             return False
         if found.word is None:
             return found.number is not None  # OCI's chunks have a choice, but not in a list
-        return bool(found.word == "" or found.body is payload)  # DashScope's chunks have "null" in a body: `output`
+        return bool(found.word == "" or found.body is payload)  # DashScope's chunks have "null" in the body `output`
 
     def _has_failed(self, payload: object, found: Found, finish: Finish | None) -> bool:
         if field(payload, "error") or field(found.choice, "error"):
@@ -193,16 +195,16 @@ ERROR: Condition = (("error",), None)
 
 
 class Found(NamedTuple):
-    """The one choice that is read of a payload, and its finish word (why it ended). `Row.find` makes a `Found`."""
+    """The choice of a payload that counts, and its finish word, which says why it ended. `Row.find` makes a `Found`."""
 
     choice: Any
-    body: Any  # around the choice. None: the event never says why the answer ended
+    body: Any  # has the choice. None: events of this type never say why the answer ended
     number: int | None = None  # the index of the choice; None if it is not in a list
     word_path: Path = ()
     word: Any = None
 
     def values_at(self, names: tuple[Path, ...]) -> Iterator[Any]:
-        """Yields the values at these paths in the choice, then in its body, except at `word_path`, where `word` is."""
+        """Yields the values at these paths in the choice, then in its body. Skips the finish word's path."""
         for part in (self.choice, self.body) if self.body is not self.choice else (self.choice,):
             yield from (value_at(part, path) for path in names if path != self.word_path)
 
@@ -215,7 +217,7 @@ def decide(finish: Finish, content: Finish | None) -> Finish:
 
 
 def counting_choice(choices: Sequence[Any]) -> Any:
-    """Returns the only choice, or the choice with the lowest index. A chunk may have only some choices."""
+    """Returns the only choice, or the choice with the lowest index. A chunk may have only some of the choices."""
     return choices[0] if len(choices) == 1 else min(choices, key=choice_index, default=None)
 
 
@@ -278,7 +280,7 @@ def as_list(value: object) -> Sequence[Any]:
 
 
 def word_and_stop(value: object) -> tuple[str | None, object]:
-    """Returns a finish word as a string, or None while the stream goes on, and the stop that is in the same object."""
+    """Returns a finish word as a string (None while the stream goes on), and the stop that the same object names."""
     stop: object = None
     if value is not None and not isinstance(value, str | int | Enum):
         word = next((inner for name in WORD_OBJECTS if (inner := field(value, name)) is not None), None)
@@ -295,7 +297,8 @@ def word_and_stop(value: object) -> tuple[str | None, object]:
 def finish_of_word(word: str, *stops: object) -> Finish:
     """Returns the finish that a word means. If the word may mean a stop, the first stop string or id in `stops` counts.
 
-    After a colon the word has an explanation ("content_filter: PROHIBITED_CONTENT") or the stop (sglang before 0.4).
+    A word may go on after a colon: with an explanation ("content_filter: PROHIBITED_CONTENT"), or with the stop
+    (sglang before 0.4).
     """
     kind, _, more = word.partition(": ")
     reason = WORDS.get(kind.lower().replace("-", "_"), "unknown")

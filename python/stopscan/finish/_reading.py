@@ -10,8 +10,8 @@ from stopscan.finish._read import decide
 class Reading:
     """Reads one stream, event by event, and remembers calls and refusals that come before the reason.
 
-    Some APIs send calls or a refusal in one event, and in a later event the reason, which is then only "stop". `api` is
-    the name of a `from_*` function without the prefix. Any other name raises `ValueError`.
+    Some APIs send calls or a refusal in one event, and only "stop" as the reason in a later event. `api` is the name of
+    a `from_*` function without the prefix. Any other name raises `ValueError`.
 
     >>> reading = Reading("ollama")
     >>> reading.feed({"message": {"content": "", "tool_calls": [{"function": {"name": "f"}}]}, "done": False})
@@ -29,10 +29,11 @@ class Reading:
         self._index: int | None = None  # of the choice that counts
 
     def feed(self, event: object, /) -> Finish | None:
-        """Returns the finish that `event` reports, or None while the stream goes on. The last finish counts.
+        """Returns the finish that `event` reports, or None while the stream goes on.
 
-        If the stream has several choices, the choice with the lowest index so far counts. To read another choice, feed
-        that choice alone to a `Reading` of its own. Raises the errors of `from_*`.
+        If several events report a finish, the last one counts. If the stream has several choices, the choice with the
+        lowest index so far counts. To read another choice, feed that choice alone to a `Reading` of its own. Raises the
+        errors of `from_*`.
         """
         found = self._api.find(event)
         if found.number is not None and found.choice is not None:

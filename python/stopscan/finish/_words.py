@@ -1,7 +1,8 @@
 """The words with which servers say why an answer ended, and the reason that each word means, by source.
 
 There is one table for all APIs, because servers and proxies use each other's words. The words are in lower case with
-underscores. `from_*` read a hyphen as an underscore, and ignore case: LiteLLM lowers Gemini's words (litellm#23273).
+underscores. `from_*` read a hyphen as an underscore, and ignore case, because LiteLLM writes Gemini's words in lower
+case (litellm#23273).
 
 Each word has one meaning. Exception: a word for "eos", such as "stop", means a stop if the payload names the stop.
 """
@@ -16,8 +17,8 @@ from stopscan.finish._finish import Reason
 # chunk: sglang#3912, ollama#4357, spring-ai#1358.
 GOING_ON = (
     "null",  # KoboldCpp, DashScope
-    "None",  # sglang before 0.4. In lower case it is llama.cpp's word for an end
-    "not_finished",  # watsonx: TextGenResult, "test for values case insensitive"
+    "None",  # sglang before 0.4. But "none", in lower case, is llama.cpp's word for an end
+    "not_finished",  # watsonx, whose docs of TextGenResult say "test for values case insensitive"
     "NOT_FINISHED",
     "queued",  # Responses
     "in_progress",
@@ -33,7 +34,7 @@ SOURCES: Mapping[str, Mapping[Reason, str]] = {
     "Anthropic: `anthropic.types.beta.BetaStopReason`": {
         "eos": "end_turn",
         "stop_sequence": "stop_sequence",
-        "length": "max_tokens model_context_window_exceeded",  # "treat the response as truncated"
+        "length": "max_tokens model_context_window_exceeded",  # the docs say "treat the response as truncated"
         "tool_calls": "tool_use",
         "refusal": "refusal",
         "pause": "pause_turn compaction",  # the turn goes on when the compacted content is sent back
@@ -56,7 +57,7 @@ SOURCES: Mapping[str, Mapping[Reason, str]] = {
     "Gemini: `google.genai.types.FinishReason`; with an explanation on its OpenAI route": {
         "content_filter": "safety recitation language blocklist prohibited_content spii image_safety "
         "image_prohibited_content image_recitation escalation pup_limited_disabled model_armor",
-        "length": "continuation",  # "reached the per-request token limit"
+        "length": "continuation",  # the docs say "reached the per-request token limit"
         "abort": "malformed_function_call unexpected_tool_call too_many_tool_calls missing_thought_signature "
         "malformed_response no_image image_other other function_call_filter",
         "unknown": "finish_reason_unspecified",
@@ -71,7 +72,7 @@ SOURCES: Mapping[str, Mapping[Reason, str]] = {
         "eos": "complete",
         "tool_calls": "tool_call",
         "content_filter": "error_toxic",
-        "length": "error_limit",  # "the maximum number of tokens for its context length"
+        "length": "error_limit",  # defined as "the maximum number of tokens for its context length"
         "abort": "user_cancel",
     },
     "Mistral's docs": {"length": "model_length"},

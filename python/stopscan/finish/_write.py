@@ -1,9 +1,9 @@
 """The functions `to_*`. If an API has no word for a reason, they write the API's nearest documented word:
 
 - A stop, a tool call, a pause or a refusal for which the API has no word is written as an end of turn.
-- An abort is written as the API's own word for it, or else as its token limit: the only other value that tells a client
-  that the text is incomplete.
-- An unknown reason is written as an end of turn. Most undocumented words mean that, and "length" makes clients discard
+- An abort is written as the API's own word for it, or else as the word for its token limit: the only other word that
+  tells a client that the text is incomplete.
+- An unknown reason is written as an end of turn. Most undocumented words mean one, and "length" makes clients discard
   the answer (`parse` of the openai client raises `LengthFinishReasonError`).
 """
 
@@ -121,8 +121,8 @@ _CUT = _Words(
     "max_tokens",
     "length",
 )
-# OpenAI sends its own refusals as the content of a response with "stop". A server that ends the answer itself says
-# more with "content_filter", which means "content was omitted due to a flag from our content filters".
+# When OpenAI's model refuses, OpenAI sends the refusal as content, with "stop". But the reason "refusal" means that the
+# server ended the answer, and "content_filter" says so: "content was omitted due to a flag from our content filters".
 _BLOCKED = _END._replace(
     anthropic="refusal",
     openai="content_filter",
@@ -142,7 +142,7 @@ _WORDS: dict[Reason, _Words] = {
     "content_filter": _BLOCKED,
     "refusal": _BLOCKED,
     "pause": _END._replace(anthropic="pause_turn"),
-    # llama.cpp's "none" means that none of its three ends was reached.
+    # llama.cpp's "none" means that the end was none of its other three: "eos", "limit" and "word".
     "abort": _CUT._replace(responses="cancelled", incomplete=None, sglang="abort", llama_cpp="none", gemini="OTHER"),
     "repetition": _END,  # not "length", which makes clients discard the answer
     "unknown": _END._replace(gemini="FINISH_REASON_UNSPECIFIED"),
@@ -164,7 +164,7 @@ def to_anthropic(finish: Finish, /) -> AnthropicFinish:
 def to_openai(finish: Finish, /) -> OpenAIFinish:
     """Returns the `finish_reason` of a choice, and `matched_stop` if a stop fired.
 
-    sglang and smg also have the field `matched_stop`.
+    sglang and smg also send the field `matched_stop`.
 
     >>> to_openai(Finish("stop_sequence", "END"))
     {'finish_reason': 'stop', 'matched_stop': 'END'}

@@ -19,7 +19,7 @@ Segments = SegmentSet | Mapping[str, Mapping[str, str]]
 
 
 class BatchRow(Row[Any]):
-    """One stream of a ``BatchGenerator``, with its pieces of text, or of segments, that the caller has not read yet."""
+    """One stream of a ``BatchGenerator``. Keeps the text or the segments that the caller has not read yet."""
 
     def __init__(self, scanner: Any) -> None:
         super().__init__(scanner)
@@ -51,14 +51,14 @@ class BatchRow(Row[Any]):
     def restore(self, snapshot: bytes, /) -> None:
         """Puts the state of a ``snapshot`` into the row.
 
-        Raises ``ValueError`` for a snapshot of other stops or options and for damaged bytes, and then changes nothing.
+        Raises ``ValueError``, and changes nothing, if the snapshot is of other stops or options or is damaged.
         """
         super().restore(snapshot)
         self._pieces.clear()
 
     def matcher(self) -> Self:
         """Returns the row itself. mlx-lm calls ``matcher`` when it starts a row. Raises ``ValueError`` if this object
-        already serves one."""
+        already serves a row."""
         if self._in_use:
             raise ValueError(f"this {type(self).__name__} already serves a row: make a new one for each row")
         self._in_use = True
@@ -70,7 +70,7 @@ class BatchRow(Row[Any]):
         scanner = self.scanner
         self._pieces.append(scanner.feed(token_id))
         finish = scanner.finish
-        # An end by length is left out, because mlx-lm itself ends the row there.
+        # At "length" the result is `False`, because mlx-lm itself ends the row at its limit of tokens.
         return finish is not None and finish.reason != "length"
 
     def _since(self, response: Any) -> list[Any]:
@@ -95,7 +95,7 @@ class RowScanner(BatchRow):
     - ``max_tokens`` is not passed to mlx-lm: give ``insert`` the same limit, or remove the row when it has a
       ``finish``.
     - The other options are those of ``TokenScanner``. The default of ``eos_token_ids`` is the model's EOS, which ends
-      the row at any time. The default of ``skip_special_tokens`` is false, as in mlx-lm.
+      the row even among the first ``min_tokens`` tokens. The default of ``skip_special_tokens`` is false, as in mlx-lm.
 
     Raises ``ValueError`` for a region whose markers are not known, and ``TypeError`` for a tokenizer that
     ``TokenScanner`` does not take.
@@ -147,7 +147,7 @@ def wrapped(tokenizer: Any) -> Any:
 
 def checkpoint_of(tokenizer: Any) -> Checkpoint:
     wrapper = wrapped(tokenizer)
-    # The inner tokenizer, not the wrapper: errors name its class, and all users of the tokenizer share a vocabulary.
+    # Pass the inner tokenizer, not mlx-lm's wrapper: errors name its class, and its users share one vocabulary.
     return Checkpoint(wrapper._tokenizer, graph=graph_of(wrapper) or {})
 
 

@@ -14,7 +14,7 @@ BATCHES = {
     "generate.StopSequences": ["matcher"],
     "generate.BatchGenerator": ["insert", "next_generated", "stats", "close"],
     "generate.BatchGenerator.insert": ["stop_sequences"],
-    # The stops of a batch depend on this call of each row's matcher in each step.
+    # The stops of a batch work only if `next` calls `advance` of each row's matcher.
     "generate.GenerationBatch.next": ["advance"],
 }
 SERVER = BATCHES | {
@@ -38,7 +38,7 @@ def require(user: str, parts: dict[str, list[str]]) -> None:
 
 def _names(owner: str) -> set[str]:
     try:
-        # Before the colon is a module: `mlx_lm.generate` is the name of a module and of a function.
+        # The colon ends the name of the module: `mlx_lm.generate` is the name of a module and of a function.
         found: Any = resolve_name(f"mlx_lm.{owner.replace('.', ':', 1)}")
     except (AttributeError, ImportError):
         return set()

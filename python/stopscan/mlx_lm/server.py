@@ -48,7 +48,7 @@ class _Row(RowScanner):
         BatchRow.__init__(self, scanner)
         self.counter: Any = scanner
         if "reasoning" in checkpoint.graph and "reasoning" not in self.tokens_in:
-            # A `StopSet` without protected regions counts no tokens of regions: another scanner counts them.
+            # Without protected regions, the scanner of a `StopSet` does not count regions' tokens: a second one does.
             self.counter = checkpoint.scanner(StopSet(), prompt, **options)
 
     def advance(self, token_id: int, /) -> bool:
@@ -64,7 +64,7 @@ class _Row(RowScanner):
 
 @dataclass
 class _Stops:
-    """The options of a request, and its row. mlx-lm passes the object along as its `stop_words`."""
+    """The options of a request, and its row. mlx-lm passes the object along as the request's `stop_words`."""
 
     options: StopOptions
     # The protected regions of a request without `protect`. `None`: the regions that mlx-lm separates from the answer.
@@ -134,12 +134,12 @@ def _told_apart(tokenizer: Any) -> tuple[str, ...]:
 def _safe(responses: Any, row: _Row, connection: socket) -> Iterator[Any]:
     for response in responses:
         with suppress(BlockingIOError):
-            # Raises if the client has reset the connection, which mlx-lm would notice only when it writes the whole
-            # answer. A client that has closed only its sending half still reads, so an empty result is not an error.
+            # `recv` raises if the client has reset the connection, which mlx-lm would notice only when it writes the
+            # whole answer. A client that has closed only its sending half still reads, so an empty result is no error.
             connection.recv(1, MSG_PEEK | MSG_DONTWAIT)
         if row.failed:
             raise RuntimeError("stopscan failed in this request")
-        # Every end is "length" here: for "stop", mlx-lm would drop the last text and the text that it holds.
+        # Calls every end "length": after "stop", mlx-lm would drop the last text and the text that it has held back.
         yield replace(response, text=row.text(response), finish_reason=response.finish_reason and "length")
 
 

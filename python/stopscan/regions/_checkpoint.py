@@ -33,12 +33,12 @@ def graph_of(tokenizer: Any, /) -> Graph | None:
         declared = None
     found = [_of_mlx_lm(tokenizer), declared, _of_chat_template(_template(tokenizer))]
     graphs = [graph for graph in found if graph]
-    # The most regions win: for some models that reason, mlx-lm knows only the markers of tool calls.
+    # The graph with the most regions wins: for some models that reason, mlx-lm knows only the markers of tool calls.
     return max(graphs, key=lambda graph: len({*NAMES} & regions_in(graph)), default=None)
 
 
 def with_reasoning(graph: Graph | None, own: Graph | None, /) -> Graph | None:
-    """Returns a graph with the reasoning of ``own``, an engine parser's graph, and with tool calls, if one has them.
+    """Returns a graph with the reasoning of ``own``, the graph of an engine's parser, and the tool calls of either.
 
     If ``graph`` already has the markers of ``own``, returns ``graph`` unchanged. Otherwise returns ``own``, with the
     tool calls of ``graph`` if ``own`` has none. If one of the graphs is unknown (``None``), returns the other.

@@ -53,8 +53,9 @@ def begins(
 ) -> str | None:
     """Returns the region in which the answer begins, as a scanner's argument ``region`` (``None`` is its default).
 
-    ``start_protected=True`` means the first region in which no stop fires, ``False`` the first region. With ``None``
-    the end of the prompt decides. If no marker there opens a region, ``inside=True`` means the reasoning.
+    With ``start_protected=True`` the answer begins in the first protected region, with ``False`` in the first region of
+    all. With ``None`` the end of the prompt decides; if no marker there opens a region, ``inside=True`` means that the
+    answer begins in the reasoning.
 
     Raises ``ValueError`` for ``start_protected=True`` if no region of the set is protected.
 
@@ -83,5 +84,5 @@ def begins(
 
 @lru_cache(maxsize=16)
 def _segments(graph: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]) -> SegmentSet:
-    """Returns the compiled graph. ``keep(region)`` would make markers text, so ``str`` turns it into the plain name."""
+    """Returns the compiled graph. ``str`` turns ``keep(region)`` into a plain name: here no marker may become text."""
     return SegmentSet({state: {marker: str(to) for marker, to in markers} for state, markers in graph})

@@ -110,7 +110,7 @@ def _shared_options(stops: StopSet) -> dict[str, Any]:
 
 
 def _names_and_pairs(stops: StopSet, graph: Graph | None, protect: Protect) -> tuple[list[str], list[tuple[str, str]]]:
-    """Returns the names and the pairs of markers to protect. The pairs include those of ``stops``."""
+    """Returns the names and the pairs of markers to protect: also those of ``stops``, but no pair with a stop in it."""
     names, pairs = read_protect(protect)
     regions = regions_in(graph or {})
     if protect is NAMES:

@@ -51,7 +51,7 @@ def from_response_template(template: Mapping[str, Any], /) -> Format:
     for field in fields:
         if names.count(field.region) > 1:
             raise ValueError(f"field {field.name!r}: two fields map to the region {field.region!r}")
-    # Of equal markers the first counts. In transformers that is an opening one, of the first field by name.
+    # Of equal markers the first counts. As in transformers, opening markers come first, in the order of field names.
     anchors = [anchor for field in fields for anchor in field.opening]
     anchors += [anchor for field in implicit for anchor in field.closing]
     regions = {outer: _markers(anchors, outer)}

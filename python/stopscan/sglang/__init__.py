@@ -1,4 +1,4 @@
-"""Exact stops for sglang, through its own plugins: set ``STOPSCAN_SGLANG=1`` in the server's environment."""
+"""Exact stops for sglang, as a plugin of sglang: set ``STOPSCAN_SGLANG=1`` in the server's environment."""
 
 from __future__ import annotations
 

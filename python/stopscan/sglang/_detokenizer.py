@@ -13,7 +13,7 @@ from stopscan.sglang._scheduler import KEY
 
 def decode(manager: Any, recv: Any) -> Generator[tuple[Any, ...] | None, list[str], list[str] | None]:
     """Wraps ``_decode_batch_token_id_output``, which returns the new text of each row. Rows with stops get the text
-    that the scheduler put into ``customized_info``. It is taken out there: the other entries go to the client."""
+    that the scheduler put into ``customized_info``. The text is removed there, because the client gets the rest."""
     info = unwrap_from_pickle(recv.customized_info) if recv.customized_info is not None else {}
     rows = info.pop(KEY, None)
     if rows is None:

@@ -15,7 +15,7 @@ Hook = Callable[..., Generator[tuple[Any, ...] | None, Any, Any]]
 
 
 class Refused(ValueError):  # noqa: N818 - sglang answers it with a 400
-    """Raised for a wrong request, with a message for the client. The only exception that leaves a hook."""
+    """Raised for a wrong request, with a message for the client. The only exception of a hook that reaches sglang."""
 
     def __init__(self, words: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> None:
         super().__init__(words)
@@ -29,7 +29,7 @@ class Guard:
         self.failures = failures
 
     def around(self, hook: Hook) -> Callable[..., Any]:
-        """Returns ``hook`` as a function that calls sglang's function itself: its kind is ``AROUND`` in sglang."""
+        """Returns ``hook`` as a function that itself calls sglang's function: a hook of sglang's type ``AROUND``."""
 
         def guarded(original: Callable[..., Any], *args: Any, **options: Any) -> Any:
             try:
@@ -54,7 +54,7 @@ class Guard:
     async def stream(
         self, made: AsyncIterator[str], each: Callable[[str], str] = str, last: Callable[[int], str] = lambda _: ""
     ) -> AsyncIterator[str]:
-        """Yields the items of a stream, each changed by ``each``, and then ``last(number of items)`` if not empty."""
+        """Yields the items of a stream, changed by ``each``, and then ``last(number of items)``, if it is not empty."""
         count = 0
         async for item in made:
             count += 1

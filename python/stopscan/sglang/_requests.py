@@ -114,7 +114,7 @@ class Requests:
             "prompt_token_ids": prompt[-LAST_TOKENS:],
         }
         regions = stops.regions is not None or stops.protect
-        # A stop that is a region's marker removes the region. If none is left, `start_protected=True` would raise.
+        # A stop that is a region's marker removes the region. If no region is left, `start_protected=True` would raise.
         start = asked.start_protected if regions else None
         inside = bool(req.require_reasoning) and self.model(tokenizer).inside
         try:
@@ -137,7 +137,7 @@ class Requests:
         protect = default if asked.protect is None else asked.protect
         if asked.start_protected and not protect:
             raise Refused(f"{PREFIX}start_protected needs a region in {PREFIX}protect")
-        # The markers of other regions are plain text.
+        # The markers of regions that are not protected are plain text.
         regions = [name for name in CHAT if name in protect]
         checkpoint = Checkpoint(tokenizer, graph=restricted(self.model(tokenizer).graph, regions))
         try:
@@ -147,8 +147,9 @@ class Requests:
 
 
 def beyond(patterns: Any, given: Any) -> bool:
-    """Returns whether a request asks for something that sglang cannot do itself: options of stopscan, or ``patterns``
-    (its ``stop_regex``), of which sglang sends parts of the match, and of which a slow one stops the whole server."""
+    """Returns whether a request asks for something that sglang cannot do well: options of stopscan, protected regions,
+    or ``patterns`` (its ``stop_regex``). sglang finds patterns, but sends parts of the match, and a slow pattern stops
+    the whole server."""
     return bool(patterns or _ours(given) or (given or {}).get(TOLD))
 
 

@@ -38,7 +38,7 @@ class Routes:
         params.stop_str_max_len = max((len(text.encode(errors="replace")) for text in params.stop_strs), default=0)
 
     def generate(self, obj: Any, request: Any) -> Generator[None, Any, None]:
-        """Wraps `/generate`. Takes `stream` from a wrong request, so that sglang answers with a 400. In a stream,
+        """Wraps `/generate`. Switches `stream` off in a wrong request, so that sglang answers with a 400. In a stream,
         sglang would report the error as an event."""
         if obj.stream:
             from sglang.srt.entrypoints.http_server import get_global_state

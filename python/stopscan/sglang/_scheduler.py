@@ -1,5 +1,5 @@
 """The hook of the scheduler process: makes the text of each token of a request with stops, and finds the token that
-ends it."""
+ends the request."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from stopscan.sglang._requests import LAST_TOKENS, Requests, added, beyond
 logger = getLogger("sglang.stopscan")
 
 # The key in a request's `customized_info` for the texts of its tokens. sglang sends each text together with its token.
-# Where sglang splits a batch by request, between its processes, it splits the texts too.
+# When sglang divides the requests of a batch among its processes, it also divides the texts.
 KEY = "__stopscan"
 
 
@@ -35,7 +35,7 @@ class Scheduler:
         self._said = False
 
     def queued(self, scheduler: Any, req: Any, *args: Any, **options: Any) -> Generator[None, Any, None]:
-        """Wraps `_add_request_to_queue`. A request that sglang paused ("retracted") comes again, and stays as it is."""
+        """Wraps `_add_request_to_queue`. Leaves a request alone that comes again after a pause ("retraction")."""
         if req.tokenizer is not None and not isinstance(req, Stopping):
             if not self._said:
                 self._said = True
@@ -85,7 +85,7 @@ class Stops:
             if req.finished() and not isinstance(req.finished_reason, FINISH_ABORT):
                 self._close(req, self._decoded(req, ids[:last]))
             return
-        if len(texts) > last:  # a retracted request with input embeddings starts again
+        if len(texts) > last:  # a retracted request with input embeddings starts again at its first token
             texts.clear()
             scanner.reset()
         while (finish := scanner.finish) is None and len(texts) < last:
@@ -94,7 +94,8 @@ class Stops:
             self._end(req, scanner, texts)
 
     def _end(self, req: Any, scanner: Any, texts: list[str]) -> None:
-        """Ends a request at its stop. The end of the text can complete the match of a pattern such as `END$`."""
+        """Ends a request in which a stop has fired, or which sglang has ended. The end of the text can complete the
+        match of a pattern such as `END$`."""
         aborted = isinstance(req.finished_reason, FINISH_ABORT)
         if scanner.finish is None and texts:
             texts[-1] += scanner.flush("abort" if aborted else "length")
@@ -145,9 +146,9 @@ class Stops:
 
 
 class Stopping:
-    """A mixin for sglang's class of a request: finds its stops with stopscan. No failure of stopscan reaches sglang."""
+    """A mixin for sglang's class of a request: stopscan finds the stops. No failure of stopscan reaches sglang."""
 
-    _update: Any  # sglang's `update_finish_state`. It is called without `super()`, which costs a seventh of a step
+    _update: Any  # sglang's `update_finish_state`. A call through `super()` would cost a seventh of a step
 
     def update_finish_state(self: Any, new_accepted_len: int = 1) -> None:
         if self.finished_reason is not None:
@@ -177,5 +178,5 @@ class Stopping:
 
 @cache
 def _stopping(theirs: Any) -> type:
-    """Returns a subclass of sglang's class of a request that finds its stops with stopscan."""
+    """Returns a subclass of ``theirs``, sglang's class of a request. The subclass finds stops with stopscan."""
     return type(f"Stopping{theirs.__name__}", (Stopping, theirs), {"_update": theirs.update_finish_state})

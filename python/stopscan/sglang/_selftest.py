@@ -1,7 +1,7 @@
 """Tests whether stopscan works with this sglang: runs streams through sglang's own scheduler and detokenizer code.
 
 Needs neither an engine nor a model nor HTTP: it uses a tokenizer made here, sglang's request and messages, and one
-function of its detokenizer.
+function of sglang's detokenizer.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ SPECIAL = ["<|eos|>", "<|mark|>"]
 
 
 class Case(NamedTuple):
-    """One stream: its pieces, its sampling parameters, the expected text, and the expected stop. `None`: the length
-    ends the stream; -1: the EOS does."""
+    """One stream: its pieces, its sampling parameters, the expected text, and the expected stop. The stop is `None` if
+    `max_new_tokens` ends the stream, and -1 if the EOS does."""
 
     pieces: Sequence[str | bytes]
     params: dict[str, Any]
@@ -80,7 +80,7 @@ class Host:
         self, streams: Mapping[str, tuple[Sequence[int], dict[str, Any]]], step: int = 1
     ) -> dict[str, tuple[list[str], dict[str, Any], int]]:
         """Runs all streams in one batch with ``step`` tokens a step. Returns the texts, the finish reason and the
-        number of tokens of each."""
+        number of tokens of each stream."""
         rows = [(self._request(rid, params), ids) for rid, (ids, params) in streams.items()]
         came: dict[str, tuple[list[str], dict[str, Any], int]] = {rid: ([], {}, 0) for rid in streams}
         done = 0

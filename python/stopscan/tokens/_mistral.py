@@ -68,7 +68,7 @@ class Tekken(_Tokenizer[Tekkenizer]):
 class SentencePiece(_Tokenizer[SentencePieceTokenizer]):
     """A SentencePiece model. Each stray byte is one U+FFFD, and a special token ends an incomplete character.
 
-    If special tokens are kept, its ``decode`` returns pieces, not text, so texts are compared only without them.
+    If special tokens are kept, ``decode`` returns pieces, not text. So texts are compared only without these tokens.
     """
 
     skips = (True,)

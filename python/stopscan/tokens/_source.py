@@ -6,7 +6,8 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
-# Text; bytes, also of a part of a character; an int, the byte of a byte token; or `None` for an id without a token.
+# A token: its text; its bytes, also of a part of a character; an `int` for a token of one byte; or `None` if no token
+# has the id.
 Token: TypeAlias = "str | bytes | int | None"
 
 
@@ -14,7 +15,7 @@ Token: TypeAlias = "str | bytes | int | None"
 class Tables:
     """Arguments of ``_stopscan.Vocabulary``, which decodes without a tokenizer: tokens, and how bytes become text."""
 
-    # The token of each id; or else the bytes of a `tokenizer.json`, with which the other fields are not used.
+    # The token of each id, or the bytes of a `tokenizer.json`. With such bytes the other fields are not used.
     tokens: list[Token] | bytes
     special: set[int] = field(default_factory=set)
     # The text that a token has at the start of a stream, for tokens where `strip_first_space` does not give it.
@@ -35,7 +36,7 @@ class CarrierDecode(NamedTuple):
 
 
 class Source(Protocol):
-    """A tokenizer of any library, as a vocabulary needs it, and its carrier: the object that was given."""
+    """What a vocabulary needs of a tokenizer of any library, and of its carrier: the object that the user gave."""
 
     carrier_decode: CarrierDecode
 
@@ -45,7 +46,7 @@ class Source(Protocol):
 
     @property
     def key(self) -> Any:
-        """The tokenizer. Vocabularies are cached by it."""
+        """The tokenizer, by which the vocabulary is cached."""
 
     @property
     def fingerprint(self) -> Hashable:
@@ -63,7 +64,7 @@ class Source(Protocol):
         """Compares ``decode`` of the carrier with that of the tokenizer, on samples."""
 
     def tables(self) -> Tables | None:
-        """Returns the tokens, or ``None`` if the text of a stream is known not to be the joined bytes of its tokens."""
+        """Returns the tokens, or ``None`` if their joined bytes are known to differ from the text of a stream."""
 
     def contains(self, token_id: int, /) -> bool: ...
 

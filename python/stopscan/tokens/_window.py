@@ -12,19 +12,20 @@ from operator import eq, itemgetter
 from stopscan.tokens._clean_up import CleanUp
 from stopscan.tokens._source import Source
 
-# Tokens wait while their text ends in half a character, but at most this many. No character has so many tokens, so all
-# but the last `MAX_CHARACTER_TOKENS` are then emitted.
+# Tokens wait while their text ends in half a character, but at most this many. Then all but the last
+# `MAX_CHARACTER_TOKENS` are emitted, because no character has more tokens than that.
 MAX_PENDING = 16
 
 # A character has at most four bytes, and so at most four tokens.
 MAX_CHARACTER_TOKENS = 4
 
-# The context is the last emitted tokens, decoded again before new ones. Above this many tokens, it is cut to those of
-# the last step. A larger number makes each call of `decode` longer; a smaller one means more calls, one for each cut.
+# The context is the last emitted tokens, which are decoded again in front of new tokens. If it has more tokens than
+# this, it is cut to the tokens of the last step. A larger number makes each call of `decode` longer. A smaller one
+# means more calls, because each cut needs one.
 MAX_CONTEXT = 2
 
-# How many tokens at the end of the prompt are the first context: all of a shorter prompt, and more if the text would
-# begin inside a character. Skipped tokens are left out.
+# The first context is this many tokens at the end of the prompt, or more if the text would begin inside a character. A
+# shorter prompt is used whole. Skipped tokens are left out.
 PROMPT_CONTEXT = 16
 
 # The replacement character: stands for bytes that are not valid UTF-8, such as half a character.
@@ -37,7 +38,7 @@ Piece = tuple[str, int]
 class Window:
     """Decodes one stream. The text of a token is what ``decode`` adds when the token follows the tokens before it.
 
-    Only the last few tokens are decoded again, and skipped tokens never are, so each token costs the same.
+    Only the last few tokens are decoded again, and skipped tokens are never decoded, so each token costs the same.
     """
 
     def __init__(self, source: Source, skip_special_tokens: bool, prompt_token_ids: Sequence[int] = ()) -> None:
@@ -74,7 +75,7 @@ class Window:
         return self._clean(pieces), None
 
     def tail(self) -> list[Piece]:
-        """Returns the rest of the text if the stream ends here. Half a character is U+FFFD. Changes nothing."""
+        """Returns the rest of the text if the stream ends here. Half a character becomes U+FFFD. Changes nothing."""
         other = self.copy()
         _, text = self._decode_after_context(self._pending)
         pieces = other._clean(self._split_by_token(text, self._pending, self._numbers))
@@ -145,7 +146,7 @@ class Window:
         """Adds emitted ``tokens`` to the context, whose text becomes ``whole``. Cuts a long context to ``tokens``."""
         self._context = [*self._context, *tokens]
         self._context_text = whole
-        # Before the first emitted text, keep the prompt: `tokens` that complete a character of it have no text alone.
+        # Keep the prompt until text is emitted: `tokens` that complete a character of the prompt have no text alone.
         if len(self._context) > MAX_CONTEXT and self._last_number > 0:
             self._context = tokens
             self._context_text = self._decode(tokens)
@@ -185,7 +186,7 @@ class Window:
 
 
 def _pieces_of(text: str, numbers: list[int]) -> list[Piece]:
-    """Cuts ``text`` where the token number of its characters changes. Leaves out the prompt's text, which has 0."""
+    """Cuts ``text`` where the token number of its characters changes. Leaves out the prompt's text (number 0)."""
     runs = groupby(zip(text, numbers, strict=False), key=itemgetter(1))
     return [("".join(character for character, _ in run), number) for number, run in runs if number > 0]
 

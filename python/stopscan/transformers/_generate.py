@@ -48,7 +48,7 @@ def generate(model: Any, tokenizer: Any, prompts: Any, /, stop: Stop = (), **opt
     if streamer is not None:  # beam search refuses any streamer
         options["streamer"] = stops
     try:
-        # Call `trim`, although its result is not used: only it finds which beams of a beam search are the results.
+        # Call `trim`, although its result is not used: only `trim` finds which beams of a beam search are the results.
         stops.trim(model.generate(**inputs, **options))
     except BaseException:
         stops.close()
@@ -58,7 +58,7 @@ def generate(model: Any, tokenizer: Any, prompts: Any, /, stop: Stop = (), **opt
 
 
 def _several(prompts: Any) -> list[Any]:
-    """Returns ``prompts`` as a list of prompts."""
+    """Returns ``prompts`` as a list, even if it is a single prompt."""
     one = isinstance(prompts, str) or (len(prompts) and isinstance(prompts[0], int | Mapping))
     return [prompts] if one else list(prompts)
 

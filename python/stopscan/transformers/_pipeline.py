@@ -43,7 +43,7 @@ class _Cut:
         own = {name: given.pop(name) for name in OPTIONS if name in given and name != "skip_special_tokens"}
         streamer = given.pop("streamer", None)
         preprocess, forward, postprocess = super()._sanitize_parameters(**given)  # type: ignore[misc]
-        whole = getattr(self.tokenizer, "response_template", None)  # transformers then needs the special tokens
+        whole = getattr(self.tokenizer, "response_template", None)  # if set, transformers needs the special tokens
         skip = given.get("skip_special_tokens") in (None, True) and not whole
         options = Options(self.tokenizer, stop, **{"skip_special_tokens": skip, **own})
         return preprocess, {**forward, "stop_options": options, "streamer": streamer}, postprocess
@@ -78,7 +78,7 @@ class _Cut:
                 for name, value in outputs.items()
             }
             one_row["generated_sequence"] = one_row["generated_sequence"][..., : prompt_length + row.length]
-            # The pipeline decodes with this copy, whose tokenizer returns the text of the row.
+            # This copy of the pipeline decodes with a tokenizer that returns the text of the row.
             one = copy(self)
             one.tokenizer = _Decoded(self.tokenizer, row.text)
             (record,) = super(_Cut, one).postprocess(one_row, **given)  # type: ignore[misc]
@@ -87,7 +87,7 @@ class _Cut:
 
 
 class _Decoded:
-    """A tokenizer whose first ``decode`` returns the given text. The pipeline calls it first with the row's tokens."""
+    """A tokenizer whose first ``decode`` returns the given text. The pipeline first decodes the row's tokens."""
 
     def __init__(self, tokenizer: Any, text: str) -> None:
         self._tokenizer, self._texts = tokenizer, [text]

@@ -37,11 +37,11 @@ class TextRow(Row[Any]):
         return "".join(self.pieces)
 
     def step(self, token_id: int) -> bool:
-        """Returns whether the row ends with ``token_id``."""
+        """Feeds ``token_id``. Returns whether the row ends with it."""
         return not self.over and self._take(self.scanner.feed(token_id))
 
     def steps(self, token_ids: Iterable[int]) -> bool:
-        """Returns whether the row ends with one of ``token_ids``. Tokens after the end are ignored."""
+        """Feeds ``token_ids``. Returns whether the row ends with one of them. Tokens after the end are ignored."""
         return not self.over and self._take(self.scanner.feed_many(token_ids))
 
     def end(self, reason: EndReason) -> None:
@@ -87,7 +87,7 @@ class SegmentRow(TextRow):
 
 
 def length_of(row: Row[Any]) -> int:
-    """Returns how many tokens to keep of a row: to the end of its text if a stop ended it, otherwise all, with the
-    EOS."""
+    """Returns how many tokens of a row to keep. If a stop ended the row: those up to the end of its text. Otherwise:
+    all, including the EOS."""
     stopped = row.finish is not None and row.finish.matched_stop is not None
     return row.tokens_kept if stopped else row.tokens_seen

@@ -36,17 +36,17 @@ class Stops(StoppingCriteria, BaseStreamer):
 
     - ``streamer`` gets the answer's text up to the stop. It is a text streamer of transformers, a list with a
       streamer for each row, or any object with ``on_finalized_text(text, stream_end)``.
-    - As ``streamer=``, a ``Stops`` gets the prompts. Beam search refuses a streamer, and works without it.
+    - As ``streamer=``, a ``Stops`` gets the prompts. For beam search, which refuses streamers, leave it out.
     - Assisted decoding needs transformers 5.18.
     - A ``Stops`` serves one generation: make a new one for each.
     - ``eos_token_ids``: the default is the tokenizer's EOS. The EOS ids of the generation count as well.
     - ``protect``: the regions in which no stop fires, as pairs of markers. ``"reasoning"`` and ``"tool_call"`` work if
-      the tokenizer's response template or its chat template has them.
-    - ``start_protected`` says whether the answer begins in the first of these regions. By default the end of the prompt
+      the tokenizer's response template or its chat template has their markers.
+    - ``start_protected`` says whether the answer begins in the first protected region. By default the end of the prompt
       decides.
     - The other options are those of ``TokenScanner``. Wrong values raise at once.
 
-    If the stop is a ``SegmentSet``, streamers get segments, tuples of a region, its text and its part, and ``segments``
+    If the stop is a ``SegmentSet``, streamers get segments (tuples of a region, its text and its part). ``segments``
     has the segments of each row. The set says where its stops fire. The answer begins in ``region``. By default the end
     of the prompt decides.
 
@@ -122,7 +122,7 @@ class Stops(StoppingCriteria, BaseStreamer):
             self._pad = pad_token_id
 
     def _tell_done(self, done: Any) -> None:
-        """Gives each row that another criterion ended (``done``) the reason "length". Its later tokens are padding."""
+        """Ends each row that another criterion has ended (``done``), with "length". Its later tokens are padding."""
         with self._lock:
             if self._done is None or not torch.equal(done, self._done):
                 for row, over in zip(self._rows, done.tolist(), strict=True):
@@ -133,7 +133,7 @@ class Stops(StoppingCriteria, BaseStreamer):
     def put(self, value: Any) -> None:
         """Stores the prompts. Ignores the tokens that follow, because ``__call__`` gets them.
 
-        Raises ``RuntimeError`` at the first of these tokens if the object is not in ``stopping_criteria``.
+        Raises ``RuntimeError`` at the first of these tokens if this ``Stops`` is not in ``stopping_criteria``.
         """
         if self._ended:
             raise ValueError(REUSED)
@@ -195,13 +195,13 @@ class Stops(StoppingCriteria, BaseStreamer):
 
     @property
     def tokens_seen(self) -> list[int]:
-        """The number of tokens of each row, for a usage report, with the EOS and the tokens after the text."""
+        """The number of tokens of each row, for a usage report, including the EOS and tokens after the text."""
         return [row.tokens_seen for row in self._results()]
 
     @property
     def lengths(self) -> list[int]:
-        """The number of tokens that ``trim`` keeps of each row: to the end of its text if a stop ended it, otherwise
-        all."""
+        """The number of tokens that ``trim`` keeps of each row. If a stop ended the row: those up to the end of its
+        text. Otherwise: all."""
         return [length_of(row) for row in self._results()]
 
     def trim(self, output: Any, /) -> Any:
@@ -265,7 +265,7 @@ class Stops(StoppingCriteria, BaseStreamer):
         while length and tokens[length - 1] in (self._pad, -1):  # transformers pads with -1 if there is no EOS
             length -= 1
         row.steps(tokens[: length + (self._pad in (*self._eos, *self._options.eos_token_ids))])
-        # Whisper's sequences (`start` is 0) have no EOS: one that is shorter than the generation was ended by an EOS.
+        # Whisper's sequences (`start` is 0) have no EOS. A sequence shorter than the generation was ended by one.
         row.end("length" if start or length >= self._length - len(prompt) else "eos")
         return row
 

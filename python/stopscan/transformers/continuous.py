@@ -36,7 +36,7 @@ if tuple(map(int, transformers.__version__.split(".")[:2])) < (5, 6):
 
 
 class _Request(Row[Any]):
-    """The stops of one request, passed as its ``eos_token_id``. Has the pieces that the caller has not read yet."""
+    """The stops of a request, passed as its ``eos_token_id``. Keeps the output that the caller has not read yet."""
 
     def __init__(self, options: Options, prompt_token_ids: Sequence[int]) -> None:
         hook_requests()
@@ -70,7 +70,7 @@ class _Request(Row[Any]):
     def restore(self, snapshot: bytes, /) -> None:
         """Puts the state of a ``snapshot`` into the row.
 
-        Raises ``ValueError`` for a snapshot of other stops or options and for damaged bytes, and then changes nothing.
+        Raises ``ValueError``, and changes nothing, if the snapshot is of other stops or options or is damaged.
         """
         with self._lock:
             super().restore(snapshot)
@@ -91,8 +91,8 @@ class _Request(Row[Any]):
             self._in_use = False
 
     def length(self) -> int:
-        """Returns the number of tokens to keep of ids and logprobs: to the end of the text if a stop ended it,
-        otherwise all."""
+        """Returns how many token ids and logprobs to keep. If a stop ended the row: those up to the end of its text.
+        Otherwise: all."""
         return length_of(self)
 
     def flush(self, reason: EndReason = "abort") -> Any:
@@ -101,13 +101,13 @@ class _Request(Row[Any]):
         return self._take(reason)
 
     def __contains__(self, token_id: int) -> bool:
-        """Returns whether the request ends with ``token_id``. transformers checks each token once."""
+        """Feeds ``token_id``. Returns whether the request ends with it. transformers checks each token once."""
         with self._lock:
             self._pieces.append(self.scanner.feed(token_id))
             return self.scanner.finish is not None
 
     def __iter__(self) -> Iterator[int]:
-        """Iterates over the EOS ids, as over the set that is usually there."""
+        """Iterates over the EOS ids, as the set that this object replaces would."""
         return iter(self._eos_token_ids)
 
     def _since(self, output: Any) -> Any:
@@ -163,7 +163,7 @@ class RowScanner(_Request):
         super().__init__(Options(tokenizer, StopSet(stop), **options), prompt_token_ids)
 
     def text(self, output: Any, /) -> str:
-        """Returns the text since the last call that is safe to send. Call it with each ``output`` of the request. With
+        """Returns the safe text since the last call. Call ``text`` with each ``output`` of the request. With
         the last output it also returns the held text.
 
         The text may be a token ahead of a streamed ``output``.
@@ -201,7 +201,7 @@ class RowSegmenter(_Request):
         super().__init__(Options(tokenizer, SegmentSet(segments), region=region, **options), prompt_token_ids)
 
     def segments(self, output: Any, /) -> list[Segment]:
-        """Returns the segments since the last call that are safe to send. Call it with each ``output`` of the request.
+        """Returns the safe segments since the last call. Call ``segments`` with each ``output`` of the request.
         With the last output it also returns the held segments.
 
         The segments may be a token ahead of a streamed ``output``.

@@ -1,4 +1,4 @@
-"""Exact stops for lm-evaluation-harness: the model ``hf-stopscan``, which is otherwise the same as its ``hf``.
+"""Exact stops for lm-evaluation-harness: the model ``hf-stopscan``, which otherwise equals the harness's own ``hf``.
 
 Importing this module registers the model. ``python -m stopscan.transformers.lm_eval`` is the command ``lm_eval`` with
 that model.
@@ -52,27 +52,28 @@ class ExactHFLM(EvalModel):
         region = self._thinking()
         criterion = Stops(self.tokenizer, stops, protect=region, start_protected=bool(region), **options)
         if isinstance(self.think_end_token, int):
-            region = []  # lm_eval cuts the ids at the token, and decodes only the rest
+            region = []  # lm_eval decodes only the ids after this token, so the text has no reasoning
         self._answers = Options(self.tokenizer, stops, protect=region, start_protected=bool(region), **options)
         with patch.object(huggingface, "stop_sequences_criteria", lambda *_: [criterion]):
             sequences = super()._model_generate(context, max_length, stop, **generation_kwargs)  # type: ignore[misc]
-        # The decoder's start token is not part of the answer, and often is the EOS.
+        # Leave out the decoder's start token. It is not part of the answer, and is often the EOS, which would end it.
         return sequences[:, 1:] if self.backend == "seq2seq" else sequences
 
     def tok_decode(self, tokens: Any, skip_special_tokens: bool = True) -> Any:
-        """Returns the text of ``tokens``. While answers are generated, the text ends at the stop, so that lm_eval cuts
-        nothing."""
+        """Returns the text of ``tokens``. While answers are generated, the text ends at the stop, so that lm_eval finds
+        nothing to cut."""
         if self._answers is None or not skip_special_tokens:
             return super().tok_decode(tokens, skip_special_tokens=skip_special_tokens)  # type: ignore[misc]
-        # The row has no prompt: lm_eval decodes answers alone, and then SentencePiece drops an answer's first space.
+        # The row has no prompt, because lm_eval also decodes answers without their prompts. (SentencePiece then drops
+        # the first space of an answer.)
         row = row_of(self._answers, ())
         row.steps(tokens)
         row.end("length")
         return row.text
 
     def _options(self, until: Iterable[str]) -> tuple[list[str], dict[str, Any]]:
-        """Returns the stops that are text, and the options with the token ids that end an answer. A special token is
-        not text of the answer, so its id is the stop."""
+        """Returns the stops that are text, and the options with the token ids that end an answer. A special token in
+        ``until`` is not text of the answer, so its id becomes a stop token."""
         added = self.tokenizer.added_tokens_decoder.items()
         special = {token.content: token_id for token_id, token in added if token.special}
         ids = [special[stop] for stop in until if stop in special]
@@ -81,7 +82,8 @@ class ExactHFLM(EvalModel):
         return stops, {"stop_token_ids": ids, "eos_token_ids": self.model.generation_config.eos_token_id}
 
     def _thinking(self) -> list[tuple[str, str]]:
-        """Returns the markers of the reasoning. lm_eval has only the closing one: the other is the same without "/"."""
+        """Returns the markers of the reasoning. lm_eval knows only the closing marker. The opening marker is assumed to
+        be the same text without "/"."""
         end = self.think_end_token
         if isinstance(end, int):
             end = self.tok_decode([end], skip_special_tokens=False)

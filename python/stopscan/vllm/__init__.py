@@ -1,8 +1,8 @@
 """Exact stops in vLLM's detokenizer: ``STOPSCAN_VLLM=1 vllm serve …``, or ``install()`` before the first engine.
 
-vLLM calls ``plugin`` in each of its processes, but stopscan is needed only in the one that detokenizes. That process
-makes an ``InputProcessor`` before anything else of an engine, and no other process makes one. So ``plugin`` waits for
-the first ``InputProcessor``; engine cores, workers and processes that inspect models import only this module.
+vLLM calls ``plugin`` in each of its processes, but only the process that detokenizes needs stopscan. That process makes
+an ``InputProcessor`` before anything else of an engine, and no other process makes one. So ``plugin`` waits for the
+first ``InputProcessor``. Engine cores, workers and processes that inspect models import only this module.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ RUST_FRONT = "with VLLM_USE_RUST_FRONTEND=1, stops are found outside of Python; 
 def plugin() -> None:
     """Arranges that stopscan is installed before the first engine of this process, if ``STOPSCAN_VLLM`` asks for it.
 
-    With ``1``, the server does not start if stopscan does not work with this vLLM. With ``optional``, vLLM then logs a
+    If stopscan does not work with this vLLM, the server does not start with ``1``. With ``optional``, vLLM logs a
     warning and runs without stopscan.
     """
     asked = os.environ.get("STOPSCAN_VLLM", "0")
@@ -85,7 +85,7 @@ def _watch(module: Any) -> None:
             owner.__init__ = original
         try:
             import_module("stopscan.vllm._install").install_as_asked()
-        except (ImportError, RuntimeError) as error:  # a name moved, or the self-test found a difference
+        except (ImportError, RuntimeError) as error:  # a name in vLLM has moved, or the self-test failed
             told = f"stopscan does not fit this vLLM: {error}" if isinstance(error, ImportError) else str(error)
             if os.environ.get("STOPSCAN_VLLM") != "optional":
                 raise RuntimeError(told) from error

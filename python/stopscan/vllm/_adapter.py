@@ -46,13 +46,13 @@ class Adapter:
     def __init__(self, defaults: Defaults, failures: Failures | None = None) -> None:
         self.renew(defaults, failures)
         self._engines: WeakValueDictionary[int, Engine] = WeakValueDictionary()
-        # The class of the parser of a server's chat routes, and the name of its tool parser.
+        # The class of the parser of a server's chat routes, and the name of the server's tool parser.
         self._parser: Any = None
         self._tool_parser: str | None = None
 
     def renew(self, defaults: Defaults, failures: Failures | None = None, *, optional: bool = False) -> None:
         """Replaces the defaults, and forgets earlier failures. With ``optional``, vLLM runs without stopscan if
-        stopscan cannot use an engine. Without it, the engine does not start."""
+        stopscan cannot use an engine. Without ``optional``, the engine does not start."""
         self.defaults, self.failures, self.optional = defaults, failures or Failures(logger), optional
 
     def engine_made(self, _: None, processor: Any, vllm_config: Any, *args: Any, **options: Any) -> None:
@@ -64,7 +64,7 @@ class Adapter:
             if (tokenizer := processor.tokenizer) is not None:
                 engine = Engine(tokenizer, name, self._tool_parser)
                 engine.vocabulary  # noqa: B018 - slow, so made before the first request
-                self._engines.pop(id(tokenizer), None)  # so that the newest is last
+                self._engines.pop(id(tokenizer), None)  # so that the newest engine comes last
                 # The processor keeps the engine alive: `_engines` has only a weak reference.
                 self._engines[id(tokenizer)] = processor.stopscan = engine
                 self._say(engine)
@@ -87,7 +87,8 @@ class Adapter:
 
     def params_made(self, params: Any, request: Any, *args: Any, **options: Any) -> None:
         """Runs after ``to_sampling_params`` of a chat request, and notes the regions that the route separates from
-        the content. Raises for a wrong request: once a stream has begun, it is too late for a 400."""
+        the content. Raises vLLM's validation error for an invalid request now, because vLLM cannot answer with a 400
+        after a stream has begun."""
         if self._concerns(params):
             engine = self._newest()
             if engine and (told := engine.told_apart(self._parser, request.tool_choice)):
@@ -95,7 +96,8 @@ class Adapter:
             self._read(params, engine, self.defaults)
 
     def generate_called(self, _: Any, asked: Any, prompt: Any, sampling_params: Any, *args: Any, **more: Any) -> None:
-        """Checks a request after ``AsyncLLM.generate``, before it runs: also on routes without ``params_made``."""
+        """Runs after a call of ``AsyncLLM.generate``, and checks the request before it runs. That also checks requests
+        of routes without ``params_made``."""
         if isinstance(sampling_params, SamplingParams) and self._concerns(sampling_params):
             engine = getattr(getattr(asked, "input_processor", None), "stopscan", None) or self._newest()
             self._read(sampling_params, engine, self.defaults, resumable=isinstance(prompt, AsyncGenerator))
@@ -111,18 +113,19 @@ class Adapter:
             return
         # Requests without a queue come from a program that calls the engine itself, not from a server's client.
         defaults = self.defaults if state.queue is not None else replace(self.defaults, limits=UNLIMITED)
-        # If vLLM's engine was made before stopscan was installed, make the `Engine` here, without its parsers.
+        # If vLLM's engine was made before stopscan was installed, make the `Engine` here. Its parsers are unknown here.
         engine = None if tokenizer is None else self._engines.get(id(tokenizer)) or Engine(tokenizer)
         resumable = getattr(request, "resumable", False)
         asked, stops = self._read(params, engine, defaults, resumable=resumable)
         skipped = resumable or self.failures.off or not params.detokenize or not len(asked.stops)
         if engine is None or stops is None or skipped:
             return
-        # Whether the request asks for something that vLLM cannot do. `stops` has fewer stops than the request if the
-        # whole answer is a call, in which no stop fires.
+        # Whether the request asks for something that vLLM cannot do. (If the whole answer is a call, no stop fires in
+        # it, so `stops` has fewer stops than the request.)
         beyond = bool(stops.patterns or stops.repeat or stops.regions or stops.protect or len(stops) < len(asked.stops))
-        # In stopscan, a stop never fires if it contains another one before its last character: that one fires first. In
-        # vLLM it can, because vLLM ignores a stop that completes within `min_tokens`. So leave such a request to vLLM.
+        # In stopscan, a stop never fires if another stop completes inside it, before its last character, because that
+        # other stop fires first. In vLLM the outer stop can fire, because vLLM ignores a stop that completes within
+        # `min_tokens`. So leave a request with such stops to vLLM.
         if not beyond and params.min_tokens and any(stops.find(stop[:-1]) for stop in stops.stop):
             return
         try:
@@ -134,7 +137,8 @@ class Adapter:
             self.failed(error, beyond=beyond)
 
     def failed(self, error: BaseException, *, beyond: bool) -> None:
-        """Notes a failure of stopscan in a new request. Refuses the request if ``beyond``, else leaves it to vLLM."""
+        """Notes a failure of stopscan in a new request. Refuses the request if it asks for something that vLLM cannot
+        do (``beyond``). Otherwise leaves the request to vLLM."""
         self.failures.note(error, "was refused" if beyond else "was left to vLLM's own stops")
         if beyond:
             raise refusal(f"stop: stopscan failed: {error!r}") from error
@@ -149,7 +153,7 @@ class Adapter:
     def _read(
         self, params: Any, engine: Engine | None, defaults: Defaults, *, resumable: bool = False
     ) -> tuple[StopOptions, StopSet | None]:
-        """Returns the options of a request, and its ``StopSet`` in ``engine``.
+        """Returns the options of a request, and the ``StopSet`` that ``engine`` makes from them, if there is an engine.
 
         Raises vLLM's validation error, which vLLM answers with a 400 if the stream has not begun.
         """
@@ -172,7 +176,8 @@ class Adapter:
 
 
 def _report_end(state: Any, detokenizer: Any) -> None:
-    """Makes the last output of a request report how it ended. Only for stops that vLLM does not know."""
+    """Makes the last output of a request report how the request ended. Call this only for a request with stops that
+    vLLM does not know."""
     made = state._new_completion_output
 
     def last_output(token_ids: Any, finish_reason: Any, *rest: Any, **more: Any) -> Any:

@@ -32,7 +32,8 @@ def arm(theirs: Any, scanner: Any, **state: Any) -> None:
 @cache
 def _scanning(theirs: Any) -> type:
     """Returns a subclass of vLLM's detokenizer ``theirs`` that finds its stops with stopscan."""
-    # `theirs` is vLLM's own method, which is called for each token. A call through `super()` takes longer.
+    # The attribute `theirs` is vLLM's own `get_next_output_text`. It is called for each token, and a call through
+    # `super()` takes longer.
     names = {"theirs": theirs.get_next_output_text}
     return type(f"Scanning{theirs.__name__}", (ScanningDetokenizer, theirs), names)
 
@@ -47,9 +48,10 @@ class ScanningDetokenizer:
     match: Any = None
     # Whether a stop token or an EOS ended the last update.
     terminated = False
-    # The number of characters of markers that the scanner has read and the text leaves out.
+    # The number of characters of markers that the scanner has read, but that vLLM leaves out of the text.
     unseen = 0
-    # Whether the end of the text may complete a match, as of `END$`. After an abort or an error it may not.
+    # Whether the end of the text may complete a match of a pattern such as `END$`. After an abort or an error, it may
+    # not.
     end_confirms = True
     # The length of the text that was returned before stopscan failed. The whole text never gets shorter than this.
     least = 0
@@ -95,7 +97,7 @@ class ScanningDetokenizer:
             pieces = [(text, 0)]
             for ids, marker in self.hidden.get(token_id, ()):
                 if tuple(self.token_ids[-len(ids) :]) == ids:
-                    # vLLM skips special tokens of the marker, so its text may show only the end of the marker.
+                    # vLLM leaves special tokens out of the text, so the text may show only the end of the marker.
                     shown = len(text) if marker.endswith(text) else 0
                     pieces = [*pieces[shown > 0 :], (marker, len(marker) - shown)]
                     break

@@ -19,12 +19,13 @@ from stopscan.vllm._parsers import BEGINS_INSIDE, HARMONY, OF_THE_CHECKPOINT, RE
 # The number of tokens at the end of a prompt in which markers are searched: chat templates end with a marker and line
 # breaks.
 PROMPT_TOKENS = 32
-# The most tokens of one character: it has at most 4 bytes.
+# The most tokens of one character: a character has at most 4 bytes.
 CHARACTER = 4
 # An entry in the list of regions that a route separates from the content. It means that the whole answer is a call.
 ANSWER = "answer"
 
-# Markers, and stops of one token, that `skip_special_tokens` leaves out of the text. The key is their last token id.
+# Markers, and stops of one token, that `skip_special_tokens` leaves out of the text. Each has its token ids and its
+# text. The key is the last of these ids.
 Hidden = dict[int, list[tuple[tuple[int, ...], str]]]
 
 
@@ -34,7 +35,7 @@ class Engine:
     Raises whatever the reasoning parser raises when it is made.
     """
 
-    # The regions that were logged last, so that they are logged once.
+    # The regions that were logged last. They are logged again only after a change.
     said = ""
 
     def __init__(self, tokenizer: Any, reasoning_parser: str = "", tool_parser: str | None = None) -> None:
@@ -54,8 +55,8 @@ class Engine:
             inside = {mark: to for mark, to in self.graph["reasoning"].items()
                       if mark in self._ends or region_name(to) != "tool_call"}  # fmt: skip
             self.graph = {**self.graph, "reasoning": inside}
-        # `_roles`: the ids of the added tokens that are in no marker, such as those of roles. A `</think>` before the
-        # last of these ids in a prompt does not belong to the answer: it may be a user's text.
+        # `_roles`: the ids of the added tokens that are not part of a marker, such as the names of roles. A `</think>`
+        # before the last of these ids in a prompt does not belong to the answer: it may be a user's text.
         markers = [marker for edges in self.graph.values() for marker in edges]
         added = self.tokenizer.get_added_vocab().items() if self._reasoning else ()
         self._roles = {token_id for text, token_id in added if not any(text in marker for marker in markers)}
@@ -87,7 +88,7 @@ class Engine:
         """
         if asked.protect is None and ANSWER in default:
             return StopSet(repeat=asked.stops.repeat)
-        # The markers of other regions are plain text.
+        # Only the regions in `names` are told apart. The markers of all other regions are plain text.
         names = [name for name in CHAT if name in (asked.protect or default)]
         return Checkpoint(self.tokenizer, graph=restricted(self.graph, names)).stops(
             asked.stops, asked.protect, default
@@ -103,7 +104,7 @@ class Engine:
         return vocabulary if vocabulary.native else None
 
     def scanner(self, theirs: Any, request: Any, asked: StopOptions, stops: StopSet) -> tuple[Any, Hidden]:
-        """Returns the scanner of a request, and the markers that its text leaves out.
+        """Returns the scanner of a request, and the markers that vLLM's text leaves out.
 
         The scanner reads tokens if ``vocabulary`` gives the text of vLLM's detokenizer ``theirs``. Otherwise it reads
         vLLM's text.
@@ -121,7 +122,7 @@ class Engine:
             and not theirs.tokenizer.decode(prompt[-CHARACTER:], skip_special_tokens=skip).endswith("\ufffd")
         ):
             counts = {"min_tokens": params.min_tokens, "unknown_ids": "count", "skip_special_tokens": skip}
-            # TokenScanner raises for a marker that is partly a special token: then vLLM's text is scanned.
+            # For a marker that is partly a special token, TokenScanner raises an error. vLLM's text is then scanned.
             with suppress(ValueError):
                 return TokenScanner(self.vocabulary, stops, **options, **counts), {}
         return StopScanner(stops, **options), self._hidden(stops) if skip else {}
@@ -133,7 +134,7 @@ class Engine:
         inside = thinks and self._begins_inside(prompt, request.reasoning_parser_kwargs)
         try:
             return begins(stops, end, start, inside=inside)
-        except ValueError:  # a stop is the marker of this region, which then does not exist
+        except ValueError:  # a stop equals the marker of this region, so the region does not exist
             return None
 
     def _begins_inside(self, prompt: Sequence[int], parser_options: Mapping[str, Any] | None) -> bool:
@@ -150,7 +151,7 @@ class Engine:
             parser.adjust_initial_state_from_prompt(turn)
             first = parser.model_tokenizer.encode("a", add_special_tokens=False)
             delta = parser.extract_reasoning_streaming("", "a", "a", [], first, first)
-        except Exception:  # the parser's own error, which the route also raises: the prompt's markers decide
+        except Exception:  # an error of the parser, which the route also raises: let the markers decide
             return False
         return bool(delta and delta.reasoning)
 
@@ -176,7 +177,7 @@ class Engine:
     def _find_hidden(self, stops: StopSet) -> Hidden:
         markers = {marker for edges in (stops.regions or {}).values() for marker in edges}
         markers |= {marker for pair in stops.protect for marker in pair}
-        # Not the `encode` of a transformers tokenizer, which starts a thread for each core.
+        # Use the backend's `encode`: the `encode` of a transformers tokenizer starts a thread for each core.
         backend: Any = getattr(self.tokenizer, "_tokenizer", None)
         encode = (backend if hasattr(backend, "encode_batch") else self.tokenizer).encode
         table: Hidden = {}

@@ -28,7 +28,7 @@ HOOKS: dict[str, tuple[str, Callable[..., None]]] = {
     "parser:ParserManager": ("get_parser", Adapter.parser_made),
 }
 
-# The hooks in place: class, name, the function before (vLLM's or another plugin's), and our wrapper.
+# The hooks in place: class, name, the function that is wrapped (vLLM's or another plugin's), and our wrapper.
 _placed: list[tuple[type, str, Any, Any]] = []
 _adapter = Adapter(Defaults())
 # The adapter that the hooks call; `None` while stopscan is not installed.
@@ -48,7 +48,7 @@ def install(*, protect: Any = None, repeat: Repeat | None = None) -> None:
 
     Another call replaces ``protect`` and ``repeat``, and forgets earlier failures.
 
-    Raises ``RuntimeError``, with vLLM unchanged, if vLLM's outputs differ with stopscan in the self-test.
+    Raises ``RuntimeError`` and leaves vLLM unchanged if, in the self-test, vLLM's outputs with stopscan are wrong.
 
     >>> install(protect=["reasoning", ("<scratch>", "</scratch>")])
     """
@@ -62,7 +62,7 @@ def uninstall() -> None:
     _current = None
     for entry in reversed(_placed[:]):
         owner, name, original, ours = entry
-        if vars(owner).get(name) is ours:  # otherwise another plugin wraps ours, which then does nothing
+        if vars(owner).get(name) is ours:  # otherwise another plugin has wrapped our hook, which now does nothing
             setattr(owner, name, original)
             _placed.remove(entry)
 
@@ -108,8 +108,9 @@ def _standing(adapter: Adapter) -> Iterator[None]:
 def _place(owner: type, name: str, after: Callable[..., None]) -> None:
     """Wraps a function or class method of vLLM, so that ``after`` runs after it with the result and all arguments.
 
-    If ``after`` fails, the failure is noted and vLLM goes on. Two errors are raised: the refusal of a request
-    (``VLLMValidationError``) and of an engine (``UnfitError``; with ``optional``, stopscan uninstalls itself instead).
+    Two errors of ``after`` are raised: ``VLLMValidationError``, which refuses a request, and ``UnfitError``, which
+    refuses an engine. (With ``optional``, stopscan uninstalls itself instead of refusing the engine.) After any other
+    error, the failure is noted and vLLM goes on. But a request with options of stopscan is then refused.
     """
     original = vars(owner).get(name)
     if original is None:

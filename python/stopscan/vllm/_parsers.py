@@ -1,4 +1,4 @@
-"""Facts about vLLM's parsers that the parsers themselves do not show, by the parsers' names in vLLM 0.26 to 0.33."""
+"""Facts about vLLM's parsers that the parsers themselves do not show. The names are those in vLLM 0.26 to 0.33."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REASONING: Mapping[str, Graph] = {
     HARMONY: FORMATS["harmony"],
 }
 
-# Whether an answer begins in the reasoning, for parsers that have no method to ask.
+# Whether an answer begins in the reasoning, for parsers that have no method that tells this.
 BEGINS_INSIDE = {"granite": False, "hunyuan_a13b": False, "minimax_m2_append_think": True, HARMONY: False}
 
 # For parsers whose name is not the name of their form: the form's name in `FORMATS`.

@@ -75,8 +75,8 @@ class Stream:
 
 @dataclass
 class Outcome:
-    """The result of a stream: for each answer the text so far after each step and how it ended; and the requests that
-    vLLM still has."""
+    """The result of a stream. For each answer: its text after each step, and how it ended. ``left``: the aborted
+    requests, and the number of requests that vLLM still has."""
 
     texts: dict[int, list[str]] = field(default_factory=dict)
     ends: dict[int, tuple[Any, ...]] = field(default_factory=dict)

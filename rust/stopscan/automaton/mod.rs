@@ -1,8 +1,9 @@
 //! The Aho-Corasick automaton: dense rows for the shallow states, sparse edges for the deep ones.
 //!
-//! A state is the longest suffix of the text that is the beginning of a word, such as a stop. States are numbered
-//! breadth first, which makes every part of this file small: the children of a state are neighbours, a state's
-//! fallback has a smaller number, and the states that real text visits most come first and get the dense rows.
+//! A state stands for the longest suffix of the text read so far that is the beginning of a word (a stop or marker).
+//! States are numbered breadth first, which keeps the code of this file short: the children of a state are neighbours,
+//! the fallback of a state has a smaller number than the state, and the states that real text visits most come first
+//! and get the dense rows.
 
 use std::sync::OnceLock;
 
@@ -16,22 +17,23 @@ use prefilter::Prefilter;
 use trie::Trie;
 pub(crate) use words::{WordKind, Words};
 
-/// A state's number times the row width, so that a step is one addition and one load.
+/// A state: its number times the width of a dense row, so that a step is one addition and one load.
 pub(crate) type State = u32;
 
 /// The state before any text.
 pub(crate) const ROOT: State = 0;
 
-/// A flag in a transition whose target completes a word.
+/// The flag in a transition that says that a word completes at the target state.
 const HIT: u32 = 1 << 31;
 
-/// The limit on dense transitions in a set (4 MiB of them): enough for all states of a thousand ordinary stops.
+/// The most items that the dense rows of a set have together (4 MiB): enough for all states of a thousand ordinary
+/// stops.
 pub(crate) const DENSE_LIMIT: usize = 1 << 20;
 
 /// For text of at least this many bytes, the prefilter is faster than reading byte by byte.
 const LONG: usize = 128;
 
-/// A word is stored as its index plus one, so that 0 stands for "no word".
+/// In `outputs` and `markers`, a word is stored as its index plus one, so that 0 stands for "no word".
 const NONE: u32 = 0;
 
 type Columns = [u8; 256];
@@ -48,41 +50,44 @@ pub(crate) struct Config {
 #[derive(Debug)]
 pub(crate) struct Automaton {
     words: Words,
-    /// For each word, the longest marker among its suffixes, itself included.
+    /// For each word, the longest marker with which it ends. For a marker, this is the marker itself.
     markers: Vec<u32>,
     plain: Plain,
     /// The column of each byte in a dense row; column 0 is for bytes that occur in no word.
     columns: Columns,
     /// A dense row has `1 << shift` columns.
     shift: u32,
-    /// A row for each of the first states. It has the next state for each column, with `HIT` if a word completes there.
+    /// A row for each of the first states: the next state for each column, with `HIT` if a word completes in that next
+    /// state.
     dense: Vec<u32>,
     /// The children of state `s` are `first_child[s]..first_child[s + 1]`, in the order of their labels.
     first_child: Vec<u32>,
     /// The byte that leads to each state from its parent.
     labels: Vec<u8>,
-    /// For each state, the state of the longest proper suffix of its text that is also a state.
+    /// For each state, the state with the longest text that is a proper suffix of its own text.
     fallbacks: Vec<u32>,
     /// For each state, the longest word that completes there.
     outputs: Vec<u32>,
-    /// For each state, the number of bytes to hold back: those at the end of its text that are a proper prefix of a
-    /// hidden stop, or of a marker that is taken out.
+    /// For each state, the number of bytes to hold back: the length of the longest suffix of its text that is a proper
+    /// prefix of a hidden stop, or of a marker that is taken out.
     holds: Vec<u32>,
-    /// The same for streams in which every stop is visible: for markers alone. Empty if no marker is taken out.
+    /// As `holds`, but for markers alone: used in streams in which every stop is visible. Empty if no marker is taken
+    /// out.
     marker_holds: Vec<u32>,
     prefilter: OnceLock<Option<Prefilter>>,
 }
 
 impl Automaton {
-    /// Makes the automaton of `words`, which are distinct and not empty, without the `hopeless` ones: a pattern always
-    /// matches inside these. Also leaves out words inside which another word always completes, and returns which.
+    /// Makes the automaton of `words`, which must be distinct and not empty. Leaves out the `hopeless` words, inside
+    /// which a pattern always matches. Also leaves out words inside which another word always completes, and returns
+    /// for each word whether it was left out for that reason.
     pub(crate) fn new(words: Words, hopeless: &[bool], config: Config) -> (Automaton, Vec<bool>) {
         let mut order: Vec<u32> = (0..words.len_with_literals() as u32).collect();
         order.retain(|&word| hopeless.get(word as usize) != Some(&true));
         order.sort_unstable_by(|&one, &other| words.compare(one, other));
         let (mut automaton, pruned) = Trie::new(&words, &order, config).build();
         if pruned.contains(&true) {
-            // A pruned stop must not hold text, so its states must not exist: build again without it.
+            // A pruned word must not hold text, so its states must not exist: build again without the pruned words.
             order.retain(|&word| !pruned[word as usize]);
             drop(automaton);
             (automaton, _) = Trie::new(&words, &order, config).build();
@@ -111,7 +116,7 @@ impl Automaton {
     }
 
     /// Scans `text` up to the first byte that completes a marker or, if `armed`, a stop. Returns the index of the word
-    /// and the number of bytes up to there.
+    /// and the number of bytes up to its end.
     #[inline]
     pub(crate) fn scan(&self, state: &mut State, text: &str, armed: bool) -> Option<(usize, usize)> {
         let mut end = 0;
@@ -124,7 +129,7 @@ impl Automaton {
         }
     }
 
-    /// Returns the longest word that completes at `state` or, if not `armed`, the longest marker.
+    /// Returns the index of the longest word that completes at `state`. If not `armed`, only markers count.
     pub(crate) fn completed(&self, state: State, armed: bool) -> Option<usize> {
         let longest = self.outputs[self.number(state)];
         let output = match longest.checked_sub(1) {
@@ -135,7 +140,7 @@ impl Automaton {
     }
 
     /// Returns how many bytes at the end of the text must be held, because they may become a hidden stop or a marker
-    /// that is taken out. Without `hides_stops`, stops stay in the output, so only such a marker counts.
+    /// that is taken out. If not `hides_stops`, stops stay in the output, so bytes are held only for markers.
     #[inline]
     pub(crate) fn held(&self, state: State, hides_stops: bool) -> usize {
         if state == ROOT {
@@ -172,7 +177,8 @@ impl Automaton {
         output.checked_sub(1).map(|word| word as usize)
     }
 
-    /// Returns the first state whose text has 0 bytes, the first with 1 byte, and so on. Longer text, greater number.
+    /// Returns the lowest state whose text has 0 bytes, the lowest whose text has 1 byte, and so on. States with longer
+    /// texts have greater numbers.
     pub(crate) fn levels(&self) -> Box<[State]> {
         let below = |&number: &u32| {
             Some(self.first_child[number as usize]).filter(|&below| (below as usize) < self.labels.len())
@@ -180,7 +186,7 @@ impl Automaton {
         std::iter::successors(Some(0), below).map(|number| number << self.shift).collect()
     }
 
-    /// Returns the state of the longest proper suffix of the text of `state` that is also a state.
+    /// Returns the state with the longest text that is a proper suffix of the text of `state`.
     pub(crate) fn fallback(&self, state: State) -> State {
         self.fallbacks[self.number(state)] << self.shift
     }
@@ -218,7 +224,7 @@ impl Automaton {
         while at < text.len() {
             if current == ROOT {
                 // Skip bytes that begin no word; most bytes begin none. The search is fast, because it makes no
-                // transitions: each transition has to wait for the one before.
+                // transitions: each transition has to wait for the previous one.
                 match text[at..].iter().position(|&byte| self.plain.begins(byte)) {
                     Some(passed) => at += passed,
                     None => break,

@@ -4,25 +4,26 @@ use aho_corasick::packed::{Config, MatchKind, Searcher};
 
 use super::{Automaton, ROOT, State, Words};
 
-/// The prefilter compares only this many bytes of a word, so that a near miss costs little. The automaton compares the
-/// rest, in linear time.
+/// The prefilter compares only this many bytes of a word, so that text that begins like a word but goes on differently
+/// costs little. The automaton compares the rest, in linear time.
 const PREFIX: usize = 8;
 
 /// The prefilter is used as long as its jumps skip this many bytes on average. Shorter jumps cost more than they save.
 const WORTH: usize = 48;
 
-/// The number of jumps before their average is judged.
+/// The number of jumps after which their average is first compared with `WORTH`.
 const TRIAL: usize = 16;
 
 #[derive(Debug)]
 pub(crate) struct Prefilter {
     searcher: Searcher,
-    /// The longest prefix that is compared, in bytes.
+    /// The length of the longest prefix that is compared, in bytes.
     longest: usize,
 }
 
 impl Prefilter {
-    /// Makes a prefilter for `words`, or `None` if there are too many words for the vector search.
+    /// Makes a prefilter for `words`. Returns `None` if the vector search cannot be used: there are too many words, or
+    /// the processor is not supported.
     pub(crate) fn new(words: &Words) -> Option<Prefilter> {
         let mut prefixes: Vec<&[u8]> = words.with_literals().map(prefix).collect();
         prefixes.sort_unstable();
@@ -38,15 +39,17 @@ fn prefix(text: &str) -> &[u8] {
 }
 
 impl Automaton {
-    /// Scans `text` up to the first byte that completes a word, as `walk` does. In `ROOT`, where no word has begun,
-    /// it jumps to the next place where a word may begin, as long as this is faster.
+    /// Scans `text` up to the first byte that completes a word, as `walk` does, but jumps over text in which no word
+    /// begins, as long as jumping is faster.
     ///
-    /// The prefilter finds this place: the first at which the text has the prefix of a word.
+    /// In the state `ROOT`, where no word has begun, the prefilter finds the next place where the text has the prefix
+    /// of a word. The scan jumps to this place.
     pub(super) fn leap(&self, state: &mut State, text: &[u8]) -> Option<usize> {
         let Some(prefilter) = self.prefilter.get_or_init(|| Prefilter::new(&self.words)) else {
             return self.walk(state, text);
         };
-        // The searcher does not see a prefix that `text` cuts off. Such a prefix begins at `last` or later: walk there.
+        // The searcher does not find a prefix of which `text` has only the beginning. Such a prefix begins at `last` or
+        // later, so the text from `last` on is walked.
         let last = (text.len() + 1).saturating_sub(prefilter.longest);
         let (mut at, mut jumps, mut jumped) = (0, 0, 0);
         while at < text.len() {

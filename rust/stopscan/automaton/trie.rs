@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 use super::{Automaton, Columns, Config, HIT, NONE, ROOT, WordKind, Words};
 use crate::text::Plain;
 
-/// Builds the states level by level from the sorted words. A state that is still to be built is a range of `order`: the
-/// words that begin with its text.
+/// Builds the states level by level from the sorted words (`order`). A state that is still to be built is represented
+/// by a range of `order`: the words that begin with the text of the state.
 pub(super) struct Trie<'a> {
     words: &'a Words,
     order: &'a [u32],
@@ -133,8 +133,8 @@ impl<'a> Trie<'a> {
         }
     }
 
-    /// Notes how many bytes are held back in the state of `range`: its whole text if this may become a hidden stop or a
-    /// marker, else as many as in its fallback.
+    /// Notes how many bytes are held back in the state of `range`: the whole text of the state if that text may become
+    /// a hidden stop or a marker that is taken out, otherwise as many bytes as in the fallback of the state.
     fn add_holds(&mut self, range: Range<usize>, depth: usize, fallback: usize) {
         let holds_stops = self.begins(range.clone(), depth, WordKind::Hidden);
         let holds_markers = self.holds_markers && self.begins(range, depth, WordKind::Marker);
@@ -146,7 +146,7 @@ impl<'a> Trie<'a> {
         }
     }
 
-    /// Returns whether the state of `range` is a proper prefix of a word of this `kind` that can complete.
+    /// Returns whether the text of the state of `range` is a proper prefix of a word of this `kind` that can complete.
     fn begins(&self, mut range: Range<usize>, depth: usize, kind: WordKind) -> bool {
         range.any(|at| {
             let word = self.order[at] as usize;
@@ -154,7 +154,8 @@ impl<'a> Trie<'a> {
         })
     }
 
-    /// Adds the dense row of a state, while there is room: its fallback's row, with the state's own children set in it.
+    /// Adds the dense row of a state, if there is still room: a copy of the row of its fallback, in which the
+    /// transitions to the state's own children are then set.
     fn add_row(&mut self, number: usize) {
         let automaton = &mut self.automaton;
         let width = 1 << automaton.shift;
@@ -175,8 +176,8 @@ impl<'a> Trie<'a> {
     }
 }
 
-/// Returns the most states that there can be: the root, and one for each byte of each word. Bytes at the beginning of a
-/// word that are equal in the word before it in `order` do not count again.
+/// Returns an upper bound of the number of states: the root, and one state for each byte of each word. The bytes at the
+/// beginning of a word that are also the beginning of the previous word in `order` do not count again.
 fn states(words: &Words, order: &[u32]) -> usize {
     let mut before = "";
     let added = |&word: &u32| {

@@ -1,8 +1,8 @@
-//! The stops and markers of a region, all in one string: a set may have millions of them.
+//! The stops and markers of a node, all in one string to save memory: a set may have millions of them.
 
 use std::cmp::Ordering;
 
-/// The kind of a word, which says what happens when it completes.
+/// The kind of a word. It says what happens when the word completes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WordKind {
     /// A stop that is cut from the output.
@@ -45,7 +45,7 @@ impl Words {
         }
     }
 
-    /// Adds patterns that are plain text, which are hidden stops.
+    /// Adds patterns that are plain text. They are hidden stops.
     pub(crate) fn add_literals<'a>(&mut self, literals: impl ExactSizeIterator<Item = &'a str> + Clone) {
         self.literals += literals.len();
         self.add(literals);

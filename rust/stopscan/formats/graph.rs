@@ -3,10 +3,11 @@
 use super::{Format, Pair};
 use crate::{SegmentSet, SegmentSetBuilder, Target, keep};
 
-/// The marker stays, as the beginning of the text of the state to which it leads.
+/// Says that a marker stays in the text, as the beginning of the text of the state to which it leads.
 const KEPT: bool = true;
 
-/// A state of a stream in a format: its name and its markers. The name up to the first slash is that of its region.
+/// A state of a stream in a format: its name and its markers. The name of its region is the part of the state's name
+/// before the first slash.
 ///
 /// ```
 /// use stopscan::Format;
@@ -62,16 +63,16 @@ impl State {
 }
 
 impl Format {
-    /// The states of the format. A stream begins in the first.
+    /// The states of the format. A stream begins in the first of them.
     ///
-    /// A part ends at its closing marker. But some models forget that marker, or write it twice. So reasoning also ends
-    /// where another part opens. A closing marker in the answer is left out of the text. An opening marker of the
-    /// reasoning is left out inside the reasoning, and one of the answer inside the answer.
+    /// A part ends at its closing marker. But some models forget that marker, or write it twice. Therefore, reasoning
+    /// also ends where another part opens, and a closing marker in the answer is left out of the text. Repeated opening
+    /// markers are also left out: those of the reasoning in the reasoning, and those of the answer in the answer.
     ///
     /// A call that begins in the reasoning ends the reasoning. In such a call the closing marker of the reasoning leads
     /// to the answer: if the reasoning only quoted the marker of a call, the answer is not lost. In a call that began
-    /// in the answer, that marker is text. After the reasoning, its opening marker is text, unless the format's own
-    /// parsers open the reasoning again.
+    /// in the answer, the closing marker of the reasoning is text. After the reasoning has ended, the opening marker of
+    /// the reasoning is text, unless the format's own parsers open the reasoning again.
     ///
     /// ```
     /// use stopscan::Format;
@@ -129,8 +130,9 @@ impl Format {
         })
     }
 
-    /// Makes a state of the answer. The markers of calls lead from it to the states `calls`. The closing marker of the
-    /// reasoning leads to the state `after`, but is no marker here if it is a phrase, which an answer may contain.
+    /// Makes a state of the answer, from which the markers of calls lead to the states `calls`. The closing marker of
+    /// the reasoning leads to the state `after`. But if that marker is a phrase, it is text here: an answer may contain
+    /// the phrase.
     fn answer_state(&self, name: &'static str, calls: &Calls, after: &'static str) -> State {
         let mut state = State::new(name);
         if name != after || self.reopens {
@@ -166,7 +168,7 @@ impl Format {
         }
         let mut titled = State { name: self.opened(), ..thoughts.clone() };
         titled.add([self.title].into_iter(), "reasoning", false);
-        // If the first word ends and is not the title, the text is ordinary reasoning.
+        // If a space or a line break ends the first word and the word is not the title, the text is ordinary reasoning.
         titled.add([" ", "\n"].into_iter(), "reasoning", KEPT);
         vec![thoughts, titled]
     }
@@ -209,12 +211,12 @@ impl Format {
     }
 }
 
-/// The states of calls that lead back to the same state of the answer. If the calls are `unclosed`, `marked` and `next`
-/// take turns: the marker of the next call leads to another state, so a new part begins.
+/// States of calls that all lead back to the same state of the answer. If the calls are `unclosed`, `marked` and `next`
+/// take turns: the marker of the next call leads to the other one, so a new part begins.
 struct Calls {
     /// The state after an opening marker.
     marked: &'static str,
-    /// The state after the opening marker of the next call, if this marker ends the call before.
+    /// The state after an opening marker that also ends the previous call.
     next: &'static str,
     /// The state of a bare call: after a marker that stays in the text of the call.
     bare: Option<&'static str>,

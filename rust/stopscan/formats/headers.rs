@@ -8,9 +8,10 @@ const MUSE_ENDS: Markers = &[("<|eom|>", "header"), ("<|eot|>", "header")];
 const INKLING_ENDS: Markers = &[("<|end_message|>", "header"), ("<|content_model_end_sampling|>", "header")];
 
 pub(super) static HEADERS: &[Format] = &[
-    // A stream begins after `<|start|>assistant`, in a header: the channel, the recipient of a call, a content type.
-    // The recipient may stand before or after the channel, so everything after ` to=` is a call: `functions.f
-    // <|constrain|>json<|message|>{…}`. The channel `commentary` without a recipient is for the user: an answer.
+    // A stream begins after `<|start|>assistant`, in a header, which has the channel, the recipient of a call and a
+    // content type. The recipient may stand before or after the channel, so everything after ` to=` is a call:
+    // `functions.f <|constrain|>json<|message|>{…}`. A message in the channel `commentary` without a recipient is for
+    // the user, so its text is an answer.
     Format::graph(
         "harmony",
         "gpt-oss: docs/format.md of openai/harmony",

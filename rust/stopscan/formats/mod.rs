@@ -41,7 +41,7 @@ pub struct Format {
     bare: &'static [&'static str],
     /// The text that may follow the opening marker of the reasoning, and is left out with it.
     title: &'static str,
-    /// Whether the opening marker opens the reasoning again after it has ended.
+    /// Whether the opening marker of the reasoning opens the reasoning again after the reasoning has ended.
     reopens: bool,
     /// Whether the closing marker of the reasoning is a phrase that an answer may also contain.
     phrase: bool,
@@ -73,7 +73,7 @@ impl Format {
         parts::PARTS.iter().chain(headers::HEADERS)
     }
 
-    /// The name of the format: the name of vLLM's parser if there is one.
+    /// The name of the format. For most formats, this is also the name of a parser of vLLM.
     ///
     /// ```
     /// use stopscan::Format;

@@ -7,7 +7,7 @@ const CALL: (&str, &str) = ("<tool_call>", "</tool_call>");
 /// The marker before the function's name in Qwen3-Coder's calls.
 const FUNCTION: &[&str] = &["<function="];
 
-/// Only the outermost markers of calls are listed. Markers between these are text of the call.
+/// Only the outermost markers of calls are listed. Any markers between the outermost ones are text of the call.
 pub(super) static PARTS: &[Format] = &[
     Format::parts(
         "think",
@@ -54,7 +54,7 @@ pub(super) static PARTS: &[Format] = &[
         .tool_call(&[CALL])
         .bare(FUNCTION),
     Format::parts("mimo", "MiMo, MiMo-V2: vLLM's mimo").reasoning(&[THINK]).tool_call(&[CALL]).bare(FUNCTION),
-    // Each call begins with the marker. Tokenizers before v11 write one `[TOOL_CALLS]` before an array of all calls.
+    // Each call begins with `[TOOL_CALLS]`. But tokenizers before v11 write it only once, before an array of all calls.
     Format::parts(
         "mistral",
         "Mistral's tokenizers, reasoning since v13: mistral-common's SpecialTokens; vLLM's and mlx-lm's mistral",
@@ -129,13 +129,12 @@ pub(super) static PARTS: &[Format] = &[
     .reasoning(&[("<|START_THINKING|>", "<|END_THINKING|>")])
     .tool_call(&[("<|START_ACTION|>", "<|END_ACTION|>")])
     .answer(&[("<|START_RESPONSE|>", "<|END_RESPONSE|>"), ("<|START_TEXT|>", "<|END_TEXT|>")]),
-    // Later Hunyuan models (`hy_v3`) have no format here: each tokenizer may add a suffix of its own to their markers.
     Format::parts("hunyuan_a13b", "Hunyuan-A13B: vLLM's hunyuan_a13b")
         .reasoning(&[THINK])
         .tool_call(&[("<tool_calls>", "</tool_calls>")])
         .answer(&[("<answer>", "</answer>")]),
-    // The model writes the marker only for built-in tools and some prompts. A bare JSON object as the whole answer is
-    // also a call, but no marker tells it from an answer in JSON.
+    // The model writes the marker for built-in tools, and for other tools only with some prompts. A bare JSON object as
+    // the whole answer is also a call, but no marker tells it from an answer in JSON.
     Format::parts("llama3", "Llama 3.1 to 3.3: Meta's prompt_format.md; vLLM's llama3_json")
         .tool_call(&[("<|python_tag|>", "")]),
     // A bare list of calls as the whole answer is also a call, but no marker tells it from an answer.
@@ -164,7 +163,8 @@ pub(super) static PARTS: &[Format] = &[
     Format::parts("lfm2", "LFM2, LFM2.5: chat templates; vLLM's lfm2, mlx-lm's pythonic")
         .reasoning(&[THINK])
         .tool_call(&[("<|tool_call_start|>", "<|tool_call_end|>")]),
-    // The model also calls tools inside its reasoning. Known error: text after such a call counts as the answer.
+    // The model also calls tools inside its reasoning. Known error: the reasoning after such a call counts as the
+    // answer.
     Format::parts("apertus", "Apertus: vLLM's apertus, sglang's apertus2509")
         .reasoning(&[("<|inner_prefix|>", "<|inner_suffix|>")])
         .tool_call(&[("<|tools_prefix|>", "<|tools_suffix|>")]),

@@ -1,4 +1,5 @@
-//! Compiles the `Recipe` of a set into a `Graph`. Refuses wrong regions, markers and strings, and too large sets.
+//! Compiles the `Recipe` of a set into a `Graph`. Refuses sets that are too large or have an invalid region, marker or
+//! stop.
 
 use std::collections::HashMap;
 
@@ -68,7 +69,8 @@ pub(crate) fn compile(recipe: &Recipe, stay: bool) -> Result<Graph, StopSetError
     })
 }
 
-/// Returns for each node whether stops fire in its region: if `names` has it or, without `names`, if it is unprotected.
+/// Returns for each node whether stops fire in its region. They do if `names` has the region. If `names` is `None`,
+/// they do if the region is not protected.
 fn live(names: Option<&[String]>, plans: &[Plan<'_>], protects: bool) -> Result<Vec<bool>, StopSetError> {
     let Some(names) = names else {
         return Ok((0..plans.len()).map(|node| node == 0 || !protects).collect());
@@ -98,8 +100,8 @@ fn check_size(recipe: &Recipe, plans: &[Plan<'_>], live: &[bool]) -> Result<(), 
     Ok(())
 }
 
-/// The region, or state of a region, to which a marker leads. Any string converts into one; [`keep`] makes a
-/// target whose marker is kept.
+/// The region, or state of a region, to which a marker leads. Any string converts into a target; [`keep`] makes a
+/// target whose marker is kept in the text.
 ///
 /// ```
 /// use stopscan::Target;
@@ -175,7 +177,8 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Refuses a marker inside which another marker completes first. It would never open the region that users expect.
+    /// Refuses a marker inside which another marker always completes first. Such a marker would never lead to the
+    /// region that the user gave for it.
     fn check_reachable(&self, words: &Words, pruned: &[bool]) -> Result<(), StopSetError> {
         let markers = words.stops()..words.len();
         let Some(marker) = markers.clone().find(|&marker| pruned[marker]).map(|marker| words.text(marker)) else {
@@ -248,7 +251,7 @@ impl StateRecipe {
     }
 }
 
-/// Returns the name of a state's region: its own name up to the first slash.
+/// Returns the name of the region of a state: the name of the state up to the first slash.
 fn region_of(name: &str) -> &str {
     name.split_once('/').map_or(name, |(region, _)| region)
 }
@@ -256,14 +259,14 @@ fn region_of(name: &str) -> &str {
 #[derive(Default)]
 struct Roles<'a>(HashMap<&'a str, Role>);
 
-/// Stops without repetitions, and the index of each in the list that the user gave.
+/// Stops without duplicates, and the index of each in the list that the user gave.
 struct Distinct<'a> {
     texts: Vec<&'a str>,
     indices: Vec<u32>,
 }
 
 impl<'a> Roles<'a> {
-    /// Returns the distinct stops of a list. Refuses an empty stop, and one that already has another role.
+    /// Returns the distinct stops of a list. Refuses an empty stop, and a stop that already has another role.
     fn stops(&mut self, stops: &'a [String], role: Role) -> Result<Distinct<'a>, StopSetError> {
         let mut distinct =
             Distinct { texts: Vec::with_capacity(stops.len()), indices: Vec::with_capacity(stops.len()) };

@@ -46,7 +46,7 @@ struct Node {
     region: u32,
     /// Whether stops are live (looked for) in the node.
     live: bool,
-    /// Recognises text in which no stop or marker begins. Valid only while none has begun before the text.
+    /// Recognises text in which no stop or marker begins. Use it only if none has begun before the text.
     plain: Plain,
     automaton: Automaton,
     /// Finds the patterns (regular expressions), if the set has any and stops are live in the node.
@@ -119,14 +119,16 @@ impl Graph {
         self.protects.then_some(1)
     }
 
-    /// Returns the recogniser of text in which no stop or marker of the node begins. Use it only while none has begun.
+    /// Returns the recogniser of text in which no stop or marker of the node begins. Use it only if none has begun
+    /// before the text.
     #[inline(always)]
     pub(crate) fn plain(&self, node: u32) -> &Plain {
         &self.node(node).plain
     }
 
-    /// Returns the length of `text` if it is short and no stop or marker begins in it. Call it only if none has begun.
-    /// Such text does not move the automaton: the caller only counts it, and notes it in the stream's `History`.
+    /// Returns the length of `text` if it is short and no stop or marker begins in it. Call this only if none has begun
+    /// before `text`. The automaton need not read such text: the caller only counts it, and notes it in the stream's
+    /// `History`.
     #[inline(always)]
     pub(crate) fn plain_length(&self, node: u32, text: &str) -> Option<Place> {
         Some(Place { code_points: self.plain(node).code_points(text)?, bytes: text.len() })
@@ -200,7 +202,8 @@ impl Graph {
         (word.unwrap_or_default() as u32, text.len())
     }
 
-    /// Returns the cursor at `node` after the first `length` bytes of its stop or marker `word`, if that exists.
+    /// Returns the cursor at `node` after the first `length` bytes of its stop or marker with the index `word`. Returns
+    /// `None` if there is no such node, word or prefix.
     pub(crate) fn resume(&self, node: u32, word: u32, length: usize) -> Option<Cursor> {
         let Node { automaton, .. } = self.nodes.get(node as usize)?;
         if length == 0 {
@@ -231,7 +234,7 @@ pub(crate) struct StateRecipe {
 }
 
 impl PartialEq for Graph {
-    /// Whether two sets have the same stops and nodes, and both or neither were given protected pairs.
+    /// Whether two sets have the same stops and nodes, and either both have protected pairs or neither has.
     fn eq(&self, other: &Graph) -> bool {
         self.protects == other.protects && self.identity() == other.identity()
     }
@@ -249,13 +252,14 @@ impl Graph {
         })
     }
 
-    /// Returns a fingerprint: equal for sets with the same stops and nodes, and the same in every process and version.
+    /// Returns a fingerprint. Sets with the same stops and nodes have the same fingerprint, in every process and with
+    /// every version of stopscan.
     pub(crate) fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of(&self.identity())
     }
 
-    /// Returns bytes that are equal for two sets if they have the same stops and nodes. An empty string ends each list.
-    /// That is unambiguous, because no stop or marker is empty.
+    /// Returns bytes that are equal for two sets if and only if they have the same stops and nodes. Each list of stops
+    /// or markers ends with an empty string. That is unambiguous, because no stop or marker is empty.
     fn identity(&self) -> Vec<u8> {
         fn write<'a>(writer: &mut Writer, texts: impl Iterator<Item = &'a str>) {
             texts.chain([""]).for_each(|text| writer.bytes(text.as_bytes()));
@@ -369,7 +373,7 @@ impl Graph {
                 None => (rest.len(), rest.len()),
             };
             if let Some(loops) = &mut history.loops {
-                // If a string, pattern or marker completes at the same character, it wins over the loop.
+                // A string, pattern or marker that completes at the same character as the loop wins over the loop.
                 let looped = loops.feed(&rest[..character], armed);
                 if let Some(looped) = looped.filter(|looped| found.is_none() || looped.end < character) {
                     *cursor = Cursor::start(cursor.node);
@@ -390,7 +394,8 @@ impl Graph {
     }
 
     /// Scans `text`, which came as one token at `place` and is exactly the text of `marker`, a marker of the cursor's
-    /// node. Ignores words that complete before the last character. Of those that complete there, the longest wins.
+    /// node. Ignores words that complete before the last character. Of the words that complete at the last character,
+    /// the longest wins.
     pub(crate) fn scan_marker(
         &self,
         cursor: &mut Cursor,
@@ -449,8 +454,8 @@ impl Graph {
         }
     }
 
-    /// If the completed word is a marker, moves the cursor to the node to which it leads. Returns the word, or `None`
-    /// for a marker that is left in the text.
+    /// Returns the completed word, or `None` for a marker that is left in the text. A marker moves the cursor to the
+    /// node to which it leads.
     #[inline]
     fn arrive(&self, cursor: &mut Cursor, index: usize) -> Option<Completed> {
         let Node { automaton, leads, .. } = self.node(cursor.node);
@@ -490,7 +495,7 @@ impl History {
         (threads.is_some() || loops.is_some()).then_some(History { threads, loops })
     }
 
-    /// Call this first in each call on the stream, such as `feed`.
+    /// Call this at the beginning of each method of a stream, such as `feed`.
     #[inline]
     pub(crate) fn begin(&mut self) {
         if let Some(threads) = &mut self.threads {
@@ -503,8 +508,8 @@ impl History {
         self.threads.as_ref().is_none_or(Threads::is_idle)
     }
 
-    /// Notes text in which no stop or marker begins. Call it only while none has begun. Returns the loop that the text
-    /// completes, if there is one.
+    /// Notes text in which no stop or marker begins. Call this only if none has begun before `text`. Returns the loop
+    /// that the text completes, if there is one.
     pub(crate) fn note_plain(&mut self, text: &str, armed: bool) -> Option<Loop> {
         if let Some(threads) = &mut self.threads {
             threads.forget(text);
@@ -523,7 +528,8 @@ impl History {
         self.threads.as_ref().map_or("", Threads::text)
     }
 
-    /// Forgets all matches that have begun. `text` was just read: `\b` in a pattern still looks at its last character.
+    /// Forgets all matches that have begun. `text` is the text that was just read: `\b` in a pattern may still look at
+    /// the last character of `text`.
     pub(crate) fn forget(&mut self, text: &str) {
         if let Some(threads) = &mut self.threads {
             threads.forget(text);
@@ -562,7 +568,7 @@ impl History {
         self.threads.as_ref().map_or(0, Threads::size) + self.loops.as_ref().map_or(0, Loops::size)
     }
 
-    /// The most bytes by which the history grows with `bytes` bytes of text.
+    /// The most bytes by which the history grows when it reads `bytes` more bytes of text.
     pub(crate) fn growth(&self, bytes: usize) -> usize {
         self.threads.as_ref().map_or(0, |threads| threads.growth(bytes))
             + self.loops.as_ref().map_or(0, |loops| 2 * (loops.size() + bytes))

@@ -17,7 +17,8 @@ const LINE_FEED: [[u32; 2]; 1] = [[0x0A, 0x0A]];
 #[derive(Clone, Debug)]
 pub(super) struct Alphabet {
     ascii: [ClassId; 128],
-    /// The first code point of each stretch of code points that are in the same class. `classes` has each one's class.
+    /// The first code point of each stretch of code points that are in the same class. `classes` has the class of each
+    /// stretch.
     bounds: Vec<u32>,
     classes: Vec<ClassId>,
     /// The first code point of each class.
@@ -45,7 +46,7 @@ impl Alphabet {
         bounds.extend(sets.iter().copied().flatten().flat_map(|&[first, last]| [first, last + 1]));
         work.sort(&mut bounds)?;
         let mut ids: Vec<usize> = bounds.iter().map(|&bound| self.search(bound).into()).collect();
-        // For each class, the last set that split it, and the class of the characters that the two have in common.
+        // For each class, the last set that split it, and the new class of the characters that are in both.
         let mut splits = vec![(usize::MAX, 0); self.len()];
         for (set, &ranges) in sets.iter().enumerate() {
             for &range in ranges {
@@ -119,12 +120,14 @@ impl Alphabet {
         self.examples.len()
     }
 
-    /// Returns the kind of the first character of a class. If a pattern has look-around, the others have the same kind.
+    /// Returns the kind of the first character of a class. If a pattern has look-around, all characters of a class are
+    /// of one kind.
     pub(super) fn kind(&self, class: ClassId) -> Kind {
         char::from_u32(self.examples[class as usize]).map_or(Kind::Other, Kind::of)
     }
 
-    /// Returns the classes of each set of characters of `nfa`, for which the alphabet was made: each once, not sorted.
+    /// Returns for each set of characters of `nfa` the classes of which it consists, each once and not sorted. The
+    /// alphabet must have been made for `nfa`.
     pub(super) fn classes_of(&self, nfa: &Nfa, work: &mut Work) -> Result<Lists<ClassId>, TooLarge> {
         let mut seen_in = work.vec(usize::MAX, self.len())?;
         let mut all = Lists::default();
@@ -145,7 +148,8 @@ impl Alphabet {
 
     /// Returns for each byte whether it begins a character of a marked class.
     pub(super) fn first_bytes(&self, marked: &[bool], work: &mut Work) -> Result<[bool; 256], TooLarge> {
-        // A stretch may begin or end at a surrogate, which has no UTF-8: use U+D7FF's byte, so that none is missed.
+        // A stretch may begin or end at a surrogate, which has no UTF-8: use the first byte of U+D7FF, so that no byte
+        // is missed.
         let first_byte =
             |code| char::from_u32(code).map_or(0xED, |character| character.encode_utf8(&mut [0; 4]).as_bytes()[0]);
         let mut bytes = [false; 256];
@@ -161,7 +165,8 @@ impl Alphabet {
     }
 }
 
-/// A class that `with_letters` makes from a part of an old class. If it has a letter, `letter` is that letter's index.
+/// A class that `with_letters` makes from a part of an old class. If the class consists of one of the `letters`,
+/// `letter` is the index of this letter.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
     pub(super) class: ClassId,
@@ -175,7 +180,7 @@ fn stretches(bounds: &[u32], [first, last]: [u32; 2]) -> Range<usize> {
     from..from + count
 }
 
-/// The kind of the character before or after a place in the text. It decides look-around such as `\b`.
+/// The kind of the character before or after a place in the text. Look-around such as `\b` depends on this kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) enum Kind {
     LineFeed,

@@ -18,7 +18,8 @@ use crate::error::{ErrorKind, StopSetError};
 use crate::room;
 use crate::text::{Place, Plain};
 
-/// If the patterns of a set have at most this many characters and classes, `source` does not check for memory first.
+/// If the patterns of a set have at most this many characters and classes, `source` does not check that memory
+/// suffices.
 const FEW_POSITIONS: usize = 64;
 
 /// The most memory that compiling patterns takes, in bytes.
@@ -34,17 +35,18 @@ pub(crate) struct Compiler<'a> {
 
 /// A compiled region: the automaton of its stop strings and markers, and the machine (a table) of its patterns.
 pub(crate) struct Compiled {
-    /// Recognises text in which no string and no match begins. To be used only while none has begun.
+    /// Recognises text in which no string and no match begins. Use it only while no string and no match has begun.
     pub(crate) plain: Plain,
     pub(crate) automaton: Automaton,
-    /// For each word (string or marker) of `automaton`, whether it never completes because another one completes in it.
+    /// For each word (stop string, marker or literal) of `automaton`, whether it can never complete because another
+    /// word always completes inside it.
     pub(crate) pruned: Vec<bool>,
-    /// The table of the patterns, if they can fire in the region.
+    /// The table of the patterns. `None` if they cannot fire in the region.
     pub(crate) machine: Option<Machine>,
 }
 
 /// The automaton of the patterns that are not plain text, and the machine (its table) for a region that has no strings.
-/// A set has one `Source`, from which `machine_with` makes the machines of the other regions.
+/// A set has one `Source`, from which `machine_with` makes the machines of the regions that have strings.
 pub(super) struct Source {
     dfa: Dfa,
     machine: Machine,
@@ -59,17 +61,20 @@ impl<'a> Compiler<'a> {
         let source = if list.patterns.is_empty() { None } else { Some(source(list, &mut work)?) };
         let mut hold_work = Work::new(MAX_HOLD_WORK);
         if let Some(pattern) = source.as_ref().and_then(|source| source.endless) {
-            // Stop strings may end each match before it holds text for ever. The budget cannot check so many bytes.
+            // The set may still be fine: a stop string may end each match before the match holds text for ever. But
+            // checking that for this many bytes of strings costs more than the budget, so refuse the set.
             if LETTER * strings > MAX_HOLD_WORK {
                 return Err(unbounded(list, pattern));
             }
-            // If the set is refused after all, that must be as fast as other refusals: use only the rest of `MAX_WORK`.
+            // If the set is refused in the end, the refusal must be as fast as any other: use only the rest of
+            // `MAX_WORK`.
             hold_work = Work::new(work.left().min(MAX_HOLD_WORK));
         }
         Ok(Compiler { list, source, hold_work, pruning_work: Work::new(MAX_PRUNING_WORK) })
     }
 
-    /// Compiles a region whose stop strings and markers are `words`. The patterns can fire in it if `with_patterns`.
+    /// Compiles a region whose stop strings and markers are `words`. The patterns can fire in it if `with_patterns` is
+    /// true.
     pub(crate) fn region(
         &mut self,
         words: Words,
@@ -88,7 +93,8 @@ impl<'a> Compiler<'a> {
             literals.retain(|&index| !strings.contains(&*self.list.patterns[index]));
         }
         words.add_literals(literals.iter().map(|&index| &*self.list.patterns[index]));
-        // A stop string never fires if a match always completes inside it. A marker counts even where no stop may fire.
+        // A stop string never fires if a match always completes inside it. That is not so for a marker: in unarmed text
+        // the match does not fire, and the marker is still found.
         let is_marker = |index: usize| (words.stops()..words.len()).contains(&index);
         let mut hopeless = Vec::with_capacity(words.len_with_literals());
         for (index, text) in words.with_literals().enumerate() {
@@ -192,10 +198,11 @@ impl Source {
     }
 
     /// Returns whether a match completes before the last character of `stop`, whatever text comes before `stop`. Also
-    /// returns `false` if `work` may not suffice for the check; then text may be held back though `stop` never fires.
+    /// returns `false` if `work` may not suffice for the check; then text may be held back for `stop`, although it
+    /// never fires.
     fn completes_inside(&self, stop: &str, work: &mut Work) -> bool {
         let inside = stop.char_indices().next_back().map_or("", |(last, _)| &stop[..last]);
-        // At each character a match may begin, which then adds a little to the cost of each later character.
+        // A match may begin at each character, and each match adds a little to the cost of each later character.
         let units = 2 + inside.len().min(MAX_THREADS) / 8;
         work.spend(Kind::ALL.len() * inside.len() * units).is_ok()
             && Kind::ALL.into_iter().all(|before| {
@@ -207,7 +214,8 @@ impl Source {
     }
 }
 
-/// Returns for each word the length in bytes of the shortest stop (string or literal) at its end; 0 for a marker.
+/// Returns for each word the length in bytes of the shortest stop (string or literal) with which it ends; 0 for a
+/// marker.
 fn shortest_ends(automaton: &Automaton) -> Box<[u32]> {
     let words = automaton.words();
     let is_stop = |index: &usize| !(words.stops()..words.len()).contains(index);
@@ -234,7 +242,7 @@ const META: [char; 14] = ['\\', '.', '+', '*', '?', '(', ')', '|', '[', ']', '{'
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PatternList {
     pub(crate) patterns: Vec<String>,
-    /// The index of each pattern in the list that the user gave. Empty before `distinct`.
+    /// The index of each pattern in the list that the user gave. Empty in a list that `distinct` did not return.
     indices: Vec<usize>,
     pub(crate) max_held: Option<usize>,
 }
@@ -265,7 +273,7 @@ impl PatternList {
     fn is_literal(&self, pattern: usize) -> bool {
         let text = &self.patterns[pattern];
         let plain = !text.is_empty() && !text.contains(META);
-        // All but the last character of a literal may be held, so `max_held` must allow them.
+        // All but the last character of a literal may be held, so `max_held` must allow that many characters.
         plain && self.max_held.is_none_or(|most| text.chars().nth(most.saturating_add(1)).is_none())
     }
 

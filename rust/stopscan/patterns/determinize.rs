@@ -9,7 +9,7 @@ use super::work::{Lists, Numbers, TooLarge, Work};
 const ANY_BEFORE: u32 = Kind::ALL.len() as u32;
 
 /// Makes the deterministic automaton of `nfa`. Counts in `visits` how often each node is met: if the automaton is too
-/// large, the counts tell which pattern is the reason.
+/// large, the counts show which pattern is the reason.
 pub(super) fn determinize(
     nfa: &Nfa,
     alphabet: &Alphabet,
@@ -46,11 +46,12 @@ pub(super) fn determinize(
 }
 
 /// Builds the DFA. A state is a list of nodes, in order: those that read a character, wait at a look-around, or have
-/// matched. Its last item is the kind of the last character, or `ANY_BEFORE` if that matters to none of the nodes.
+/// matched. The last item of the list is the kind of the last character that was read, or `ANY_BEFORE` if the kind
+/// matters to none of the nodes.
 struct Builder<'a> {
     nfa: &'a Nfa,
     alphabet: &'a Alphabet,
-    /// The classes of characters of each set of `nfa`.
+    /// For each set of characters of `nfa`, the classes of which it consists.
     classes: Lists<ClassId>,
     work: &'a mut Work,
     visits: &'a mut [u32],
@@ -59,8 +60,8 @@ struct Builder<'a> {
     round: u32,
     /// Gives each state, a list of nodes, its number.
     states: Numbers,
-    /// Gives a number to each pair of a list of nodes, to which a class leads from a state, and the kind of this class.
-    /// For each number, `state_of_targets` has the state.
+    /// Numbers the arguments of `Builder::state`: the nodes to which a class leads from a state, and the kind of the
+    /// class. `state_of_targets` has the state for each number.
     targets: Numbers,
     state_of_targets: Vec<StateId>,
     dfa: Dfa,
@@ -73,7 +74,8 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     /// Sets `reached` to the nodes that are reached from `from` without reading a character. Passes a look-around that
-    /// holds. If it depends on the next character, whose kind is `behind`, and that is `None`, adds the `Look` node.
+    /// holds before a character of kind `behind`. If `behind` is `None`, the next character is not known. Then adds the
+    /// node of each look-around that depends on the next character.
     fn closure(&mut self, from: &[u32], before: Kind, behind: Option<Kind>) -> Result<(), TooLarge> {
         self.round += 1;
         self.reached.clear();
@@ -201,7 +203,8 @@ impl Builder<'_> {
         Ok(patterns)
     }
 
-    /// For each class that a node reads, adds the following node to the class's list. Skips kinds other than `kind`.
+    /// For each class that a node reads, adds the node that follows to the list of the class in `next`. If `kind` is
+    /// given, skips classes of other kinds.
     fn collect_targets(&mut self, nodes: &[u32], kind: Option<Kind>) -> Result<(), TooLarge> {
         for &node in nodes {
             let Node::Read { set, next } = self.nfa.node(node, self.work)? else {

@@ -11,9 +11,10 @@ pub(super) const DEAD: StateId = 0;
 /// The patterns that a state accepts, as their index plus one. 0 means no pattern.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Accept {
-    /// The pattern that has matched, whatever comes next. Such a state has no transitions.
+    /// The pattern that has matched, whatever comes next. A state with such a pattern has no transitions.
     pub(super) now: u32,
-    /// For each kind of next character, the pattern that has matched if it comes. `Kind::Edge` is the end of the text.
+    /// For each kind, the pattern that has matched if a character of this kind comes next. `Kind::Edge` is the end of
+    /// the text.
     pub(super) confirmed: [u32; 4],
 }
 
@@ -40,7 +41,7 @@ pub(super) struct Trimmed {
     pub(super) first_accepting: usize,
     /// For each state, the least number of characters that must follow before the character that completes a match.
     pub(super) needs: Vec<u32>,
-    /// Whether the automaton had other states, from which no match was possible.
+    /// Whether `Dfa::trim` left out states, because no match was possible from them.
     pub(super) lost_states: bool,
 }
 
@@ -122,13 +123,15 @@ impl Dfa {
             dfa.close_transitions();
         }
         dfa.starts = self.starts.map(|state| numbers[state as usize]);
-        // A state that has matched has distance 0, which becomes `u32::MAX`. No limit allows so much: its match ends.
+        // A state that has matched has distance 0, so its entry in `needs` becomes `u32::MAX`. That is above any limit
+        // on held text, so a thread in this state ends.
         let needs = order.iter().map(|&state| distances[state as usize].wrapping_sub(1)).collect();
         Ok(Trimmed { lost_states: dfa.len() < self.len(), dfa, first_accepting, needs })
     }
 
-    /// Returns for each state the least number of characters that complete a match, or `u32::MAX` if none do. Most
-    /// transitions lead to states with greater numbers, so going backwards needs few rounds.
+    /// Returns for each state the least number of characters that complete a match, or `u32::MAX` if no match is
+    /// possible. Most transitions lead to states with greater numbers, so going from the last state to the first needs
+    /// few rounds.
     fn distances(&self, work: &mut Work) -> Result<Vec<u32>, TooLarge> {
         let mut distances = work.vec(u32::MAX, self.len())?;
         loop {
@@ -170,9 +173,9 @@ impl Dfa {
     /// different states. `begins` marks the classes with which matches begin.
     ///
     /// The oldest thread has read the first characters of all later threads. So there are at most as many threads as
-    /// the transitions with a marked class that the oldest has made. In a cycle it may make any number of them, so each
-    /// state on a cycle or after one counts as a thread. A state that leads to itself, but not with a marked class, is
-    /// not a cycle here.
+    /// the oldest thread has made transitions with a marked class. On a cycle, the oldest thread may make any number of
+    /// such transitions, so each state on a cycle or after one counts as a thread. A state that leads to itself, but
+    /// not with a marked class, is not a cycle here.
     pub(super) fn check_threads(&self, begins: &[bool], work: &mut Work) -> Result<(), TooLarge> {
         if self.len() <= MAX_THREADS {
             return Ok(());

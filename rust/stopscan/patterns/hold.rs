@@ -1,7 +1,8 @@
 //! The least hold: no text is withheld from the output for a match that can no longer be the first stop to complete.
 //!
-//! A *thread* is a match that has begun. A state of this automaton stands for what the thread has read since then, and
-//! for the strings and matches that have begun in this text. If one of these completes first, the thread ends.
+//! A *thread* is a match that has begun. A state of the automaton that is made here stands for the text that a thread
+//! has read since it began, and for the strings and later matches that have begun in this text. If one of these strings
+//! or matches completes first, the thread ends.
 
 use super::alphabet::{Alphabet, ClassId, Kind};
 use super::dfa::{DEAD, Dfa, StateId};
@@ -9,10 +10,10 @@ use super::machine::Table;
 use super::work::{Numbers, TooLarge, Work};
 use crate::automaton::{Automaton, ROOT, State};
 
-/// The units of work that are spent for each byte of the strings to sort the characters of the strings.
+/// Sorting the characters of the strings costs this many units of work for each byte of the strings.
 pub(super) const LETTER: usize = 8;
 
-/// The units of work for each byte that the strings' automaton reads.
+/// Each byte that the strings' automaton reads costs this many units of work.
 const BYTE: usize = 4;
 
 /// Makes an automaton like `dfa`, but in which a begun match ends as soon as another stop completes before it. Also
@@ -90,11 +91,12 @@ pub(super) fn least_hold(
     Ok((held, refined))
 }
 
-/// What a state of the new automaton stands for: a begun match in the state `own`, and the stops begun in its text.
+/// What a state of the new automaton stands for: a begun match in the state `own`, and the stops that have begun in the
+/// text of this match.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Key {
     own: StateId,
-    /// The states of the matches that began after this one, as the number of their set in `Later::sets`.
+    /// The states of the matches that began after the match of this key, as the number of their set in `Later::sets`.
     later: u32,
     strings: State,
     /// Whether the text for which the state `strings` stands is the whole text of the match so far, not only its end.
@@ -143,7 +145,7 @@ impl Later<'_> {
         Ok(number)
     }
 
-    /// Returns the set after a character, or `None` if a match completes with the character.
+    /// Returns the set to which a class of characters leads from `set`, or `None` if one of the matches completes.
     fn step(&mut self, set: u32, class: ClassId, work: &mut Work) -> Result<Option<u32>, TooLarge> {
         let at = set as usize * self.kinds.len() + class as usize;
         work.spend(1)?;
@@ -177,7 +179,8 @@ impl Later<'_> {
 #[derive(Clone, Copy)]
 struct StringStep {
     next: State,
-    /// As `Key::is_whole`, for `next`. If a string or literal completes: whether the match's whole text is a string.
+    /// As `Key::is_whole`, but for `next`. If a string or literal completes: whether the whole text of the match is a
+    /// string.
     is_whole: bool,
     completes: bool,
 }
@@ -197,7 +200,8 @@ impl Key {
         }
         if step.completes && step.is_whole {
             // A string that is the whole text fires instead of a match that also completes here. A literal (a pattern
-            // that is plain text) may not: of two patterns, the first in the list counts. So it is not `is_whole`.
+            // that is plain text) may not fire instead: of two patterns, the first in the list fires. So `is_whole` is
+            // false for a literal.
             let is_string = |word: usize| word < strings.words().len() && strings.is_word(step.next);
             step.is_whole = strings.completed(step.next, true).is_none_or(is_string);
         }

@@ -15,7 +15,7 @@ const MAX_HELD: usize = 65_536;
 /// A greater limit is lowered to this one, which is as good as no limit: no stream holds back more.
 const ANY_LENGTH: usize = 1 << 27;
 
-/// The transitions of an automaton as a dense table. Its states are those of the automaton.
+/// The transitions of an automaton as a dense table. A state has the same number in the table as in the automaton.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     /// For each class, the state to which it leads from each state. The entries of one class are neighbours, because
@@ -54,14 +54,15 @@ impl Table {
         &self.next[class as usize * self.states..][..self.states]
     }
 
-    /// Returns the state to which a class leads from `state`, for code that compiles patterns.
+    /// Returns the state to which a class leads from `state`. Code that compiles patterns calls this instead of
+    /// `column`, because it must spend from `work`.
     #[inline]
     pub(super) fn next(&self, class: ClassId, state: StateId, work: &mut Work) -> Result<StateId, TooLarge> {
         work.spend(1)?;
         Ok(self.column(class)[state as usize])
     }
 
-    /// Returns whether `state` accepts something. The states that do are the greatest ones.
+    /// Returns whether `state` accepts something. Accepting states have the greatest numbers.
     #[inline(always)]
     pub(super) fn accepts(&self, state: StateId) -> bool {
         state >= self.first_accepting
@@ -85,7 +86,8 @@ impl Table {
         self.accept(state).now
     }
 
-    /// Returns the pattern that has matched at `state` if this kind of character follows, as its index plus one, or 0.
+    /// Returns the pattern that has matched at `state` if a character of this kind follows, as its index plus one, or
+    /// 0.
     #[inline]
     pub(super) fn confirmed(&self, state: StateId, kind: Kind) -> u32 {
         self.accept(state).confirmed[kind as usize]
@@ -157,14 +159,15 @@ pub(crate) struct Machine {
     pub(super) table: Arc<Table>,
     /// The most code points that are held back for a match.
     pub(super) max_held: usize,
-    /// For each stop string and literal, the length in bytes of the shortest stop with which it ends. 0 for a marker.
+    /// For each word (stop string, marker or literal), the length in bytes of the shortest stop with which it ends; 0
+    /// for a marker.
     pub(super) shortest: Box<[u32]>,
     /// For each length in bytes, the first state of the strings' automaton that stands for a prefix of this length.
     pub(super) levels: Box<[State]>,
     /// For each literal of the region (a pattern that is plain text), its index in the list of patterns.
     pub(super) literals: Box<[usize]>,
     begins: [bool; 256],
-    /// The byte with which all matches begin, if there is only one.
+    /// The byte with which all matches begin, if there is only one such byte.
     only: Option<u8>,
 }
 
@@ -217,13 +220,14 @@ impl Machine {
         begins.unwrap_or(bytes.len())
     }
 
-    /// A state of the strings' automaton stands for the beginning of a string. Returns its length in bytes for `state`.
+    /// Returns the length in bytes of the text for which `state` stands: a state of the strings' automaton stands for
+    /// the beginning of a string.
     pub(super) fn length(&self, state: State) -> usize {
         self.levels.partition_point(|&first| first <= state) - 1
     }
 }
 
-/// Returns the first place of `byte` in `bytes`. Skips blocks without this byte with vector instructions.
+/// Returns the first place of `byte` in `bytes`. Uses vector instructions to skip the blocks that lack this byte.
 fn position(byte: u8, bytes: &[u8]) -> Option<usize> {
     let without = |block: &&[u8]| !block.iter().fold(false, |found, &other| found | (other == byte));
     let passed = bytes.chunks_exact(16).take_while(without).count() * 16;

@@ -1,4 +1,4 @@
-//! The patterns of a set as one nondeterministic automaton, over sets of characters.
+//! The patterns of a set as one nondeterministic automaton, whose nodes read sets of characters.
 
 use regex_syntax::hir::{Class, Hir, HirKind, Look, Repetition};
 
@@ -11,7 +11,7 @@ pub(super) enum Node {
         set: u32,
         next: u32,
     },
-    /// Goes on at each node of a list: the one with this number in `Nfa::splits`.
+    /// Goes on at each node of the list that has this number in `Nfa::splits`.
     Split(u32),
     Look {
         look: Look,
@@ -67,7 +67,7 @@ impl Nfa {
         Ok(self.nodes[node as usize])
     }
 
-    /// Returns the nodes at which a split goes on.
+    /// Returns the nodes to which the split with this number leads.
     pub(super) fn branches(&self, split: u32, work: &mut Work) -> Result<&[u32], TooLarge> {
         self.splits.get(split as usize, work)
     }

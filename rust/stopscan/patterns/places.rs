@@ -2,15 +2,16 @@
 //!
 //! A *thread* is a place in the text where a match may have begun, and the state that the table has reached since then.
 //! Threads in the same state have the same future, and are merged into a *group*. The root of the group is its latest
-//! thread. It is the last to exceed the limit on held text, so the group lives as long as its root. If the group
-//! matches, the match begins at the earliest thread that is within the limit.
+//! thread. Of all threads of the group, the root is the last to exceed the limit on held text, so the group lives as
+//! long as its root. If the group matches, the match begins at the earliest thread that is within the limit.
 
 use super::alphabet::Kind;
 use super::dfa::{DEAD, StateId};
 use super::machine::Machine;
 use crate::text::Place;
 
-/// Groups in equal states are merged only if there are more roots than this. With fewer, that costs more than it saves.
+/// Groups in equal states are merged only if there are more roots than this. With fewer, merging costs more than it
+/// saves.
 const FEW: usize = 12;
 
 /// Ended threads are dropped only if there are more of them than this, because dropping them moves all others.
@@ -24,9 +25,11 @@ const OVER: u32 = u32::MAX;
 struct Begun {
     /// The place in code points, modulo 2^32.
     code_points: u32,
-    /// The place in bytes, modulo 2^30, in the upper 30 bits. The lower two bits are the kind of the character before.
+    /// The place in bytes, modulo 2^30, in the upper 30 bits. The lower two bits are the kind of the character before
+    /// the place.
     bytes_and_kind: u32,
-    /// The index of a later thread in the same state, or its own index if it is the latest; `OVER` if it has ended.
+    /// The index of a later thread in the same state, or this thread's own index if no thread is later; `OVER` if this
+    /// thread has ended.
     root: u32,
 }
 
@@ -99,7 +102,8 @@ impl Places {
         self.roots.is_empty()
     }
 
-    /// Returns how many bytes ago the first match that may still complete began, or 0 if there is none.
+    /// Returns the number of bytes since the start of the earliest match that may still complete, or 0 if there is no
+    /// such match.
     pub(super) fn held(&self) -> usize {
         self.begun.get(self.first).map_or(0, |begun| self.here.bytes - begun.place(self.here).bytes)
     }
@@ -148,7 +152,8 @@ impl Places {
         self.states.drain(..over);
     }
 
-    /// Returns a thread's root (the latest thread of its group), or `OVER`. Shortens the chain of `root`s for later.
+    /// Returns a thread's root (the latest thread of its group), or `OVER` if it has ended. Shortens the chain of
+    /// `root`s, so that later calls are faster.
     fn find(&mut self, index: usize) -> u32 {
         let mut at = index;
         loop {
@@ -223,7 +228,8 @@ impl Places {
     }
 
     /// Moves all begun matches over a character. `column` has for each state the state to which the character leads.
-    /// Returns the greatest of their states. Accepting states are the greatest, so it tells whether a match accepts.
+    /// Returns the greatest of the new states. Accepting states have the greatest numbers, so the result shows whether
+    /// a match may have completed.
     #[inline]
     fn advance(&mut self, column: &[StateId]) -> StateId {
         let (mut greatest, mut least) = (DEAD, StateId::MAX);
@@ -277,7 +283,8 @@ impl Places {
         if self.roots.len() * 5 <= self.merge_at.max(FEW) * 4 {
             return; // dropping ended roots made enough room
         }
-        // State in the upper half, group in the lower half: to sort integers takes half as much code as to sort pairs.
+        // Each number has the state in its upper half and the group in its lower half: sorting integers takes half as
+        // much code as sorting pairs.
         let mut order: Vec<u64> =
             self.states.iter().zip(0..).map(|(&state, group)| u64::from(state) << 32 | group).collect();
         order.sort_unstable();
@@ -325,7 +332,7 @@ pub(crate) struct PatternHit {
     pub(crate) pattern: usize,
     /// The place in the stream where the match begins.
     pub(crate) start: Place,
-    /// The end of the match, without the character after it, which is read before a match of `a\b` is complete.
+    /// The end of the match. A match of `a\b` ends before the character that completes it.
     pub(crate) end: usize,
     /// The end of the character that completes the match.
     pub(crate) completed: usize,
@@ -365,8 +372,9 @@ pub(super) fn scan(places: &mut Places, machine: &Machine, text: &str, place: Pl
     hit
 }
 
-/// Scans the whole of `text`, which begins at `place` and is unarmed: no stop fires in it. A match that completes only
-/// ends the begun matches that would contain it. Returns the latest byte of the stream at which such a match began.
+/// Scans the whole of `text`, which begins at `place` and is unarmed, so that no match fires. A match that completes
+/// ends the begun matches that would contain it. Returns where the latest of the completed matches began, in bytes of
+/// the stream.
 pub(super) fn scan_unarmed(places: &mut Places, machine: &Machine, text: &str, place: Place) -> Option<usize> {
     let mut scan = Scan { places, machine, text, at: 0, here: place };
     let mut latest = None;

@@ -25,7 +25,7 @@ const NESTING: u32 = 50;
 pub(super) struct Parsed {
     pub(super) ast: Ast,
     pub(super) hir: Hir,
-    /// The number of its characters and classes, with repetitions written out.
+    /// The number of characters and classes of the pattern, with repetitions written out.
     pub(super) positions: usize,
 }
 
@@ -102,7 +102,8 @@ fn make_ascii(ast: &mut Ast) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses the flag `R`. With it, a carriage return also ends a line, but `Kind` does not tell carriage returns apart.
+/// Refuses the flag `R`. With it, a carriage return also ends a line, but `Kind` does not distinguish carriage returns
+/// from other characters.
 fn check_flags(flags: Option<&Flags>) -> Result<(), String> {
     match flags.is_some_and(|flags| flags.flag_state(Flag::CRLF) == Some(true)) {
         true => Err("(?R) is not supported; write \\r?\\n".into()),
@@ -126,9 +127,10 @@ fn make_item_ascii(item: &mut ClassSetItem) -> Result<(), String> {
         ClassSetItem::Unicode(_) => return Err(no_properties()),
         ClassSetItem::Bracketed(class) => make_set_ascii(&mut class.kind)?,
         ClassSetItem::Union(union) => {
-            // Under `(?i)`, regex-syntax folds an inner class before it negates it. Then it folds the whole outer class
-            // unless all of its items are folded. A negated item has nearly all code points, so folding it is slow. An
-            // item that is a class is always folded. So if one item is a class, make the other items classes as well.
+            // Under `(?i)`, regex-syntax folds each inner class before it negates it. Then it folds the whole outer
+            // class again, unless each of the outer class's items is folded already. Folding a negated class is slow,
+            // because it has nearly all code points. Only an item that is a class is folded already. So if one item is
+            // a class, make the other items classes as well.
             union.items.iter_mut().try_for_each(make_item_ascii)?;
             let is_class = |item: &ClassSetItem| !matches!(item, ClassSetItem::Literal(_) | ClassSetItem::Range(_));
             if union.items.iter().any(is_class) {
@@ -243,7 +245,7 @@ fn longest_repetition(ast: &Ast) -> Option<(&Span, usize)> {
     children(ast).filter_map(longest_repetition).chain(own).max_by_key(|(_, positions)| *positions)
 }
 
-/// The steps that a class takes in addition to those for its items, and the steps for a letter under `(?i)`.
+/// The steps that a class takes in addition to the steps for its items, and the steps that a letter under `(?i)` takes.
 const CLASS: usize = 200;
 const LETTER: usize = 100;
 

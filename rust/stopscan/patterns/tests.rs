@@ -29,8 +29,9 @@ fn compiled(seeds: u64) -> Vec<(user_patterns::UserSet, PatternList, Source, usi
     (0..seeds).filter_map(compile).collect()
 }
 
-/// With one unit less than it spends, a set is refused, so each unit is checked. Also, most sets stay far below the
-/// limit: if compiling becomes more expensive, this test fails before the sets of users are refused.
+/// A set must be refused if its budget has one unit less than the set spends, so each unit that is spent is checked.
+/// Also, most sets stay far below the limit: if compiling becomes more expensive, this test fails before the sets of
+/// users are refused.
 #[test]
 fn an_automaton_is_refused_with_one_unit_less_than_it_spends() {
     let mut all = Vec::new();

@@ -10,7 +10,8 @@ use crate::text::{Held, Place};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Threads {
     pub(super) places: Places,
-    /// The text since the first match began. Only for streams that hide no stop: these do not hold this text elsewhere.
+    /// The text since the first match began. Kept only for streams that hide no stop, because they hold no text for a
+    /// match.
     pub(super) text: Held,
     /// The state in which the strings' automaton would be if no match had completed in unarmed text (in which no stop
     /// fires). `None` if the automaton is in that state. Such a match ends the stops that contain it, but not the
@@ -18,7 +19,8 @@ pub(crate) struct Threads {
     pub(super) markers: Option<State>,
     /// The number of bytes that are held for markers because of the state `markers`.
     held_for_markers: usize,
-    /// The number of bytes at the end of the text that may begin a literal (a pattern that is plain text).
+    /// The number of bytes at the end of the text that may be the beginning of a literal (a pattern that is plain
+    /// text).
     pub(super) begun_by_literals: usize,
 }
 
@@ -34,13 +36,14 @@ pub(crate) enum Found {
 }
 
 impl Threads {
-    /// To be called first in each call on the stream. Drops the part of `text` that is no longer needed.
+    /// Drops the part of `text` that is no longer needed. Each call on the stream must call this first.
     pub(crate) fn begin(&mut self) {
         self.text.begin();
     }
 
     /// Scans `text`, which begins at `place`, up to the first character that completes a marker or, if `armed`, a stop.
-    /// `machine` is the machine of the region's patterns, `state` the state of its strings.
+    /// `machine` is the machine of the region's patterns, and `state` is the state of `automaton`, which finds the
+    /// region's strings.
     pub(crate) fn scan(
         &mut self,
         automaton: &Automaton,
@@ -87,7 +90,8 @@ impl Threads {
         if let Some(state) = self.markers {
             self.follow_markers(automaton, state);
         }
-        // Counts the bytes that may still become a literal (plain-text pattern). One that just completed is a stop now.
+        // Counts the bytes that may still become a literal (plain-text pattern). A literal that has just completed is
+        // not counted: it is a stop now.
         self.begun_by_literals = match machine {
             Some(machine) if !machine.literals.is_empty() => automaton.held(*state, true),
             _ => 0,
@@ -107,8 +111,9 @@ impl Threads {
         self.held_for_markers = automaton.held(state, false);
     }
 
-    /// Moves the state `markers` over `text`. Returns a marker that completes on the way, if it comes before `word`, a
-    /// stop or marker that was found in `text`; or else `word`. Of two that end at the same place, the longer is first.
+    /// Moves the state `markers` over `text`. `word` is the stop or marker that `state` found in `text`, if any.
+    /// Returns a marker that completes before `word`, or else `word`. If both end at the same place, returns the longer
+    /// one.
     fn marker_first(
         &mut self,
         automaton: &Automaton,
@@ -130,7 +135,8 @@ impl Threads {
         marker.filter(first).or(word)
     }
 
-    /// Gives up the stop strings that began `length` bytes ago or earlier: they contain a match that must not fire.
+    /// Gives up the stop strings that began `length` bytes ago or earlier: they contain a match that completed in
+    /// unarmed text.
     fn end_strings_through(&mut self, automaton: &Automaton, machine: &Machine, state: &mut State, length: usize) {
         if machine.length(*state) < length {
             return;
@@ -145,14 +151,15 @@ impl Threads {
         }
     }
 
-    /// Returns the match that only the end of the text completes, as for `a$`. `end` and `completed` of it are 0.
+    /// Returns the match that only the end of the text completes, as for `a$`. In the result, `end` and `completed` are
+    /// 0.
     pub(crate) fn confirmed_at_end(&self, machine: &Machine) -> Option<PatternHit> {
         let (pattern, start) = self.places.confirmed_at_end(machine)?;
         Some(PatternHit { pattern, start, end: 0, completed: 0 })
     }
 
-    /// Whether no match has begun and `markers` is `None`. Text in which no stop or marker begins need then not be
-    /// scanned: only its length and its last character matter to patterns.
+    /// Whether no match has begun and `markers` is `None`. Text in which no stop or marker begins need not be scanned
+    /// then: only its length and its last character matter to patterns.
     pub(crate) fn is_idle(&self) -> bool {
         self.places.is_empty() && !self.places.waits && self.markers.is_none() && self.begun_by_literals == 0
     }
@@ -209,8 +216,8 @@ impl Threads {
     }
 }
 
-/// Scans unarmed text, in which no stop fires, up to a marker. Returns the latest place where a completed stop begins,
-/// in bytes of the stream, and the marker with its end in `text`.
+/// Scans unarmed text, in which no stop fires, up to a marker. Returns where the latest of the completed stops begins,
+/// in bytes of the stream, and the marker with the place in `text` where it ends.
 fn scan_unarmed_stops(
     automaton: &Automaton,
     machine: &Machine,
@@ -233,7 +240,7 @@ fn scan_unarmed_stops(
 
 /// Returns whether a match wins over a string that also completes. The one that completes first wins. If both complete
 /// at the same character, the one that began first wins. If both began at the same place, the match wins if it ended
-/// before that character, as for `a\b`.
+/// before the completing character, as for `a\b`.
 fn beats(hit: &PatternHit, machine: &Machine, words: &Words, (index, end): (usize, usize), place: Place) -> bool {
     let start = place.bytes + end - words.text(index).len();
     // If all three places are equal, a string wins over a pattern, and a pattern over those that are later in the list.
@@ -252,13 +259,15 @@ pub(crate) struct SavedThreads {
 }
 
 impl Threads {
-    /// Returns the begun matches for a snapshot. `text` is the end of the stream's text. It contains all of them.
+    /// Returns the begun matches for a snapshot. `text` is the end of the stream's text, and contains the text of all
+    /// begun matches.
     pub(crate) fn begun(&self, automaton: &Automaton, text: &str) -> SavedThreads {
         SavedThreads { text: text[text.len() - self.begun_bytes()..].into(), bytes: self.to_bytes(automaton) }
     }
 
-    /// Returns the kinds of the characters before the next character and before the first begun match, the number of
-    /// begun matches, how many bytes ago each began, and the text of the state `markers`.
+    /// Returns, in this order: the kind of the last character that was read, the kind of the character before the first
+    /// begun match, the number of begun matches, how many bytes ago each of them began, and the text of the state
+    /// `markers`.
     fn to_bytes(&self, automaton: &Automaton) -> Vec<u8> {
         let mut writer = Writer::default();
         let (before, lengths) = (self.places.before, Vec::from_iter(self.places.all()));

@@ -1,8 +1,9 @@
 //! The cost of compiling patterns: the limits, the budget, and the lists that spend from it.
 //!
-//! Patterns come from the users of servers. So every step of compiling them is counted before it is done, and a set
-//! that would take more than the budget is refused. An automaton is stored in [`Lists`], and [`Numbers`] tells its
-//! states apart. Neither can be read without spending from a budget, so no code can go over an automaton uncounted.
+//! Patterns come from the users of servers, and no pattern may make a server slow. So every step of compiling them is
+//! counted before it is done, and a set that would take more than the budget is refused. An automaton is stored in
+//! [`Lists`], and [`Numbers`] tells its states apart. Neither of the two types can be read without spending from a
+//! budget, so no code can go over an automaton uncounted.
 
 use std::mem::size_of;
 use std::ops::Range;
@@ -10,7 +11,7 @@ use std::ops::Range;
 /// The most bytes of patterns that are parsed for a set. Patterns that are plain text are not parsed.
 pub(super) const MAX_BYTES: usize = 1 << 13;
 
-/// The most characters and classes of a set's patterns, with repetitions written out.
+/// The most characters and classes of a set's patterns, with repetitions written out: 3 for `a{3}`.
 pub(super) const MAX_POSITIONS: usize = 3_072;
 
 /// The most steps to make the classes of a set, such as `[a-z]`. Each code point under `(?i)` is one step, and so is
@@ -23,20 +24,21 @@ pub(super) const MAX_WORK: usize = 600_000;
 /// The budget for the automata that `hold` makes, for all regions together.
 pub(super) const MAX_HOLD_WORK: usize = 400_000;
 
-/// The budget for finding the stops that never fire because a match always completes inside them, for all regions.
+/// The budget, for all regions together, for finding stops that never fire because a match always completes inside
+/// them.
 pub(super) const MAX_PRUNING_WORK: usize = 200_000;
 
 /// The most states of an automaton, and the most cells of its table.
 pub(super) const MAX_STATES: usize = 8_192;
 pub(super) const MAX_CELLS: usize = 1 << 20;
 
-/// The most threads of a stream: matches that may have begun. Each adds about a nanosecond to the time of a character.
+/// The most threads (matches that may have begun) of a stream. Each adds about a nanosecond to the time of a character.
 pub(super) const MAX_THREADS: usize = 1_000;
 
-/// The bytes of a new vector that one unit pays for. So a budget also bounds the memory.
+/// One unit of a budget pays for this many bytes of a new vector. So a budget also bounds the memory.
 const BYTES_PER_UNIT: usize = 32;
 
-/// The units for looking up a list in `Numbers`, in addition to one unit for each item of the list.
+/// A look-up of a list in `Numbers` costs this many units, and one unit more for each item of the list.
 const LOOKUP: usize = 4;
 
 /// A budget: the number of units that are left.
@@ -51,7 +53,7 @@ impl Work {
         Work(units)
     }
 
-    /// Takes `units` from the budget. A budget that does not suffice is not changed.
+    /// Takes `units` from the budget. If fewer are left, returns the error and changes nothing.
     #[inline]
     pub(super) fn spend(&mut self, units: usize) -> Result<(), TooLarge> {
         self.0 = self.0.checked_sub(units).ok_or(TooLarge)?;
@@ -137,7 +139,7 @@ impl<T: Copy> Lists<T> {
 pub(super) struct Numbers {
     lists: Lists<u32>,
     hashes: Vec<u32>,
-    /// For each slot, the number of its list plus one, or 0 if it is free. There are 2^n slots.
+    /// For each slot, the number of its list plus one, or 0 if the slot is free. There are 2^n slots.
     slots: Vec<u32>,
 }
 

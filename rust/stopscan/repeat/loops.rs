@@ -20,16 +20,17 @@ pub struct Loops {
     text: Vec<u8>,
     /// The number of bytes that were read before `text`.
     base: usize,
-    /// While `text` has fewer bytes than this, no search for loops (check) is due and no loop can complete.
+    /// While `text` has fewer bytes than this, no check (search for loops) is due and no loop can complete.
     limit: usize,
     /// The place in `text` up to which all `runs` are known to go on.
     followed: usize,
-    /// How many bytes of `text`, up to the last check, are not the first byte of a character.
+    /// How many bytes of `text`, up to the last check, are not the first bytes of characters.
     continuing: usize,
     runs: Vec<Run>,
 }
 
-/// The most doublings (`divisible`) that `Repeat::reach` is asked for. With so many it reaches every `max_period`.
+/// The greatest `divisible` that is passed to `Repeat::reach`. With this value, `reach` covers every `max_period` that
+/// is allowed.
 const MAX_DOUBLED: u32 = 16;
 
 impl Loops {
@@ -41,15 +42,15 @@ impl Loops {
 
     /// Reads `text`, and returns the loop that completes first in it. After a loop, forgets all text that was read.
     ///
-    /// Text that is not `armed` can be a part of a loop, but no loop completes in it. A loop completes at the first
-    /// armed character, if the text still loops there.
+    /// Text that is not `armed` can be a part of a loop, but no loop completes in it. If the text already loops before
+    /// the first armed character, and still loops at this character, the loop completes there.
     #[inline]
     pub fn feed(&mut self, text: &str, armed: bool) -> Option<Loop> {
         if self.add(text) { None } else { self.scan(text, armed) }
     }
 
-    /// If the kept text stays below `limit`, the length at which the next check for a loop is due, adds `text` to it
-    /// and returns `true`. Otherwise changes nothing and returns `false`.
+    /// If the kept text with `text` stays below `limit`, so that no check is due and no loop can complete, adds `text`
+    /// to the kept text and returns `true`. Otherwise changes nothing and returns `false`.
     #[inline]
     pub(crate) fn add(&mut self, text: &str) -> bool {
         let keeps = self.text.len() + text.len() < self.limit;
@@ -182,7 +183,7 @@ impl Loops {
     }
 
     /// For each run, compares the new text with the text one period before. Drops the runs that the new text breaks.
-    /// Returns the run that is the first to complete a loop, and where it completes.
+    /// Returns the run that first completes a loop, and the place where the loop completes.
     fn follow(&mut self, armed_from: usize) -> Option<(usize, Run)> {
         let Loops { ref text, base, followed, ref mut runs, .. } = *self;
         let mut first: Option<(usize, Run)> = None;
@@ -211,7 +212,8 @@ impl Loops {
         let known = known.map(|run| base + text.len() - run.start - run.period).max().unwrap_or(0);
         squares(text, known + 1..=last, block, |period, length| {
             let start = base + first_copy(text, period, length);
-            // Skip the period of a known run, and its multiples if it begins no later: the known run fires no later.
+            // Skip the period of a known run. Also skip a multiple of it if the known run begins no later than the new
+            // one, because then the known run fires no later.
             let is_known = |run: &Run| period % run.period == 0 && (run.start <= start || run.period == period);
             if !runs.iter().any(is_known) {
                 runs.extend(Run::new(&repeat, text, base, period, start));
@@ -243,7 +245,7 @@ impl Loops {
         }
     }
 
-    /// Makes room for `length` bytes of text. The room doubles, but never exceeds the most text that is kept.
+    /// Makes room for `length` bytes of text. The room doubles, but only up to the most bytes of text that are kept.
     fn reserve(&mut self, length: usize) {
         if self.text.capacity() < length {
             let most = self.keep() + self.keep() / 4 + self.block;
@@ -252,7 +254,8 @@ impl Loops {
         }
     }
 
-    /// Makes the `Loop` to report for `run`, which completes at the end of the kept text. `end` is its `Loop::end`.
+    /// Makes the `Loop` to report for `run`, which completes at the end of the kept text. `end` is the value for
+    /// `Loop::end`.
     fn found(&self, run: &Run, end: usize) -> Loop {
         let Run { characters: period, .. } = *run;
         let length = self.repeat.length(period);

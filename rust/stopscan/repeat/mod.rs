@@ -1,23 +1,23 @@
-//! Loops: text that repeats its last block again and again, found at the first character that proves it.
+//! Loops: text that repeats its last block again and again, found at the first character that proves the repetition.
 //!
 //! [`Repeat`] says what counts as a loop. Take the last `max(count * p, min_length)` characters of a text. The text
 //! loops with the period `p` if each of them, after the first `p`, equals the character `p` places before it. Comparing
 //! every period at every character costs a thousand comparisons a character, so [`Loops`] does three things instead:
 //!
-//! 1. **Checks.** A loop has a long *run*: bytes that equal those one period before. With the defaults, the run of a
-//!    complete loop has at least 192 bytes. A check searches for runs every 96 bytes (`Repeat::block`). So the check
-//!    before the loop is complete finds at least 96 bytes of the run. A longer period needs a longer run: periods above
-//!    96 are searched at every second check, those above 192 at every fourth, and so on (`Repeat::reach`). The check
-//!    finds a *square*, the same bytes twice: the run is already at least as long as its period.
-//! 2. **Search** (`search.rs`). A check compares four of the last bytes with those one period before, for 64 periods
-//!    at once. If all four are equal, the length of the run is measured. If very many periods pass this test, as in a
-//!    text made for it, all runs are measured in one pass, in linear time (a Z function).
-//! 3. **Runs.** The few squares that a check finds are followed: new text is compared with the text a period before it,
-//!    and a run that breaks is dropped. Nothing is compared before the first place at which a run can fire.
+//! 1. **Checks.** A loop has a long *run*: bytes that equal the bytes one period before them. With the defaults, the
+//!    run of a complete loop has at least 192 bytes. A check searches for runs every 96 bytes (`Repeat::block`). So the
+//!    check before the loop is complete finds at least 96 bytes of the run. A longer period needs a longer run: periods
+//!    above 96 are searched at every second check, those above 192 at every fourth, and so on (`Repeat::reach`). What a
+//!    check finds is a *square*: the same bytes twice, because the run is already at least as long as its period.
+//! 2. **Search** (`search.rs`). A check compares four of the last bytes with the bytes one period before them, for
+//!    64 periods at once. If all four are equal, the length of the run is measured. If very many periods pass this
+//!    test, as in a text that was made to be slow, all runs are measured in one pass, in linear time (a Z function).
+//! 3. **Runs.** The few squares that a check finds are followed: new text is compared with the text a period before
+//!    it, and a run that breaks is dropped. Nothing is compared before the first place at which a run can fire.
 //!
-//! All of it works on bytes of UTF-8. A loop begins with the first byte of a character, and so do all of its copies. So
-//! its bytes repeat if and only if its characters do. Characters matter for three things: where a run begins, how many
-//! characters a period has, and so how many bytes a loop has.
+//! All three work on bytes of UTF-8. A loop begins with the first byte of a character, and so do all of its copies. So
+//! the bytes of a loop repeat if and only if its characters do. Characters matter for three things: where a run begins,
+//! how many characters a period has, and so how many bytes a loop has.
 //!
 //! The kept text is about three times as long as the longest period: one period for the distance, one for the square,
 //! and one until the next check. The less of the kept text is ASCII, the more bytes a period of `max_period` characters
@@ -96,7 +96,8 @@ impl Repeat {
         least.div_ceil(2).min(MAX_BLOCK)
     }
 
-    /// Returns the longest period that check n looks for. It grows with `divisible`: how often n can be divided by two.
+    /// Returns the longest period that check n looks for. The period grows with `divisible`: how often n can be divided
+    /// by two.
     ///
     /// Successive checks for a period are at most `count - 2` periods apart, so that one comes between the second and
     /// the last copy of a loop. They are also at most `longest` apart, so that the kept text has the first two copies.
@@ -123,7 +124,7 @@ pub struct Loop {
     pub end: usize,
     /// The length of the loop in code points: `count` periods, or `min_length` if that is more.
     pub length: usize,
-    /// The number of code points after which the text repeats.
+    /// The period: the number of code points after which the text repeats.
     pub period: usize,
     /// The text of the loop.
     pub sequence: String,

@@ -7,8 +7,8 @@ use super::Repeat;
 pub(super) const ROW: usize = 64;
 
 /// Finds the `periods` with which `text` ends in a *square*: the same bytes twice. Calls `found` with each such period,
-/// the shortest first, and with the length of its *run*: how many bytes at the end equal those one period before. Skips
-/// runs that are shorter than `least` bytes.
+/// the shortest first, and with the length of its *run*: how many bytes at the end equal the bytes one period before
+/// them. Skips runs that are shorter than `least` bytes.
 pub(super) fn squares(text: &[u8], periods: RangeInclusive<usize>, least: usize, mut found: impl FnMut(usize, usize)) {
     let (mut period, last) = periods.into_inner();
     let places = [0, 3, 7, 1].map(|part| (least - 1) * part / 7);
@@ -32,8 +32,8 @@ pub(super) fn squares(text: &[u8], periods: RangeInclusive<usize>, least: usize,
     }
 }
 
-/// Returns a bit for each of the `ROW` periods from `period` on, the lowest for the shortest. The bit is set if the
-/// bytes at all four `places`, which are counted from the end, equal those one period before.
+/// Returns a bit for each of the `ROW` periods from `period` on, the lowest for the shortest. The bit of a period is
+/// set if the bytes at all four `places`, which are counted from the end, equal the bytes one period before them.
 #[inline]
 fn equal(text: &[u8], period: usize, places: [usize; 4]) -> u64 {
     let newest = places.map(|place| text[text.len() - 1 - place]);
@@ -53,8 +53,8 @@ fn equal(text: &[u8], period: usize, places: [usize; 4]) -> u64 {
     words().fold(0, |bits, word| bits << 8 | word.wrapping_mul(0x8040_2010_0804_0201) >> 56)
 }
 
-/// Returns how many bytes at the end of `text` equal those `period` bytes before them. The last `known` bytes are known
-/// to be equal.
+/// Returns how many bytes at the end of `text` equal the bytes that are `period` bytes before them. The caller knows
+/// that the last `known` bytes are equal.
 #[inline]
 pub(super) fn run_length(text: &[u8], period: usize, mut known: usize) -> usize {
     let (new, old) = (&text[period..], &text[..text.len() - period]);
@@ -69,7 +69,8 @@ pub(super) fn run_length(text: &[u8], period: usize, mut known: usize) -> usize 
     known + (known..old.len()).take_while(equal).count()
 }
 
-/// Returns the eight bytes before the last `skipped` bytes as a number. The last of the eight is its highest byte.
+/// Returns the eight bytes before the last `skipped` bytes as a number. The last of the eight is the highest byte of
+/// the number.
 #[inline]
 fn word(bytes: &[u8], skipped: usize) -> Option<u64> {
     bytes[..bytes.len() - skipped].last_chunk().map(|chunk| u64::from_le_bytes(*chunk))
@@ -97,7 +98,8 @@ fn all_squares(text: &[u8], periods: RangeInclusive<usize>, least: usize, mut fo
     }
 }
 
-/// Text that repeats with one period and may become a loop. Places count bytes from the first that `Loops` has read.
+/// Text that repeats with one period and may become a loop. Places are counted in bytes from the first byte that
+/// `Loops` has read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     /// The period in bytes.
@@ -126,7 +128,8 @@ impl Run {
         Some(Run { period, start, fires: start.saturating_add(bytes), characters })
     }
 
-    /// Compares each byte of `text`, from `from` on, with that one period before. Returns how many are equal in a row.
+    /// Compares each byte of `text`, from `from` on, with the byte one period before it. Returns how many bytes are
+    /// equal before the first that differs.
     pub(super) fn lasts(&self, text: &[u8], from: usize) -> usize {
         let (new, before) = (&text[from..], &text[from - self.period..text.len() - self.period]);
         match new == before {
@@ -136,8 +139,8 @@ impl Run {
     }
 }
 
-/// Returns where the first copy of the repeated text begins, if the last `length` bytes equal those `period` bytes
-/// before them. If that is inside a character, returns where the next character begins.
+/// Returns where the first copy of the repeated text begins, if the last `length` bytes equal the bytes that are
+/// `period` bytes before them. If that place is inside a character, returns where the next character begins.
 pub(super) fn first_copy(text: &[u8], period: usize, length: usize) -> usize {
     let cut = text[text.len() - length..].iter().take_while(|byte| continues(**byte)).count();
     text.len() - length + cut - period

@@ -134,7 +134,8 @@ impl<E: Emit> SetBuilder<E> {
     /// stream begins in the region that was added first. In a [`StopSet`](crate::StopSet), markers stay in the text.
     ///
     /// A region can have several states, each with its own markers. Add each state with its own name, and let markers
-    /// lead to that name. The region is the part before the first slash: `"call/in reasoning"` is a state of `"call"`.
+    /// lead to that name. The name of the region is the part before the first slash: `"call/in reasoning"` is a state
+    /// of `"call"`.
     ///
     /// ```
     /// use stopscan::{SegmentSet, StopSet};
@@ -156,7 +157,8 @@ impl<E: Emit> SetBuilder<E> {
         self
     }
 
-    /// Adds regions in which stops fire. Without this call, stops fire in all regions but protected ones.
+    /// Adds regions in which stops fire. Without this call, stops fire in all regions except protected regions. A loop
+    /// fires in every region.
     ///
     /// ```
     /// use stopscan::SegmentSet;
@@ -192,7 +194,7 @@ impl<E: Emit> SetBuilder<E> {
 }
 
 impl SetBuilder<Text> {
-    /// Adds protected regions, in which no stop fires, by their opening and closing markers.
+    /// Adds protected regions, in which no stop but a loop fires, by their opening and closing markers.
     ///
     /// This is a short form of a graph of regions: the region `answer`, and a region for each pair, named after the
     /// opening marker of the pair.

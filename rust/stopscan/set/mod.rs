@@ -16,7 +16,8 @@ mod builder;
 
 pub use builder::{SegmentSetBuilder, SetBuilder, StopSetBuilder};
 
-/// A compiled set of stops. In protected regions no stop fires; their text and their markers stay in the output.
+/// A compiled set of stops. In protected regions no stop fires, except a loop. The text and the markers of these
+/// regions stay in the output.
 ///
 /// The stop that completes first wins. If several stops complete at the same character, the longest stop wins.
 ///
@@ -46,7 +47,8 @@ pub type StopSet = Set<Text>;
 /// ```
 pub type SegmentSet = Set<Segmented>;
 
-/// A compiled set: immutable, cheap to clone, shared by threads and streams. Streams emit `E`, text or segments.
+/// A compiled set: immutable, cheap to clone, shared by threads and streams. `E` is what its streams emit: text or
+/// segments.
 ///
 /// ```
 /// use stopscan::{StopScanner, StopSet};
@@ -123,12 +125,13 @@ impl<E: Emit> Set<E> {
         self.0.patterns().patterns.iter().map(String::as_str)
     }
 
-    /// The most code points that a stream holds back for a match of a pattern, if the set was given this limit.
+    /// The most code points that a stream holds back for a match of a pattern. `None` if the set was built without this
+    /// limit.
     pub fn max_held(&self) -> Option<usize> {
         self.0.patterns().max_held
     }
 
-    /// The options of the stop that fires when the text loops, if the set has this stop.
+    /// The options of the stop that fires when the text loops. `None` if the set does not have this stop.
     pub fn repeat(&self) -> Option<Repeat> {
         self.0.repeat().copied()
     }
@@ -147,7 +150,7 @@ impl<E: Emit> Set<E> {
         self.0.states()
     }
 
-    /// The number of stops: hidden stops, visible stops, patterns, and one for loops.
+    /// The number of stops: hidden stops, visible stops, patterns, and one more if loops are a stop.
     ///
     /// ```
     /// use stopscan::StopSet;
@@ -184,7 +187,7 @@ impl<E: Emit> Set<E> {
         self.0.regions()
     }
 
-    /// The names of the regions in which stops fire.
+    /// The names of the regions in which stops fire. A loop fires in every region.
     ///
     /// ```
     /// use stopscan::StopSet;
@@ -198,7 +201,8 @@ impl<E: Emit> Set<E> {
     }
 
     /// The name of the region, or state of a region, in which the model's text begins after `prefix`. `prefix` is the
-    /// assistant's own part of a prompt, which some chat templates end with `<think>`. Leave the user's words out.
+    /// assistant's own part of a prompt, which some chat templates end with `<think>`. Leave the user's words out of
+    /// `prefix`.
     ///
     /// ```
     /// use stopscan::SegmentSet;

@@ -42,7 +42,8 @@ pub struct Stream<E: Emit> {
     pub(crate) held: Held,
     /// The end of the text that was read, counted from the start of the stream.
     pub(crate) read: Place,
-    /// The number of parts before the current part: a part is the text between two markers. 0 without a `SegmentSet`.
+    /// The number of parts before the current part: a part is the text between two markers. Always 0 if the set is a
+    /// `StopSet`.
     pub(crate) part: u32,
     /// The state of the search for patterns and loops. `None` if the set has neither, and after a stop.
     pub(crate) history: Option<Box<History>>,
@@ -164,7 +165,7 @@ impl<E: Emit> Stream<E> {
         self.graph().region_name(self.open().region)
     }
 
-    /// The stop that fired. Its offset counts all the text, markers included.
+    /// The stop that fired. The offset of the match counts all text of the stream, also the markers.
     pub fn stop_match(&self) -> Option<StopMatch<'_>> {
         Some(self.fired.as_ref()?.stop_match(self.graph(), self.read))
     }
@@ -189,7 +190,8 @@ impl<E: Emit> Stream<E> {
         let options = Options::default().include_stop(self.include_stop);
         match self.start {
             0 => options,
-            // Not by name: the region is named after its opening marker, and `answer` is also the name of node 0.
+            // Do not return the region by name: a protected region is named after its opening marker, and if that is
+            // `answer`, node 0 has the same name.
             1 if self.graph().protected().is_some() => options.start_protected(true),
             node => options.region(self.graph().name(node)),
         }
@@ -330,7 +332,7 @@ pub struct Options {
     /// into the prompt.
     pub start_protected: bool,
     /// The region, or the state of a region, in which the text begins. `None` means the first region. If the prompt
-    /// ends with a marker, [`Set::region_after`](crate::Set::region_after) returns the region that it opens.
+    /// ends with a marker, [`Set::region_after`](crate::Set::region_after) returns the region that this marker opens.
     pub region: Option<String>,
 }
 
@@ -366,7 +368,7 @@ pub struct Part {
     pub(crate) number: u32,
 }
 
-/// The result of [`Stream::step`]: the released text, its part, and the marker at which the step ended, if at one.
+/// The result of [`Stream::step`]: the released text, its part, and the marker, if the step ended at one.
 pub(crate) struct Step {
     pub(crate) part: Part,
     pub(crate) released: Released,
@@ -410,7 +412,8 @@ impl<E: Emit> Stream<E> {
         Some(self.feed_idle(delta, length, armed))
     }
 
-    /// Reads `delta`, which is `length` long. No stop or marker has begun or begins in it. It may complete a loop.
+    /// Reads `delta`, which is `length` long. No stop or marker has begun, and none begins in `delta`. But `delta` may
+    /// complete a loop.
     #[inline(always)]
     fn feed_idle(&mut self, delta: &str, length: Place, armed: bool) -> Released {
         if let Some(history) = &mut self.history
@@ -439,7 +442,7 @@ impl<E: Emit> Stream<E> {
         self.conclude(delta, found, part)
     }
 
-    /// Reads `text`, the text of `marker`, which came as one token. Ignores stops that complete before `text` ends.
+    /// Reads `text`, the text of a `marker` that came as one token. Ignores stops that complete before `text` ends.
     pub(crate) fn step_marker(&mut self, text: &str, marker: Word, armed: bool) -> Step {
         let part = self.open();
         let Stream { set, cursor, history, read, .. } = self;
@@ -447,7 +450,8 @@ impl<E: Emit> Stream<E> {
         self.conclude(text, found, part)
     }
 
-    /// Ends the step that read `delta`. `part` was the current part before it. A stop or marker may have been `found`.
+    /// Ends the step that read `delta`. `part` was the current part before the step. `found` is the stop or marker that
+    /// completed in `delta`, if any.
     #[inline]
     fn conclude(&mut self, delta: &str, found: Option<Completion>, part: Part) -> Step {
         let step = |released| Step { part, released, marker: None };
@@ -493,8 +497,8 @@ impl<E: Emit> Stream<E> {
         self.held.cut(through, cut)
     }
 
-    /// Ends the stream at a stop that completed in `delta`. Releases the text before the stop; also the stop itself if
-    /// it stays in the output.
+    /// Ends the stream at a stop that completed in `delta`. Releases the text before the stop, and also the stop itself
+    /// if it stays in the output.
     #[cold]
     fn stop(&mut self, delta: &str, stop: Completion) -> Released {
         let (through, unused) = delta.split_at(stop.end);
@@ -559,7 +563,7 @@ impl<E: Emit> Stream<E> {
         }
     }
 
-    /// Returns the marker with this text, if the current region looks for it.
+    /// Returns the marker with this text, if the current region has such a marker.
     pub(crate) fn marker(&self, text: &str) -> Option<Word> {
         self.graph().marker(self.cursor.node, text)
     }
@@ -569,13 +573,14 @@ impl<E: Emit> Stream<E> {
         self.graph().completes_marker(self.cursor, text)
     }
 
-    /// Returns the stop with the text of a special token, if the current region looks for it.
+    /// Returns the stop string that equals the text of a special token, if such a stop can fire in the current region.
     pub(crate) fn stop_of(&self, special: &str) -> Option<Word> {
         self.graph().stop(self.cursor.node, special)
     }
 
     /// Reads a special token whose text is not part of the stream's text. If the token is a stop and `armed` is true,
-    /// the stop fires. If it is a marker, the next region begins. In both cases returns the held text, else `None`.
+    /// the stop fires. If it is a marker, the next region begins. In both cases returns the held text. In all other
+    /// cases returns `None`.
     pub(crate) fn take_special(&mut self, special: &str, armed: bool) -> Option<Released> {
         if self.has_fired() {
             return None;

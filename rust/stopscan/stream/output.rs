@@ -72,7 +72,8 @@ pub struct Output<'a> {
     pub text: &'a str,
     /// The stop that has fired. The stream has then ended.
     pub stop_match: Option<StopMatch<'a>>,
-    /// The number of bytes of the delta that are in `text`. The others are held, in a hidden stop, or after a stop.
+    /// The number of bytes of the delta that are in `text`. The other bytes of the delta are held, belong to a hidden
+    /// stop, or come after a stop.
     pub released: usize,
 }
 
@@ -333,8 +334,8 @@ impl<'a> StopMatch<'a> {
         self.pattern
     }
 
-    /// The index of the stop in the list that it was given in: hidden stops, visible stops or patterns. If the list has
-    /// equal stops, the index of the first.
+    /// The index of the stop in the list in which it was given: hidden stops, visible stops or patterns. If the list
+    /// has equal stops, the index of the first of them.
     pub fn index(&self) -> usize {
         self.index
     }
@@ -365,7 +366,7 @@ impl<'a> StopMatch<'a> {
     }
 }
 
-/// The stop that fired. It ends where the stream stopped reading, except a `FiredStop::Special`, which begins there.
+/// The stop that fired. The stop ends where the stream stopped reading, but a `FiredStop::Special` begins there.
 #[derive(Clone, Debug)]
 pub(crate) struct Fired {
     pub(crate) stop: FiredStop,
@@ -376,7 +377,7 @@ pub(crate) struct Fired {
 #[derive(Clone, Debug)]
 pub(crate) enum FiredStop {
     Word(Word),
-    /// A special token whose text is not part of the stream's text. The match begins where that text ends.
+    /// A special token whose text is not part of the stream's text. The match begins where the stream's text ends.
     Special(Word),
     Pattern {
         index: usize,

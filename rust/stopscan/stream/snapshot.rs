@@ -1,5 +1,6 @@
 //! Writes and reads the state of a stream for snapshots. An automaton's state is written as the index of the stop or
-//! marker that has begun, and how many of its bytes were read. Held text follows from these, unless a pattern holds it.
+//! marker that has begun, and how many of its bytes were read. The held text follows from the two, unless a pattern
+//! holds text.
 
 use super::{Emit, Fired, FiredStop, Stream};
 use crate::graph::{Graph, Word};
@@ -77,7 +78,7 @@ impl<E: Emit> Stream<E> {
         }
     }
 
-    /// Reads the stream that `write` wrote.
+    /// Reads the stream that `write` wrote. Returns `None` if a stream of `set` cannot have written these bytes.
     pub(crate) fn from_bytes(set: &Set<E>, reader: &mut Reader<'_>) -> Option<Stream<E>> {
         let include_stop = reader.flag()?;
         let (start, node) = (reader.number()?, reader.number()?);
@@ -99,7 +100,8 @@ impl<E: Emit> Stream<E> {
         Some(stream)
     }
 
-    /// Restores a stream in which no stop fired: the stop or marker that had begun, the held text, and the loops.
+    /// Restores a stream in which no stop fired: the stop or marker that had begun, the held text, the begun matches of
+    /// patterns, and the loops.
     fn resume(&mut self, reader: &mut Reader<'_>) -> Option<()> {
         let graph = self.set.graph();
         let (node, word, length) = (self.cursor.node, reader.number()? as u32, reader.number()?);

@@ -11,7 +11,8 @@ pub(crate) const REPLACEMENT: &str = "\u{FFFD}";
 
 /// Decodes one stream of token ids. The returned texts, joined, are the text of all ids decoded at once.
 ///
-/// It withholds only half a character (its first bytes), until later tokens complete it or it becomes U+FFFD.
+/// It withholds only half a character (the first bytes of one), until later tokens complete the character or it becomes
+/// U+FFFD.
 ///
 /// ```
 /// use stopscan::{TokenDecoder, Vocabulary};
@@ -37,7 +38,7 @@ impl TokenDecoder {
         TokenDecoder { native: Native::new(vocabulary, true), text: String::new() }
     }
 
-    /// Sets whether special tokens are skipped. Otherwise their text is decoded like that of any token.
+    /// Sets whether special tokens are skipped. If not, their text is decoded like the text of any token.
     ///
     /// ```
     /// use stopscan::{TokenDecoder, Vocabulary};
@@ -82,7 +83,7 @@ impl TokenDecoder {
 }
 
 /// A function that takes the pieces of the decoded text in order. Each piece comes with the number of the last token
-/// that has a part in it. Tokens are numbered from 1; the prompt is 0.
+/// that has a part in it. Tokens are numbered from 1; 0 stands for the prompt.
 pub trait Sink: FnMut(&str, usize) {}
 
 impl<F: FnMut(&str, usize)> Sink for F {}
@@ -94,7 +95,7 @@ pub(crate) struct Decoder {
     pub(crate) bytes: [u8; 3],
     pub(crate) tokens: [u32; 3],
     pub(crate) len: u8,
-    /// The number of these bytes that came with the prompt. If the stream does not complete the character, they are not
+    /// How many of the `len` bytes came with the prompt. If the stream does not complete the character, they are not
     /// part of the stream's text.
     pub(crate) prompted: u8,
     /// Whether a token, even of the prompt, was decoded and not skipped. Until then, a token with the flag `FIRST` has
@@ -102,8 +103,8 @@ pub(crate) struct Decoder {
     pub(crate) started: bool,
     /// Whether a byte of the current run (byte tokens in a row) is not valid UTF-8. Set only with [`Strays::Runs`].
     pub(crate) stray: bool,
-    /// The number of the first token, if it is a byte token for a space, which was left out. If the run that it begins
-    /// turns out not to be valid UTF-8, the space becomes U+FFFD like the other bytes of the run.
+    /// The number of the first token, if it is a byte token for a space. This space was left out of the text. If the
+    /// run that it begins turns out not to be valid UTF-8, the space becomes U+FFFD like the other bytes of the run.
     pub(crate) space: Option<u32>,
 }
 
@@ -139,7 +140,7 @@ impl Decoder {
         let first = !self.started && kind.has(TokenKind::FIRST);
         self.started = true;
         if kind.has(TokenKind::BYTE) && !first {
-            let bytes = vocabulary.bytes(id).unwrap_or_default(); // not `half`: it may lack an ASCII byte
+            let bytes = vocabulary.bytes(id).unwrap_or_default(); // not `half`, which may lack ASCII bytes
             return bytes.iter().for_each(|&byte| self.decode_byte(strays, byte, number, sink));
         }
         if kind.has(TokenKind::WHOLE) || strays != Strays::Parts {
@@ -225,8 +226,9 @@ impl Decoder {
         true
     }
 
-    /// Gives up half a character: emits one U+FFFD for it with `Strays::Parts` (none if it began in the prompt), else
-    /// one for each byte that did not come with the prompt. A left-out space before it becomes U+FFFD as well.
+    /// Gives up half a character. With `Strays::Parts`, emits one U+FFFD for it, or none if it began in the prompt.
+    /// Otherwise emits one for each byte that did not come with the prompt. A space before it that was left out becomes
+    /// U+FFFD as well.
     fn give_up(&mut self, strays: Strays, sink: &mut impl Sink) {
         if let Some(token) = self.space.take() {
             sink(REPLACEMENT, token as usize);
@@ -258,7 +260,7 @@ pub trait Decode: Sized {
     /// Gives `sink` the rest of the text, as if the stream ended here. Changes nothing.
     fn tail(&self, sink: &mut impl Sink) -> Result<(), Self::Error>;
 
-    /// Whether the vocabulary has a token of this id.
+    /// Whether the vocabulary has a token with this id.
     fn contains(&self, id: u32) -> Result<bool, Self::Error>;
 
     /// Whether the text of the token `id` is whole characters: it shares no character with the token before it.
@@ -271,7 +273,7 @@ pub trait Decode: Sized {
     /// Resets the decoder to its state after the prompt.
     fn reset(&mut self) -> Result<(), Self::Error>;
 
-    /// Returns a decoder in the same state. Both go on independently.
+    /// Returns a second decoder in the same state. The two go on independently.
     fn fork(&self) -> Result<Self, Self::Error>;
 
     /// Whether a token of whole characters now decodes to its own text, because no half character is pending.
@@ -280,7 +282,8 @@ pub trait Decode: Sized {
     #[doc(hidden)]
     fn write(&self, writer: &mut Writer) -> Result<(), Self::Error>;
 
-    /// Returns a decoder with this one's vocabulary and the state that `write` wrote. `None` if the bytes are damaged.
+    /// Returns a decoder with the vocabulary of this decoder and the state that `write` wrote. `None` if the bytes are
+    /// damaged.
     fn resumed(&self, reader: &mut Reader<'_>) -> Result<Option<Self>, Self::Error>;
 }
 
@@ -309,7 +312,7 @@ impl Native {
         Ok(())
     }
 
-    /// Whether `id` is whole characters and not special, and would decode to its own text if it came next.
+    /// Whether the token `id` is whole characters and not special, and would decode to its own text if it came next.
     #[inline]
     pub(super) fn is_plain(&self, id: u32) -> bool {
         self.vocabulary.kind(id).is_some_and(TokenKind::is_plain) && self.now.is_idle()

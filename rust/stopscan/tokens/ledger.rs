@@ -6,16 +6,19 @@ use std::collections::VecDeque;
 /// most have empty queues.
 const SPARE: usize = 4;
 
-/// Counts the tokens of one stream: `seen` were read, and the `kept`th is the last with a part in the emitted text.
+/// Counts the tokens of one stream: `seen` tokens were read, and the token with the number `kept` is the last with a
+/// part in the emitted text.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
     pub(crate) seen: usize,
     pub(crate) kept: usize,
-    /// Two counts of code points, from the last moment at which no text was withheld: `read` counts those that were
-    /// read, `settled` those of them that were then emitted or, as part of a marker, taken out of the text.
+    /// Two counts of code points, from the last moment at which no text was withheld: `read` counts the code points
+    /// that were read. `settled` counts those of them that were then emitted, or taken out of the text as part of a
+    /// marker.
     pub(crate) read: usize,
     pub(crate) settled: usize,
-    /// The number of the token with the last settled character or, if none is settled yet, the first character read.
+    /// The number of the token with the last settled character. If no character is settled yet, of the token with the
+    /// first character that was read.
     pub(crate) token: usize,
     /// For each token after `token`: the value of `read` at which its text begins, and its number.
     pub(crate) starts: VecDeque<(usize, usize)>,
@@ -26,14 +29,16 @@ pub(crate) struct Ledger {
 /// Stands for the region of a token that completes a marker. Such a token counts in no region.
 pub(crate) const NO_REGION: u32 = u32::MAX;
 
-/// The number of tokens of each region. A token belongs to the region of its last character. It counts once text of it
-/// or of a later token is emitted, or is taken out with a marker. A token that a stop cuts off never counts.
+/// The number of tokens of each region. A token belongs to the region of its last character. It is counted as soon as
+/// text of this or a later token is emitted, or taken out as part of a marker. A token that a stop cuts off is never
+/// counted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) counts: Vec<usize>,
     /// The tokens up to this number are done: each was counted in its region, or has no region.
     pub(crate) counted: usize,
-    /// The number of the last token that was emitted or taken out, at least in part. Tokens up to it can be counted.
+    /// The number of the last token that was emitted or taken out, at least in part. All tokens up to this one can be
+    /// counted.
     pub(crate) settled: usize,
     /// The tokens after `counted`, in runs of one region. An entry is a run: the number of its last token, its region.
     pub(crate) waiting: VecDeque<(usize, u32)>,
@@ -74,7 +79,7 @@ impl Ledger {
         }
     }
 
-    /// Notes that the next `code_points` of the text were emitted, or taken out with a marker.
+    /// Notes that the next `code_points` of the text were emitted, or taken out as part of a marker.
     pub(crate) fn settle(&mut self, code_points: usize) {
         self.settled += code_points;
         while let Some(&(_, token)) = self.starts.front().filter(|next| next.0 < self.settled) {
@@ -94,7 +99,8 @@ impl Ledger {
         }
     }
 
-    /// Notes that `token`, a skipped special token, is a marker. All tokens before it then count in their regions.
+    /// Notes that `token`, a skipped special token, is a marker. So all tokens before it are now counted in their
+    /// regions.
     pub(crate) fn mark(&mut self, token: usize) {
         if let Some(tally) = &mut self.tally {
             tally.settle(token);

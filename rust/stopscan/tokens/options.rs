@@ -28,7 +28,7 @@ pub struct TokenOptions {
     /// What happens to an id that the vocabulary lacks.
     pub unknown_ids: UnknownIds,
     /// Whether an EOS among the first `min_tokens` tokens ends the stream. Set it for an engine that ends the sequence
-    /// there.
+    /// at such an EOS.
     pub eos_ends_early: bool,
     /// Whether special tokens are left out of the text. A stop or a marker that is one special token is still found.
     pub skip_special_tokens: bool,
@@ -109,7 +109,7 @@ impl TokenOptions {
     }
 
     /// Returns a filter of the ids that end a stream: 64 bits, in which the [`end_bit`] of each such id is set. An id
-    /// whose bit is not set does not end the stream; an id whose bit is set may end it.
+    /// whose bit is not set does not end the stream. An id whose bit is set may end it, but need not.
     #[doc(hidden)]
     pub fn end_bits(&self) -> u64 {
         self.stop_token_ids.iter().chain(&self.eos_token_ids).fold(0, |bits, &id| bits | end_bit(id))
@@ -181,7 +181,7 @@ pub enum TokenOptionsError {
     SpelledMarker(String),
     /// `min_tokens` is larger than `max_tokens`.
     MinAboveMax {
-        /// The number of tokens in which stops are ignored.
+        /// The number of tokens at the start of the stream in which stops are ignored.
         min_tokens: usize,
         /// The number of tokens after which the stream ends.
         max_tokens: usize,
@@ -226,7 +226,8 @@ impl Error for TokenOptionsError {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Finish {
-    /// A stop string or a pattern completed; `stop_match` returns it. For a repetition, see [`EndReason::Repetition`].
+    /// A stop string or a pattern completed; `stop_match` returns it. A stream that a loop ended has
+    /// [`EndReason::Repetition`] instead.
     StopSequence,
     /// This token of `stop_token_ids` came.
     StopToken(u32),
@@ -257,7 +258,8 @@ pub enum EndReason {
     Refusal,
     /// The turn pauses, and another request continues it.
     Pause,
-    /// The stream was given up: the client left, or an error occurred. A pattern such as `END$` does not fire here.
+    /// The stream was given up: the client left, or an error occurred. Then a pattern such as `END$`, which only the
+    /// end of the text completes, does not fire.
     Abort,
     /// The model repeats itself.
     Repetition,

@@ -82,7 +82,8 @@ impl Ledger {
         for number in [*seen, *kept, *read, *settled, *token, starts.len()] {
             writer.number(number);
         }
-        // Each start is written as the distance from the one before: one byte if it is near and of the next token.
+        // Each start is written as its distance from the previous start. That is one byte if the start is near and
+        // belongs to the next token.
         let mut before = (*settled, *token);
         for &(start, token) in starts.iter() {
             let (behind, tokens) = (start - before.0, token - before.1);
@@ -104,7 +105,7 @@ impl Ledger {
         }
     }
 
-    /// Reads the ledger that `write` wrote. It has as many regions as `like`.
+    /// Reads the ledger that `write` wrote. The ledger must have as many regions as `like`.
     fn from_bytes(reader: &mut Reader<'_>, like: &Ledger) -> Option<Ledger> {
         let mut number = || reader.number().filter(|&number| number <= isize::MAX as usize);
         let (seen, kept, read, settled, token) = (number()?, number()?, number()?, number()?, number()?);

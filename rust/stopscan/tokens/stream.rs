@@ -33,8 +33,8 @@ use crate::vocabulary::{UnknownToken, Vocabulary};
 /// ```
 pub type TokenScanner = TokenStream<Text>;
 
-/// Cuts one stream of token ids into segments: [`feed`](TokenStream::feed) returns the text that is safe to emit with
-/// its region, [`finish`](TokenStream::finish) says why the stream ended.
+/// Cuts one stream of token ids into segments: [`feed`](TokenStream::feed) returns the safe text in pieces, each with
+/// its region, and [`finish`](TokenStream::finish) says why the stream ended.
 ///
 /// ```
 /// use stopscan::{SegmentSet, Segmenter, TokenOptions, TokenSegmenter, Vocabulary};
@@ -61,8 +61,8 @@ pub type TokenSegmenter = TokenStream<Segmented>;
 
 /// One stream of token ids. `D` decodes the ids, and a [`Stream`] scans their text. `E` is the kind of output.
 ///
-/// If special tokens are skipped, a stop or a marker that is one special token is still found. A marker that has a
-/// special token and other text could not be found, so it is an error.
+/// If special tokens are skipped, a stop or a marker that is one special token is still found. A marker that contains
+/// both a special token and other text could not be found, so `new` refuses such a marker.
 ///
 /// ```
 /// use stopscan::{StopScanner, StopSet, TokenOptions, TokenScanner, Vocabulary};
@@ -88,11 +88,11 @@ impl<E: Emit, D: Clone> Clone for TokenStream<E, D> {
 }
 
 impl<E: Emit> TokenStream<E> {
-    /// Makes a new stream of tokens. `stream` scans its text.
+    /// Makes a new stream of tokens. `stream` scans the text of the tokens.
     ///
     /// # Errors
-    /// If the vocabulary lacks an id of the prompt, if a marker could never be found, or if `min_tokens` is above
-    /// `max_tokens`. The vocabulary may lack the ids that end the stream.
+    /// If the vocabulary lacks an id of the prompt, if a marker could never be found (see [`TokenStream`]), or if
+    /// `min_tokens` is above `max_tokens`. The vocabulary may lack the ids that end the stream.
     pub fn new(
         vocabulary: &Vocabulary,
         stream: Stream<E>,
@@ -208,7 +208,8 @@ enum TokenRole {
     End(Finish),
 }
 
-/// For bindings: methods for any decoder. Those above without `try_` need [`Native`], which fails only for unknown ids.
+/// For bindings: methods for any decoder. The methods above, without `try_`, are only for [`Native`], which fails only
+/// for unknown ids.
 #[doc(hidden)]
 impl<E: Emit, D: Decode> TokenStream<E, D> {
     pub fn with_decoder(
@@ -239,7 +240,8 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
         self.decoder.is_idle() && self.decoded.stream.is_idle() && self.finish().is_none()
     }
 
-    /// Counts tokens whose text the caller skips, because no stop or marker begins in it. [`Stream::skip`] counts text.
+    /// Counts tokens whose text the caller skips, because no stop or marker begins in it. [`Stream::skip`] counts the
+    /// text itself.
     pub fn skip_tokens(&mut self, tokens: usize) {
         let Decoded { stream, ledger, .. } = &mut self.decoded;
         ledger.skip(stream.open().region, tokens);
@@ -249,7 +251,8 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
         self.try_feed_many(&[id])
     }
 
-    /// Like `feed_many`, but after an error some ids were read: feed a copy if an id may be unknown.
+    /// Like `feed_many`, but if an id fails, the ids before it have been read. If an id may be unknown, feed a copy of
+    /// the stream.
     pub fn try_feed_many(&mut self, ids: &[u32]) -> Result<E::Tokens<'_>, D::Error> {
         self.decoded.begin();
         ids.iter().try_for_each(|&id| self.read_token(id))?;
@@ -456,7 +459,7 @@ impl<E: Emit> Decoded<E> {
         self.ledger.seen >= self.options.min_tokens
     }
 
-    /// Whether a stop that completes in the last token that was read fires.
+    /// What `is_armed` returned for the token that was read last.
     fn was_armed(&self) -> bool {
         self.ledger.seen > self.options.min_tokens
     }
@@ -477,7 +480,8 @@ impl<E: Emit> Decoded<E> {
         }
     }
 
-    /// Scans a piece of text. `token` is the last token that has a part in it. Does nothing after the stream's end.
+    /// Scans a piece of text. `token` is the number of the last token that has a part in the piece. Does nothing after
+    /// the end of the stream.
     fn scan(&mut self, text: &str, token: usize, armed: bool) {
         if self.is_over() {
             return;
@@ -507,7 +511,8 @@ impl<E: Emit> Decoded<E> {
         }
     }
 
-    /// Emits the text that `step` released, and the marker after it if it stays. Returns the marker's end in `text`.
+    /// Emits the text that `step` released. If a marker follows, also emits the marker if it stays in the output, and
+    /// returns where it ends in `text`.
     fn emit(&mut self, step: Step, text: &str) -> Option<usize> {
         let Decoded { stream, ledger, out, .. } = self;
         let mut emit = |part, text: &str| {
@@ -561,7 +566,7 @@ impl<E: Emit> Decoded<E> {
         self.options.max_tokens.is_some_and(|max| self.ledger.seen >= max) && !self.is_over()
     }
 
-    /// Ends the stream: emits the held text. A pattern such as `END$` may complete here, except after `Abort`.
+    /// Ends the stream: emits the held text. A pattern such as `END$` may complete here, unless the reason is `Abort`.
     fn end(&mut self, finish: Finish) {
         if self.is_over() {
             return;

@@ -132,7 +132,7 @@ impl VocabularyBuilder {
         self
     }
 
-    /// Sets whether the leading space of a stream's first token is left out. A byte token for the space stays a space.
+    /// Sets whether the leading space of a stream's first token is left out. A byte token whose byte is a space stays.
     ///
     /// ```
     /// use stopscan::{TokenDecoder, Vocabulary};
@@ -148,7 +148,8 @@ impl VocabularyBuilder {
         self
     }
 
-    /// Sets whether half a character before a special token, even a skipped one, becomes U+FFFD (Mistral's tekken).
+    /// Sets whether half a character before a special token becomes U+FFFD, even if the token is skipped. Mistral's
+    /// tekken decodes so.
     ///
     /// ```
     /// use stopscan::{TokenDecoder, Vocabulary};
@@ -180,7 +181,8 @@ impl VocabularyBuilder {
         if u32::try_from(self.bytes.len()).is_err() {
             return Err(VocabularyError::TooLong);
         }
-        // Room for two copies of the text, which exist while it is joined, and for the kind and place of each token.
+        // Asks for room for two copies of the text, because both exist while the tokens are joined below, and for the
+        // kind and the place of each token.
         room::ask(2 * self.bytes.len() + 16 * self.kinds.len()).map_err(|_| VocabularyError::NoMemory)?;
         let mut text = String::with_capacity(self.bytes.len());
         let mut starts = Vec::with_capacity(self.kinds.len() + 1);

@@ -4,7 +4,8 @@
 pub(crate) struct Spelling([Option<u8>; 512]);
 
 impl Spelling {
-    /// Fills the table. Printable bytes stand for themselves. Characters from U+0100 on spell the others, in order.
+    /// Fills the table. Printable bytes stand for themselves. The characters from U+0100 on spell the other bytes, in
+    /// the order of the bytes.
     pub(crate) fn new() -> Spelling {
         let mut table = [None; 512];
         let mut next = 0x100;

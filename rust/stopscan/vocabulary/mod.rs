@@ -89,7 +89,7 @@ impl TokenKind {
     pub const SPECIAL: TokenKind = TokenKind(2);
     /// The token is one byte of a character. Byte tokens in a row form a run: see [`Strays`].
     pub const BYTE: TokenKind = TokenKind(4);
-    /// The token has another text at the start of a stream.
+    /// At the start of a stream, the token has a different text.
     pub const FIRST: TokenKind = TokenKind(8);
     /// The id has no token.
     pub const GAP: TokenKind = TokenKind(16);
@@ -209,7 +209,7 @@ impl Vocabulary {
         self.0.kinds.get(id as usize).copied().filter(|kind| !kind.has(TokenKind::GAP))
     }
 
-    /// The text of a token of whole characters. For any other token it is empty.
+    /// The text of a token that is whole characters. Empty for any other token.
     #[inline(always)]
     pub fn text(&self, id: u32) -> &str {
         let table = &*self.0;
@@ -240,7 +240,7 @@ impl Vocabulary {
         self.0.strips_first_space
     }
 
-    /// Whether some tokens have another text at the start of a stream.
+    /// Whether some tokens have a different text at the start of a stream.
     pub(crate) fn has_firsts(&self) -> bool {
         self.0.has_firsts
     }

@@ -9,7 +9,7 @@ MARKERS = {"answer": {"<think>": "answer"}}
 
 
 class Source:
-    """An iterator that counts how often it was closed. `close` fails `failures` times first."""
+    """An iterator that counts how often it was closed. The first `failures` calls of `close` fail."""
 
     def __init__(self, *deltas: str, failures: int = 0) -> None:
         self.deltas = iter(deltas)

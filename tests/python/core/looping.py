@@ -1,4 +1,4 @@
-"""Answers in which a test model repeats itself, as tokens, and the text that comes out if ``Repeat`` ends them."""
+"""Answers in which a test model repeats itself, as lists of tokens, and what comes out if ``Repeat`` ends them."""
 
 from __future__ import annotations
 

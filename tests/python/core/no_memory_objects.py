@@ -90,7 +90,8 @@ def check(start: Callable[[], Any], call: Callable[[Any], object]) -> None:
 @pytest.mark.parametrize("name", OBJECTS)
 @pytest.mark.parametrize("call", CALLS)
 def test_an_object(name: str, call: str) -> None:
-    """Once, a pickle, a `repr` and an attribute above 256, which needs a new `int`, panicked if memory ran out."""
+    """No call may panic if memory runs out. Once, each of these did: a pickle, a `repr`, and an attribute above 256,
+    for which Python makes a new `int`."""
     if call == "pickle" and name.startswith("Token"):
         return  # its `Vocabulary` cannot be pickled; the call "reduce" tests the rest
     if call == "repr" and type(OBJECTS[name]()).__repr__ is object.__repr__:
@@ -147,6 +148,7 @@ def refused(call: Callable[[], object]) -> Callable[[None], object]:
     ],
 )
 def test_an_error(call: Callable[[], object]) -> None:
-    """Once, the message was made while the error was already being raised, and Rust panicked if memory ran out."""
+    """An error about an argument must not panic if memory runs out. Once it did, because its message was made only
+    while the error was being raised."""
     assert refused(call)(None) in (TypeError, ValueError)
     check(lambda: None, refused(call))

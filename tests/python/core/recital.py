@@ -12,7 +12,7 @@ from reference import Reference
 
 @dataclass
 class Recital:
-    """The text that must come out with each token, also with the EOS, and why the output ended."""
+    """The text that must come out with each token, the EOS included, and why the output ended."""
 
     texts: list[str]
     matched: str | None = None

@@ -49,7 +49,7 @@ class Stream:
     def reset(self) -> None:
         self.text = ""  # everything fed and bypassed, up to the end of the stop
         self.edge = 0  # no match and no loop begins before this place: the last marker, bypass or flush
-        self.sent = 0  # how much of the text was returned or taken out
+        self.sent = 0  # how many characters of the text were returned, or left out as a marker
         self.state = self.first
         self.part = 0  # the number of the current part: how many markers have begun a part
         self.match: Match | None = None
@@ -91,7 +91,7 @@ class Stream:
         return None
 
     def follow(self, marker: str) -> None:
-        """Enters the state that `marker` leads to. A part begins if this is another state, or a `keep`."""
+        """Enters the state that `marker` leads to. A new part begins if the state changes, or if the marker is kept."""
         state = self.graph[self.state][marker]
         self.part += state != self.state or isinstance(state, keep)
         self.state = state
@@ -153,7 +153,8 @@ class Reference(Stream):
         )
 
     def feed(self, delta: str, *, armed: bool = True, one_step: bool = False) -> str:
-        """``one_step`` is for a token whose text is a whole marker: nothing completes before its last character."""
+        """Returns the safe text. ``one_step`` is for a delta that is a token whose text is a whole marker: nothing
+        completes before its last character."""
         if self.match:
             return ""
         for index, character in enumerate(delta):

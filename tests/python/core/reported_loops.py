@@ -28,7 +28,8 @@ class Report:
 
     @property
     def end(self) -> int:
-        """The offset that proves the loop. The loop begins after ``before``, since the two texts end differently."""
+        """The offset at which the loop is proven. The loop cannot begin inside ``before``, because ``before`` and
+        ``block`` end with different characters."""
         assert self.before[-1] != self.block[-1]
         return len(self.before) + max(self.repeat.count * len(self.block), self.repeat.min_length)
 
@@ -48,7 +49,7 @@ class Report:
 
     @property
     def once(self) -> str:
-        """What ``StopSet.truncate`` leaves of the whole answer: one copy of the block."""
+        """What ``StopSet.truncate`` leaves of the whole answer: the text before the loop, and one copy of the block."""
         return self.before + self.block
 
 

@@ -57,7 +57,8 @@ class Setup(NamedTuple):
 
 
 def numbers_in(drawn: bytes) -> list[int]:
-    """Reads numbers of three bytes each from `drawn`. Its first byte says how many; often it is all of them."""
+    """Reads numbers of three bytes each from `drawn`. The first byte says how many of the numbers are read, which is
+    often all of them."""
     count = min(drawn[0] % (len(drawn) // 3 + 2), len(drawn) // 3)
     return [int.from_bytes(drawn[place : place + 3], "big") for place in range(1, 3 * count, 3)]
 
@@ -137,7 +138,7 @@ def graphs(draw: st.DrawFn, letters: str, stops: list[str]) -> dict[str, dict[st
 
 @st.composite
 def texts(draw: st.DrawFn, setup: Setup, *, longest_filler: int = 0) -> str:
-    """Random texts of the setup's stops and markers, their beginnings and their characters."""
+    """Random texts made of the setup's stops and markers, of beginnings of these, and of their single characters."""
     beginnings = sorted({word[:length] for word in setup.words for length in range(1, len(word) + 1)}) or ["a"]
     characters = sorted(set("".join(setup.words))) or ["a"]
     kinds = [(beginnings, 1), (beginnings, 1), (characters, 1)]  # pieces, and the most copies of one piece in a row

@@ -130,7 +130,7 @@ def test_an_error_of_async_closing_after_a_stop_comes_behind_the_text(make: Call
 @pytest.mark.parametrize("make", [ascan, asplit], ids=["ascan", "asplit"])
 def test_nothing_is_read_behind_a_stop(make: Callable[..., Any]) -> None:
     async def run() -> None:
-        source = AsyncSource("textEND more", "never")  # it could still be read after its close
+        source = AsyncSource("textEND more", "never")  # this source can be read even after it was closed
         stream = make(source, "END" if make is ascan else SegmentSet({"answer": {}}, stop="END"))
         assert texts([item async for item in stream]) == "text"
         assert stream.unused == " more"
@@ -158,7 +158,8 @@ def test_an_async_error_of_the_source_comes_through(make: Callable[..., Any]) ->
 
 @pytest.mark.parametrize("make", [ascan, asplit], ids=["ascan", "asplit"])
 def test_the_source_and_its_iterator_are_closed_both(make: Callable[..., Any]) -> None:
-    """An API client's stream must be closed to end its request, even if closing the stream's iterator fails."""
+    """An API client's stream ends its request only when it is closed. So it must be closed even if closing its iterator
+    fails."""
 
     class Request:
         closed = 0

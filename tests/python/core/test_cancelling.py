@@ -15,7 +15,7 @@ from stopscan.segments import SegmentSet, asplit
 
 @pytest.mark.parametrize("make", [ascan, asplit], ids=["ascan", "asplit"])
 def test_cancelled_while_closing_after_a_stop(make: Callable[..., Any]) -> None:
-    """Once, the text before the stop was lost if a timeout came while the source was being closed."""
+    """A timeout while the source is being closed must not lose the text before the stop. Once it did."""
 
     class Slow(AsyncSource):
         delays = iter([3600, 0])
@@ -144,7 +144,7 @@ def test_an_aclose_whose_task_was_cancelled_is_finished_by_the_next_step(make: C
 
 @pytest.mark.parametrize("make", [ascan, asplit], ids=["ascan", "asplit"])
 def test_a_step_that_is_cancelled_while_closing_is_cancelled(make: Callable[..., Any]) -> None:
-    """The step itself raises `CancelledError`. The next step has the text, and no other error follows."""
+    """The step itself raises `CancelledError`. The next step returns the text, and no other error follows."""
     closing = asyncio.Event()
 
     class Slow(AsyncSource):

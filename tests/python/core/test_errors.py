@@ -250,7 +250,8 @@ def test_an_error_of_the_stops_own_iterator_comes_through() -> None:
 
 
 def test_the_error_of_a_long_text_has_the_text_itself() -> None:
-    """Once, the error's `object` was the copy that stopscan makes of a long text to get its UTF-8."""
+    """The error's `object` must be the caller's text. Once it was the copy that stopscan makes of a long text to get
+    its UTF-8."""
     text = "漢" * 300 + "\ud800"
     for call in (lambda: StopSet("END").truncate(text), lambda: StopScanner("END").feed(text)):
         with pytest.raises(UnicodeEncodeError, match="surrogates not allowed") as error:

@@ -170,7 +170,8 @@ def test_exo_ollama_sglang_and_dynamo_14848_search_in_list_order(stop: list[str]
 
 @pytest.mark.parametrize("deltas", [["abc"], ["a", "b", "c"], ["ab", "c"], ["a", "bc"]])
 def test_llama_cpp_and_mlx_engine_answer_by_chunks_for_nested_stops(deltas: list[str]) -> None:
-    """Both take the match that begins first in the text so far: `abc` after one delta, `b` if `abc` comes in three."""
+    """Both take the match that begins first in the text so far: `abc` if the text comes in one delta, `b` if it comes
+    in three."""
     stream = scan(deltas, ["abc", "b"])
     assert (list(stream), stream.match) == (["a"], StopMatch("b", 1))
 

@@ -90,7 +90,7 @@ def test_reference_counts_stay() -> None:
         assert scanner.stops is STOPS
         scanner.flush()
     after = [sys.getrefcount(thing) for thing in objects]
-    # A few more or less are right: before Python 3.12, other threads hold references to `None` for a moment.
+    # A difference of a few is allowed: before Python 3.12, other threads hold references to `None` for a moment.
     assert [now - then for then, now in zip(before, after, strict=True) if abs(now - then) > 20] == []
 
 
@@ -193,7 +193,8 @@ SEGMENTS = SegmentSet({"a": {"<b>": "b"}, "b": {"</b>": "a"}}, stop=["END"])
     ],
 )
 def test_no_utf8_of_a_long_text_is_left_behind(letter: str, read: Callable[[str], object]) -> None:
-    """After it is asked for its UTF-8, a CPython string keeps it. Once, that doubled the memory of a data set."""
+    """A CPython string that was asked for its UTF-8 keeps a copy of it. Once, these copies doubled the memory of a data
+    set."""
 
     def strings(found: object) -> Iterator[str]:
         if isinstance(found, str):

@@ -1,4 +1,5 @@
-"""Compares patterns with `re`, which is asked at every beginning and end in the text. Deltas and copies are random."""
+"""Compares patterns with `re`, which tries every beginning and end in the text. Where deltas end, and when scanners are
+copied, is random."""
 
 from __future__ import annotations
 
@@ -73,7 +74,8 @@ def setups(draw: st.DrawFn) -> Setup:
 
 
 def expected(setup: Setup, text: str) -> StopMatch | None:
-    """The stop that completes first. Ties go to the one that begins first, then to the first end, then to strings."""
+    """The stop that completes first. Ties go to the stop that begins first, then to the one that ends first, then to a
+    string before a pattern."""
     bodies = [re.compile(pattern.body) for pattern in setup.patterns]
     for length in range(1, len(text) + 2):
         found: list[tuple[int, int, int, StopMatch]] = []
@@ -230,7 +232,8 @@ def test_max_held_loses_no_match_that_it_allows(text: str, max_held: int, data: 
     ],
 )
 def test_max_held_lost_the_only_match_that_fits(pattern: str, max_held: int, text: str, match: StopMatch) -> None:
-    """Once, a begun match that became too long was dropped together with a later one in the same automaton state."""
+    """A match that becomes too long is dropped alone. Once, a match that had begun later was dropped with it, because
+    both were in the same state of the automaton."""
     stops = StopSet(patterns=[pattern], max_held=max_held)
     scanner = StopScanner(stops)
     out = "".join(map(scanner.feed, text)) + scanner.flush()

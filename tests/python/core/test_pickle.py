@@ -198,7 +198,8 @@ def test_a_deep_copy_of_an_async_stream_is_independent(make: Callable[..., Any])
 
 @pytest.mark.parametrize("make", [ascan, asplit])
 def test_an_async_stream_has_no_shallow_copy(make: Callable[..., Any]) -> None:
-    """Once, a copy had the scanner and the source of the stream, and read deltas that the stream then lacked."""
+    """`copy` must raise. Once, a copy shared the scanner and the source of the stream, so the stream lacked the deltas
+    that the copy had read."""
 
     async def run() -> None:
         stream = make(Countdown(), "END" if make is ascan else SegmentSet({"answer": {}}, stop="END"))

@@ -1,4 +1,5 @@
-"""A call that reads the state of a stream waits for another thread's call. An error instead would end a request."""
+"""A call that reads the state of a stream waits for another thread's call. If it raised an error instead, the request
+would end."""
 
 from __future__ import annotations
 

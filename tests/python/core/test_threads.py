@@ -1,4 +1,4 @@
-"""Any number of threads may share a set. A scanner is for one thread: others get an error or right results."""
+"""Any number of threads may share a set. A scanner is for one thread: other threads get an error or correct results."""
 
 from __future__ import annotations
 

@@ -72,7 +72,8 @@ def check(subject: StopScanner | Reference, case: Case, size: int) -> None:
     if size == WHOLE:
         assert subject.unused == case["unused"]
     else:
-        assert case["unused"].startswith(subject.unused)  # only the rest of the piece that completed the stop
+        # Here `unused` is shorter: only the rest of the piece that completed the stop.
+        assert case["unused"].startswith(subject.unused)
 
 
 @every_case

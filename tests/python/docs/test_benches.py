@@ -21,7 +21,7 @@ def test_help_ran_the_benchmark(program: str) -> None:
     packages = {*re.findall(r"^(?:from|import) (\w+)", source, re.MULTILINE)} - {
         path.stem for path in BENCHES.iterdir()
     }
-    if all(map(find_spec, packages)):  # the engines' benchmarks need their engines
+    if all(map(find_spec, packages)):  # the benchmark of an engine cannot run unless the engine is installed
         command = [sys.executable, BENCHES / program, "--help"]
         assert "usage:" in subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
 

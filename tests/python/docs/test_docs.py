@@ -53,7 +53,8 @@ def test_console_block_prints_what_it_shows(needs: list[str], session: str) -> N
 
 
 def test_ci_runs_the_shell_blocks() -> None:
-    """CI runs the shell blocks, not these tests, because they install everything. CI has a word for each block."""
+    """CI itself runs the shell blocks, because they install everything. It finds each block by a word that no other
+    block has."""
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     words = re.findall(r"readme_command (\S+)\)", script)
     commands = [block.values[1].strip() for block in blocks("sh")]

@@ -48,7 +48,7 @@ def test_the_same_in_a_flat_mapping_that_others_share() -> None:
 def test_a_request_that_asks_nothing(nothing: Any) -> None:
     assert read_options(nothing) == StopOptions()
     default = Defaults(repeat=Repeat(5))
-    assert read_options(nothing, default) == StopOptions(StopSet(repeat=Repeat(5)))  # `asks` is about the request alone
+    assert read_options(nothing, default) == StopOptions(StopSet(repeat=Repeat(5)))  # a default does not set `asks`
     assert read_options({"repeat": False}, default) == StopOptions()
 
 

@@ -66,7 +66,8 @@ def messages(url: str) -> Any:
 
 
 class Model:
-    """A fake model: yields tokens, then ends, goes on or fails. Counts the tokens, and notes that it was closed."""
+    """A fake model: yields its tokens, then ends, fails, or writes on without end. Counts the tokens, and notes that it
+    was closed."""
 
     def __init__(self, *tokens: str, seconds: float = 0.0, fails: bool = False, last: bool = True) -> None:
         self.tokens, self.seconds, self.fails, self.last = tokens, seconds, fails, last

@@ -27,14 +27,14 @@ WRITTEN, READ = "| reason | ", "| said by | "
 
 
 def written() -> str:
-    """A row for each reason, a column for each API: the values that `to_*` writes."""
+    """The table of the values that `to_*` writes: a row for each reason, a column for each API."""
     rows = [[code(reason), *(cell(api, reason) for api in APIS)] for reason in get_args(Reason)]
     heads = [f"`to_{api}`: {fields}" for api, fields in APIS.items()]
     return table([WRITTEN.strip("| "), *heads], rows)
 
 
 def read() -> str:
-    """A row for each source: an API or a server, and the words with which it reports each reason."""
+    """The table of the words that are read: a row for each API or server, with its words for each reason."""
     rows = [
         [source, "; ".join(f"{reason}: {words(said[reason])}" for reason in said)] for source, said in SOURCES.items()
     ]
@@ -50,7 +50,7 @@ def cell(api: str, reason: str) -> str:
 
 
 def values(part: Any) -> Iterable[str]:
-    """The values that are written, except `None`, `True` and the empty string."""
+    """The values inside a payload, except `None`, `True` and the empty string."""
     if isinstance(part, dict):
         for value in part.values():
             yield from values(value)

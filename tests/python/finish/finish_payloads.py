@@ -150,7 +150,7 @@ CASES: dict[str, list[tuple[Any, Report]]] = {
         (final("response.incomplete", status="incomplete", incomplete_details={"reason": "max_tokens"}), LENGTH),
         (final("response.incomplete", status="incomplete", incomplete_details=None), ABORT),
         (final("response.failed", status="failed", **ERROR), ABORT),
-        (final("response.completed"), EOS),  # without a status, the event's type says it
+        (final("response.completed"), EOS),  # without a status, the event's type counts
         (final("response.completed", status="failed"), ABORT),
         *((final(f"response.{end}", status=None), ABORT) for end in ("failed", "incomplete", "cancelled")),
         (final("response.created", status="in_progress"), None),

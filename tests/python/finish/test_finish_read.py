@@ -129,7 +129,7 @@ def test_what_is_no_payload_is_an_error_that_names_its_type(api: str, payload: o
 
 def test_enums_are_read_by_their_words() -> None:
     """google-genai's enums are strings. Those of the older google-generativeai are numbers, with 0 while a stream goes
-    on. An engine's own class may be neither."""
+    on. An engine may have an enum whose members are neither strings nor numbers."""
 
     class Word(str, Enum):
         STOP = "STOP"

@@ -110,7 +110,7 @@ def test_what_is_written_belongs_to_the_caller(api: str) -> None:
     assert write(api, Finish("length")) == expected(api, "length")
 
 
-# The reasons that are read back as another one, since the API has no word for them.
+# For each API: the reasons for which it has no word, and the reason that is read back instead.
 EOS = dict.fromkeys(("stop_token", "tool_calls", "content_filter", "refusal", "pause", "unknown"), "eos")
 NEAREST: dict[str, dict[str, str]] = {
     "anthropic": {"stop_token": "eos", "content_filter": "refusal", "abort": "length", "unknown": "eos"},

@@ -60,7 +60,7 @@ class Steps:
 
 @dataclass
 class Server:
-    """A running server, mlx_lm.server or ours."""
+    """A running server: mlx_lm.server or stopscan's."""
 
     port: int
 
@@ -156,14 +156,15 @@ def serving(main: Callable[[], None], *arguments: Any) -> Iterator[Server]:
         running["http"].server_close()
         running["thread"].join()
         running["generator"].stop_and_join()
-        # After its join, the thread may still free what mlx compiled in it. If the process exits meanwhile, it aborts.
+        # After the join, the thread may still be freeing what mlx compiled in it. If the process exited now, it would
+        # abort.
         while Path(f"/proc/self/task/{running['generator']._generation_thread.native_id}").exists():
             time.sleep(0.01)
 
 
 @contextmanager
 def row_steps() -> Iterator[list[int]]:
-    """Yields a list. Each step of a Llama in the ``with`` block appends its number of rows to it."""
+    """Yields a list. Each step of a Llama in the ``with`` block appends its number of rows to the list."""
     counted: list[int] = []
     step = llama.Model.__call__
 

@@ -211,7 +211,8 @@ def test_options_hold_for_all_rows(mlx: tuple[Any, Any], reciter: Reciter) -> No
 
 
 def test_other_options_are_mlx_lms(mlx: tuple[Any, Any], reciter: Reciter) -> None:
-    """``sampler`` is mlx-lm's option. This one draws ids that the tokenizer lacks: they have no text, but count."""
+    """``sampler`` is mlx-lm's option. The sampler here draws ids that the tokenizer lacks. They have no text, but count
+    as tokens."""
     beyond, five = mlx[0].args.vocab_size - 1, reciter.token_id("count", "5")
 
     def drawn(*ids: int, **options: Any) -> Any:

@@ -222,7 +222,8 @@ def test_reasoning_in_answers_of_several_parts(tmp_path: Path) -> None:
 
 
 def test_a_call_in_the_reasoning_ends_it(mlx: tuple[Any, Any]) -> None:
-    """Once, only ``</think>`` ended the reasoning, so after a call in it no stop fired in the answer."""
+    """Once, only ``</think>`` ended the reasoning, so no stop fired in an answer that followed a call in the
+    reasoning."""
     tokenizer = with_tool_calls(mlx[1], "<tool_call>", "</tool_call>")
     try:
         row = RowScanner(tokenizer, "END", protect=["reasoning", "tool_call"])

@@ -194,7 +194,7 @@ def test_a_stop_ends_the_generation(tmp_path: Path, engine: str) -> None:
             counted.clear()
             for length in range(6):
                 ask(f"{kind}{length}")
-                ask("eos0")  # so that steps which the first request left running are counted, too
+                ask("eos0")  # so that the steps that the first request left running are also counted
             return sum(counted)
 
         alone = rows("eos")

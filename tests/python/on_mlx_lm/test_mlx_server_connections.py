@@ -68,7 +68,8 @@ def test_a_client_that_half_closes_after_its_request_gets_its_answer(
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 def test_the_answer_of_a_client_that_left_is_not_generated(tmp_path: Path, engine: str, stream: bool) -> None:
-    """A stream ends when a write fails. A whole answer is written at its end: the server must see the reset before."""
+    """A stream ends when a write to the client fails. A whole answer is written only at its end, so the server must
+    notice the reset before it writes."""
     checkpoint = Reciter({"long": [" word"] * 4000}).write(tmp_path)
     draft = ["--draft-model", checkpoint] if engine == "drafted" else []
     body = {"prompt": "[long]", "stop": ["never"], "max_tokens": 4000, "stream": stream, **ENGINES[engine]}
@@ -85,7 +86,8 @@ def test_the_answer_of_a_client_that_left_is_not_generated(tmp_path: Path, engin
 
 
 def test_many_connections_at_once(ours: Server, reciter: Reciter) -> None:
-    """Once, 52 of 192 connections at the same time were reset, because the queue of mlx_lm.server holds only five."""
+    """Once, 52 of 192 connections at the same time were reset, because the queue of mlx_lm.server holds only five
+    connections."""
     sockets = [socket.socket() for _ in range(192)]
     try:
         for connection in sockets:
@@ -187,7 +189,8 @@ def test_two_machines_answer_with_stops(tmp_path: Path) -> None:
 def test_a_fault_of_ours_ends_its_request_alone(
     ours: Server, reciter: Reciter, hook: str, stream: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In ``advance`` a fault would end the thread that makes all answers. A panic of Rust is a ``BaseException``."""
+    """A fault in ``advance`` that is not caught ends the thread that makes all answers. A panic in Rust must also be
+    caught: it is a ``BaseException``, not an ``Exception``."""
 
     class PanicException(BaseException):
         """Like the exception that PyO3 raises for a panic."""

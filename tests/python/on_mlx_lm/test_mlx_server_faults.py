@@ -1,4 +1,4 @@
-"""Sends requests while stopscan fails at random: each answer is right, or an error that ends only its request."""
+"""Sends requests while stopscan fails at random: each answer is correct, or an error that ends only its request."""
 
 from __future__ import annotations
 

@@ -113,7 +113,8 @@ def test_patterns(ours: Server, reciter: Reciter) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"seed": 1}], ids=["batched", "seeded"])
 def test_a_tokenizer_that_cannot_be_scanned_is_served_without_stops(tmp_path: Path, options: dict[str, Any]) -> None:
-    # ByT5's tokenizer ends each prompt with EOS, id 1. The model goes on with the ids 2 (<unk>), 3 (chr(0)), 4 and on.
+    # ByT5's tokenizer ends each prompt with EOS, which is id 1. The model goes on with the ids 2 (<unk>), 3 (chr(0)),
+    # 4, and so on.
     checkpoint = Reciter({"count": [f"w{number}" for number in range(120)]}).write(tmp_path)
     for file in checkpoint.glob("tokenizer*"):
         file.unlink()

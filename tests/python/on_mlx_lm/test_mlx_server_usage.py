@@ -51,7 +51,7 @@ def test_a_request_may_ask_for_repeat(plain: Server, stream: bool, options: dict
 
 
 def test_a_loop_in_the_reasoning_ends_it(plain: Server) -> None:
-    """No stop fires in the reasoning, but a loop ends it, because most loops begin there."""
+    """No stop fires in the reasoning, but a loop there ends the answer, because most loops begin in the reasoning."""
     text, tokens, _ = ended("thoughts")
     got = plain.ask("[thoughts]", stop=["check"], repeat=True, max_tokens=900)
     assert (got.text, "<think>" + got.reasoning, got.tokens) == ("", text, tokens)
@@ -133,8 +133,8 @@ def test_a_model_that_does_not_think_has_no_such_field(plain: Server, monkeypatc
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_forms_that_chat_templates_tell(form: str, tmp_path: Path) -> None:
-    """mlx-lm does not separate reasoning in Harmony or in Mistral's ``[THINK]`` from the answer. The client gets it as
-    content, so stops fire in it, unless the request protects it."""
+    """In OpenAI's Harmony and Mistral's ``[THINK]`` formats, mlx-lm does not separate the reasoning from the answer.
+    The client gets the reasoning as content, so stops fire there, unless the request protects the reasoning."""
     _, thought, answered = FORMS[form]
     with serving(server.main, "--model", write(form, tmp_path)) as running:
         for options, text in (({}, thought), ({"protect": ["reasoning"]}, answered), ({"protect": []}, thought)):

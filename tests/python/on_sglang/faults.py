@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-# The probability that a wrapped function fails before its call, and that it fails after it.
+# The probability that a wrapper fails before it calls its function, and also that it fails after the call.
 SHARE = 0.02
 
 

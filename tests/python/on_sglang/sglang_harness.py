@@ -1,4 +1,4 @@
-"""Starts a server of sglang on a CPU with the plugin on. Computes the answers that it must give by brute force."""
+"""Starts a server of sglang on a CPU with the plugin on. Computes, by brute force, the answers that it must give."""
 
 from __future__ import annotations
 
@@ -102,11 +102,12 @@ def expected(
     limit: int = 1 << 30,
     protect: tuple[str, str] = ("", ""),
 ) -> Answer:
-    """The right answer of a server that generates ``ids``, whose bytes are ``pieces``, and then EOS.
+    """The correct answer of a server that generates ``ids``, whose bytes are ``pieces``, and then EOS.
 
     At the end of a stream, half a character becomes U+FFFD, which may complete a stop. The text of an end token is not
-    part of the answer, but a stop that equals it fires. The text must begin with the opening marker of ``protect`` and
-    have its closing marker once. No stop fires up to that marker's end, except in an opening marker of several tokens.
+    part of the answer, but a stop that equals that text fires. With ``protect``, the text must begin with the opening
+    marker and contain the closing marker once. No stop fires before the closing marker ends, except in an opening
+    marker of several tokens.
     """
     opening, closing = protect
     before = 0 if pieces[:1] == [opening.encode()] else max(0, len(opening) - 1)

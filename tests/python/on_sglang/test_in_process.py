@@ -213,7 +213,8 @@ def test_sglangs_matched_stop_kit_without_and_with_it(
 
 
 class Faulty:
-    """A scanner whose use number ``at`` fails. The read of an attribute is a use, and so is the call of a method."""
+    """A scanner that fails when it is used for the ``at``-th time. To read an attribute is one use, and to call a
+    method is another."""
 
     def __init__(self, scanner: TokenScanner, at: int) -> None:
         self._scanner = scanner
@@ -235,7 +236,8 @@ BEYOND = {"stop_regex": ["E[A-Z]D"], "custom_params": {"stopscan_protect": ["<",
 
 
 def break_scanners(monkeypatch: pytest.MonkeyPatch, at: int, *, kept: bool | None = None) -> None:
-    """Makes the scanners of all requests fail, or only of those whose ``no_stop_trim`` is ``kept``."""
+    """Makes each scanner fail at its ``at``-th use. If ``kept`` is given, only the scanners of requests whose
+    ``no_stop_trim`` is ``kept`` fail."""
     make = Checkpoint.scanner
 
     def scanner(*args: Any, **options: Any) -> Any:
@@ -317,7 +319,8 @@ ODD += [{TOLD: [["a"], 5, None], ADDED: 7}, {"stopscan_protect": {"a": 1}}, {"st
 def test_no_custom_params_end_the_server_or_count_as_a_failure(
     host: Host, forgiving: Failures, custom: Any, stop: Any, door: bool
 ) -> None:
-    """The hook ``DOOR`` checks such params. Without it (tokenizer workers load no plugins) they reach the scheduler."""
+    """The hook ``DOOR`` checks such params. Without the hook (tokenizer workers load no plugins), the params reach the
+    scheduler."""
     placed = hooks(Defaults(), forgiving)
     if not door:
         del placed[DOOR]

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.sglang
 
 
 def test_the_offline_engine_whole_and_in_streams(checkpoint: Path, reciter: Any) -> None:
-    # sglang alone leaves the match of a pattern in the text: an answer without it shows that stopscan found it.
+    # sglang alone leaves the match of a pattern in the text. So an answer without the match shows that stopscan ran.
     params = {"temperature": 0, "max_new_tokens": 40, "stop_regex": ["E[A-Z]D"]}
     script = Path(__file__).with_name("offline.py")
     command = [sys.executable, str(script), str(checkpoint), reciter.prompt("split"), json.dumps(params)]

@@ -1,4 +1,4 @@
-"""Sends 300 random requests to each arrangement of sglang's processes. Brute force over the ids gives the right answer.
+"""Sends 300 random requests to each arrangement of sglang's processes. Compares the answers with a brute-force search.
 
     "$(ci/sglang-env)/bin/python" tests/python/on_sglang/topologies.py [NAME ...]
 
@@ -51,7 +51,8 @@ class Request:
     def __init__(self, reciter: Reciter, random: Random, *, faults: bool = False) -> None:
         plain = [name for name in SCRIPTS if not name.startswith("harmony") and SCRIPTS[name]]
         if faults:
-            # No half characters: after one, sglang's own search, which runs after a fault, sends a stop's beginning.
+            # Only scripts without half characters. After a fault, sglang's own search takes over, and after half a
+            # character that search sends the beginning of a stop.
             plain = [name for name in plain if not any(isinstance(piece, bytes) for piece in SCRIPTS[name])]
         script = random.choice(THINKING if random.random() < 0.2 else plain)
         text, ids = reciter.text(script), reciter.token_ids(script)

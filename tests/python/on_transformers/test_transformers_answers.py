@@ -93,7 +93,7 @@ def test_a_pipelines_text_is_cut(pipeline: Any, reciter: Reciter, options: dict[
             assert record["generated_text"] == (prompt if whole else "") + one.text
             assert record["finish"].matched_stop == one.matched
             assert record.keys() == {"generated_text", "finish"}
-    # `cut` has not changed the pipeline that it got: it still has no stops.
+    # `cut` has not changed the pipeline that it got: that pipeline still has no stops.
     plain = pipeline(reciter.prompt("count"), max_new_tokens=100, return_full_text=False)
     assert plain == [{"generated_text": reciter.text("count")}]
 
@@ -166,7 +166,7 @@ def test_beams_of_a_pipeline(pipeline: Any, reciter: Reciter) -> None:
 
 
 def test_a_text_with_its_bos_gets_no_second_one(engine: Engine, bare: Any, reciter: Reciter) -> None:
-    """The text of a chat template begins with the BOS. Once, the prompt got a second one from the tokenizer."""
+    """The text of a chat template begins with the BOS. Once, the tokenizer added a second BOS to the prompt."""
     tokenizer = deepcopy(bare)
     tokenizer.bos_token = "<|start|>"
     bos = tokenizer.bos_token_id

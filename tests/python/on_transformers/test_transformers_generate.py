@@ -224,7 +224,8 @@ def test_special_tokens_are_left_out_or_in(engine: Engine, reciter: Reciter) -> 
 
 @pytest.mark.parametrize("min_tokens", [0, 2])
 def test_a_stop_that_is_the_eos_beats_it(engine: Engine, reciter: Reciter, min_tokens: int) -> None:
-    for stop, matched in (("<|eos|>", "<|eos|>"), ("f it<|eos|>", None)):  # the text of an EOS fires only an equal stop
+    # An EOS fires a stop only if the stop is the whole text of the EOS.
+    for stop, matched in (("<|eos|>", "<|eos|>"), ("f it<|eos|>", None)):
         stops = Stops(engine.tokenizer, stop, skip_special_tokens=False, min_tokens=min_tokens)
         engine.generate(reciter.prompt("split"), stops)
         assert (stops.texts, stops.finishes[0].matched_stop) == (["This is the END of it"], matched)
@@ -251,7 +252,8 @@ def test_the_models_eos_may_be_others_than_the_tokenizers(engine: Engine, recite
 @ways
 @pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "criterion"])
 def test_a_second_eos_of_the_model_ends_its_row(engine: Engine, reciter: Reciter, streamed: bool, way: str) -> None:
-    """Gemma and Llama 3 have several EOS ids; the tokenizer knows one. Once, padding after another EOS became text."""
+    """Gemma and Llama 3 have several EOS ids, but the tokenizer knows only one. Once, the padding after one of the
+    other EOS ids became text."""
     five, filler = reciter.token_id("count", "5"), reciter.token_id("late", " fox")
     eos = [reciter.eos_token_id, five]
     prompts = [reciter.prompt("count"), reciter.prompt("late")][: 1 if WAYS[way] else 2]  # only one row can be drafted
@@ -274,7 +276,8 @@ def test_the_users_eos_ids_count_beside_the_models(engine: Engine, reciter: Reci
 
 @pytest.mark.parametrize("beams", [1, 3])
 def test_a_row_that_another_criterion_ends_has_ended(engine: Engine, reciter: Reciter, beams: int) -> None:
-    """`stop_strings` ends the first row. Once, its padding was read as text, or it ended only with the longest row."""
+    """transformers' `stop_strings` ends the first row. Its padding must not be read as text, and it must not end only
+    when the longest row ends. Once, both happened."""
     filler = reciter.token_id("late", " fox")
     stops = Stops(engine.tokenizer, "never")
     names = ["count", "late"]
@@ -322,7 +325,7 @@ assert dict(vars(GenerationMixin)) == before
 
 @pytest.fixture(scope="module")
 def ends(tmp_path_factory: pytest.TempPathFactory) -> tuple[Reciter, Engine]:
-    """Two scripts for each length: after that many tokens, a stop completes in one, and the other has its EOS."""
+    """Two scripts for each length: after that many tokens, one has a token that completes a stop, the other has EOS."""
     words = [f" word{number}" for number in range(6)]
     scripts = {f"stop{length}": [*words[:length], "W!ND", *words] for length in range(6)}
     reciter = Reciter(scripts | {f"eos{length}": words[:length] for length in range(6)})

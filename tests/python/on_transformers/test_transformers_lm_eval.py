@@ -63,7 +63,7 @@ def write_task(folder: Path, names: Sequence[str], answers: Sequence[str], until
 
 
 def evaluated(lm: Any, folder: Path) -> tuple[list[str], float]:
-    """The answers of ``lm`` to the task in ``folder``, and the share of right answers."""
+    """The answers of ``lm`` to the task in ``folder``, and the share of correct answers."""
     manager = TaskManager(include_path=str(folder), include_defaults=False)
     result = simple_evaluate(lm, tasks=["recital"], task_manager=manager, bootstrap_iters=0)
     samples = sorted(result["samples"]["recital"], key=lambda sample: sample["doc_id"])
@@ -114,13 +114,15 @@ def test_a_task_has_the_answers_of_lm_eval_before_the_stop(lms: dict[str, Any], 
 
 
 def test_a_stop_that_is_spelled_in_many_tokens_ends_the_answer(own: dict[str, Any]) -> None:
-    """lm_eval looks for a stop only in the last tokens, two more than its own encoding of the stop has."""
+    """lm_eval searches for a stop only in the last tokens: in two more than its own encoding of the stop has. Here the
+    model spells the stop in more tokens than that."""
     assert asked(own["hf-stopscan"], ["<stop-here>"], "spelled") == (["One "], 6)
     assert asked(own["hf"], ["<stop-here>"], "spelled") == (["One "], 10)
 
 
 def test_a_special_token_ends_its_row_though_others_go_on(own: dict[str, Any]) -> None:
-    """lm_eval stops only when all rows have the token. It reads text without special tokens, so it cuts nothing."""
+    """lm_eval stops only when all rows have the token. It decodes the rows without special tokens, so it does not find
+    the stop in the text, and cuts nothing."""
     long = OWN.text("long")
     assert asked(own["hf-stopscan"], ["<|end|>"], "special", "long")[0] == ["One", long]
     assert asked(own["hf"], ["<|end|>"], "special", "long")[0] == ["One two three", long]
@@ -140,7 +142,8 @@ def test_a_batch_is_over_when_each_row_met_some_stop(own: dict[str, Any]) -> Non
 
 
 def test_an_empty_stop_is_none(own: dict[str, Any]) -> None:
-    """lm_eval adds the decoded EOS to the stops, which is "" if the EOS has no text. ``hf-stopscan`` ignores it."""
+    """lm_eval adds the text of the EOS to the stops. If the EOS has no text, that stop is "", and ``hf-stopscan``
+    ignores it."""
     assert asked(own["hf-stopscan"], ["", "b"], "nested")[0] == ["xa"]
 
 
@@ -164,9 +167,10 @@ def test_no_stop_counts_in_thoughts(recital: Path, name: str, end: str | int) ->
     thinking = {model: load(model, recital, think_end_token=end) for model in MODELS}
     steps = len(OWN.token_ids(name)) - 2
     assert asked(thinking["hf-stopscan"], ["\n\n"], name) == (["5"], steps)
-    # lm_eval's answer is then the beginning of the thoughts.
+    # lm_eval finds the stop in the thoughts, so its answer is their beginning.
     assert asked(thinking["hf"], ["\n\n"], name)[0] == [OWN.text(name).split("\n\n")[0]]
-    # No stop fires before the thoughts end. So an answer without thoughts is generated whole, and cut at the stop then.
+    # No stop fires before the thoughts end. An answer without thoughts is generated whole, and only then cut at the
+    # stop.
     (text,), steps = asked(thinking["hf-stopscan"], [" 4"], "long")
     assert text.strip() == "0 1 2 3"
     assert steps == len(OWN.token_ids("long")) + 1

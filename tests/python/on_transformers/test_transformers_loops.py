@@ -137,7 +137,7 @@ def test_the_forms_that_chat_templates_tell(form: str, tmp_path: Path) -> None:
 
 
 def test_a_row_has_a_limit_of_its_own(looping: Engine, reciter: Reciter) -> None:
-    """Once, the option ``max_tokens`` raised a ``TypeError``, because it was passed on twice."""
+    """A row ends at its ``max_tokens``. Once, this option raised a ``TypeError``, because it was passed on twice."""
     ids = reciter.token_ids("think")[:5]
     row = RowScanner(looping.tokenizer, "END", max_tokens=5)
     assert [token_id in row for token_id in ids] == [False] * 4 + [True]

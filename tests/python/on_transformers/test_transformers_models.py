@@ -228,7 +228,7 @@ def whisper(tokenizer: Any) -> Any:
 
 @pytest.mark.parametrize("beams", [1, 3])
 def test_whisper_returns_sequences_without_the_prompt(tokenizer: Any, whisper: Any, beams: int) -> None:
-    """Once, ``trim`` left a token too many, and beams lost their first token."""
+    """``trim`` keeps what the text needs. Once, it left a token too many, and beams lost their first token."""
     # Whisper samples only with one beam.
     options = {"num_beams": beams, "max_new_tokens": 30, "pad_token_id": 1, "temperature": None if beams > 1 else 1.0}
     ends = set()

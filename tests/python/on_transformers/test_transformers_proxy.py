@@ -1,4 +1,4 @@
-"""``transformers serve`` behind stopscan's proxy, as docs/transformers.md starts both."""
+"""``transformers serve`` behind stopscan's proxy, both started as docs/transformers.md says."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def running(log: Path, port: int, *command: str) -> Iterator[str]:
 def urls(
     request: pytest.FixtureRequest, checkpoint: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[str, str]]:
-    """transformers' server, and the proxy in front of it."""
+    """The URLs of transformers' server and of the proxy in front of it."""
     folder, port, proxy_port = tmp_path_factory.mktemp("proxy"), free_port(), free_port()
     serve = ("transformers.cli.transformers", "serve", str(checkpoint), "--device", "cpu", "--port", str(port))
     proxy = ("--port", str(proxy_port), "--api", "none", "--protect", *THINKING)

@@ -47,7 +47,7 @@ def test_ids_that_the_tokenizer_does_not_have_are_no_text(engine: Engine, recite
 
 @pytest.mark.parametrize("min_tokens", [0, 50])
 def test_ids_that_the_tokenizer_does_not_have_are_counted(engine: Engine, reciter: Reciter, min_tokens: int) -> None:
-    """A row that no stop ended keeps all of its tokens. ``trim`` removes only the tokens after its end."""
+    """``trim`` keeps all tokens of a row up to the EOS, also those without text, and removes the tokens after it."""
     unknown = engine.model.config.vocab_size - 1
     ids = [unknown, *reciter.token_ids("split"), unknown, unknown, reciter.eos_token_id]
     stops = Stops(engine.tokenizer, "never", min_tokens=min_tokens)
@@ -109,7 +109,7 @@ def test_the_first_word_of_an_answer_keeps_its_space() -> None:
 def test_steps_that_are_undone_leave_no_trace(
     engine: Engine, reciter: Reciter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # On Apple's GPUs, generate reads what the stopping criteria decided only after one more step, and undoes this step.
+    # On Apple's GPUs, generate learns one step late that the stopping criteria ended a row. It then undoes that step.
     if not hasattr(utils, "DeferredStopCheck"):
         pytest.skip("this transformers decides at once")
     prompts = [reciter.prompt(name) for name in ("count", "split")]

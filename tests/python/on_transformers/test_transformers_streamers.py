@@ -172,7 +172,7 @@ def test_an_error_of_the_streamer_comes_through_and_loses_nothing(engine: Engine
 
 
 def test_a_stops_that_is_only_a_streamer_fails_at_the_first_token(engine: Engine, reciter: Reciter) -> None:
-    """Once, such a ``Stops`` failed only after the whole generation."""
+    """The error comes at once. Before a fix, it came only after the whole generation."""
     inputs = engine.tokenizer(reciter.prompt("count"), return_tensors="pt")
     with engine.counted() as steps, pytest.raises(RuntimeError, match="stopping_criteria"):
         engine.model.generate(**inputs, streamer=Stops(engine.tokenizer, "END"))
@@ -211,7 +211,7 @@ def test_drafts_tell_the_prompt_without_a_streamer(engine: Engine, reciter: Reci
 
 
 def test_a_loop_at_the_top_level_of_a_script(checkpoint: Path) -> None:
-    """Once, the criterion read the name of a caller up the stack, and failed if the stack was too short."""
+    """Once, the criterion read the name of a caller up the stack, and failed here: a script's stack is too short."""
     script = """
 import sys, torch
 from transformers import AutoTokenizer

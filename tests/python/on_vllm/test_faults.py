@@ -194,7 +194,7 @@ def test_a_request_that_vllm_cannot_keep_ends_with_an_error(pieces: tuple[Any, R
 
 
 def test_500_streams_with_a_fault_each_none_wrong_none_lost(pieces: tuple[Any, Reciter]) -> None:
-    """After a fault, a stream with only stops has vLLM's result. With patterns or `repeat`, it ends with an error."""
+    """After a fault, a request with only stop strings has vLLM's result; one with more options ends with an error."""
     tokenizer, reciter = pieces
     ids = dict(zip(PIECES, reciter.token_ids("pieces"), strict=True))
     whole = ["a", "b", "E", "ND", "END", "\n\n", "<think>", "</think>", "<|end|>"]

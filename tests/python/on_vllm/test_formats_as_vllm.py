@@ -17,7 +17,7 @@ from stopscan.segments import FORMATS, Segmenter, SegmentSet
 pytestmark = pytest.mark.vllm
 pytest.importorskip("vllm.parser.engine", reason="vLLM is not installed")
 
-# For each name in `FORMATS`: the module and the function of vLLM that configure its parser of the same answers.
+# For each name in `FORMATS`: the module and the function of vLLM that configure vLLM's parser for the same answers.
 CONFIGS = {
     "hermes": ("qwen3", "qwen3_config"),
     "qwen3": ("qwen3", "qwen3_config"),
@@ -46,7 +46,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "deepseek_v41": {"thinking": True},
 }
 
-# Without an Inkling answer from sglang: vLLM reads a call inside of the text as text, and sglang reads it as a call.
+# Leaves out an Inkling answer from sglang, `<|content_invoke_tool_text|>ls`: sglang reads it as a call, vLLM as text.
 KNOWN = [answer for answer in ANSWERS if answer.form in CONFIGS and "of sglang" not in answer.source]
 CALLS = {form: call for form, _, call in BARES} | {
     "hermes": '{"name": "f", "arguments": {}}',

@@ -1,4 +1,4 @@
-"""Options of a vLLM request that stopscan refuses, and patterns as stops."""
+"""stopscan's options in a vLLM request: malformed ones are refused, and patterns can be stops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compares ``_reportable``, which returns the stops of a request that vLLM can report, with a simpler version."""
+"""``_reportable`` picks, from a request's stops, those that vLLM can report. Compares it with a simpler version."""
 
 from __future__ import annotations
 

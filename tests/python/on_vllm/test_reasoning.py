@@ -1,4 +1,4 @@
-"""The region "reasoning": for each reasoning parser of vLLM, no stop fires in what it reads as reasoning."""
+"""The region "reasoning": for each reasoning parser of vLLM, no stop fires in what the parser reads as reasoning."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def tokenizer(marked: Any) -> Any:
 
 
 def chat(**fields: Any) -> SamplingParams:
-    """The parameters that vLLM makes of a chat's request."""
+    """The parameters that vLLM makes from a chat request."""
     request = ChatCompletionRequest(model="m", messages=[{"role": "user", "content": "x"}], stop=["END"], **fields)
     return request.to_sampling_params(40, {})
 
@@ -140,7 +140,7 @@ def test_an_answer_that_is_a_call_as_a_whole_has_no_stops(tokenizer: Any, start:
     parser = ParserManager.get_parser("hermes", "deepseek_r1", True)
     whole = parser.tool_parser_cls.supports_required_and_named
     assert (answer(tokenizer, chat(tools=[TOOL], tool_choice=choice), text) == text) == whole
-    # If `whole` is false, vLLM finds a required call between markers, as other calls: "END" after these then fires.
+    # If `whole` is false, vLLM finds a required call between markers, like any call. "END" after the markers fires.
     assert answer(tokenizer, chat(tools=[TOOL], tool_choice=choice)) == (TEXT if whole else TEXT[:-3])
 
 

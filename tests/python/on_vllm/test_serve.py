@@ -33,7 +33,7 @@ def server(checkpoint: Path, plugin: str, tmp_path_factory: pytest.TempPathFacto
 
 
 def options(reciter: Any, row: dict[str, Any]) -> dict[str, Any]:
-    """The parameters of a case in `STREAMS`, as the openai client takes them. Those of vLLM alone go into the body."""
+    """The parameters of a case in `STREAMS` for the openai client. Those that only vLLM has go into the body."""
     params = dict(row["params"])
     body: dict[str, Any] = {"return_token_ids": True}
     for name, field in (("extra_args", "vllm_xargs"), ("min_tokens",) * 2, ("include_stop_str_in_output",) * 2):
@@ -126,7 +126,7 @@ MALFORMED = [
 ]
 
 
-# For tests that run only with the plugin on: a server without stopscan ignores its options.
+# For tests that run only with the plugin on, because a server without stopscan ignores stopscan's options.
 ON = pytest.mark.parametrize("plugin", ["on"], indirect=True, scope="module")
 
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.vllm
 
 @pytest.fixture(autouse=True)
 def _tested() -> None:
-    """Overrides the fixture that skips the self-test: it runs here."""
+    """Overrides the fixture that skips the self-test, so that the self-test runs in this file."""
 
 
 Patch = Callable[[pytest.MonkeyPatch], None]

@@ -1,7 +1,7 @@
 """Answers with faults that models make, and answers that `format_answers` lacks, from the tests of vLLM's parsers.
 
 The source of an answer is a path in vLLM's repository and the name of a test. The expected segments are what that
-test expects, except for white space. If they differ, the text of the source says how.
+test expects, except for white space. If they differ in more than that, the source also says how.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ each_answer = pytest.mark.parametrize("answer", ALL, ids=lambda answer: answer.f
 
 
 def segments_of(answer: Answer, deltas: Iterable[str]) -> list[tuple[str, str]]:
-    """The segments of the whole stream, joined by region, and tool calls by part."""
+    """The segments of the whole stream. Neighbours of one region are joined, but not two tool calls."""
     segments = SegmentSet(FORMATS[answer.form])
     return told_apart(Segmenter(segments, region=segments.region_after(answer.prompt)), deltas)
 
@@ -138,7 +138,7 @@ def test_a_call_in_the_reasoning_ends_it(form: str) -> None:
             *begun,
             ("answer", f"c{closing if form == 'granite' else ''}d"),
         ]
-    # If reasoning only quotes the marker of a call, its closing marker still leads to the answer.
+    # If reasoning only quotes the marker of a call, the reasoning's closing marker still leads to the answer.
     assert read(form, f"a{call}b{closing}c") == [*begun, ("answer", "c")]
 
 
@@ -164,7 +164,7 @@ def test_a_bare_call_is_text_in_the_reasoning(form: str, call: str) -> None:
     assert read(form, f"as {call}") == [("reasoning", f"as {call}")]
 
 
-# Forms in which one marker opens an array or a section of several calls, which is one part. Others mark each call.
+# Forms in which one marker opens an array or a section of several calls, which is one part. Other forms mark each call.
 ONE_PART = {
     "apertus", "cohere_command", "deepseek_v3", "deepseek_v32", "deepseek_v4", "deepseek_v41", "dots", "granite",
     "hunyuan_a13b", "hy_v3", "hy_v4", "jamba", "k2_horizon", "kimi_k2", "kimi_k3", "lfm2", "llama3", "llama4",
@@ -182,7 +182,7 @@ OTHERWISE = {
 
 @pytest.mark.parametrize("form", sorted(set(FORMATS) - {"think"}))
 def test_two_calls_in_a_row_are_two_parts_whatever_the_chunks(form: str) -> None:
-    """Once, two tool calls became one: nothing separated `{"a":1}` from `{"b":2}`."""
+    """Each call is a part of its own. Once, two calls were one part: nothing separated `{"a":1}` from `{"b":2}`."""
     opening, closing = OTHERWISE.get(form) or call_of(form)
     kept = opening if isinstance(FORMATS[form].get("answer", {}).get(opening), keep) else ""
     if form in ONE_PART and not closing:

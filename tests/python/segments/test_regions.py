@@ -77,7 +77,7 @@ def test_segments_of_another_model() -> None:
 
 
 def test_the_pair_of_a_known_region_is_its_name() -> None:
-    """Once, the pair was ignored because the graph has its opening marker, and stops fired in the region."""
+    """The pair protects what the name does. Once, the graph's own opening marker made stopscan ignore the pair."""
     assert protected(StopSet("END"), QWEN3, ["tool_call", "<think>", "</think>"]) == protected(StopSet("END"), QWEN3)
 
 
@@ -136,7 +136,7 @@ def test_only_the_prompts_end_opens_a_region(prompt_end: str, region: str) -> No
     ],
 )
 def test_several_markers_at_the_prompts_end_lead_to_a_region(name: str, prompt_end: str, region: str) -> None:
-    """Once, only markers of the first region counted: a stop fired in reasoning that the prompt had opened."""
+    """All markers at the end count. Once, only those of the first region did, and a stop fired in reasoning."""
     assert region_after(FORMATS[name], prompt_end) == SegmentSet(FORMATS[name]).region_after(prompt_end) == region
     stops = protected(StopSet("END"), FORMATS[name])
     scanner = StopScanner(stops, region=begins(stops, prompt_end))
@@ -171,7 +171,7 @@ def test_a_template_of_glm_is_not_one_of_hermes() -> None:
 
 
 def test_a_tokenizer_with_several_chat_templates() -> None:
-    """In transformers, several templates are a mapping. Once, such a mapping was ignored."""
+    """All templates count. transformers has them in a mapping, which stopscan once ignored."""
     templates = {"default": "<think></think>", "tool_use": "<think></think><tool_call></tool_call>"}
     assert graph_of(SimpleNamespace(chat_template=templates)) == FORMATS["hermes"]
 

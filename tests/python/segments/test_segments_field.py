@@ -37,7 +37,7 @@ def test_vllm_55195_marker_and_text_in_one_delta() -> None:
 
 
 def test_vllm_40911_part_of_a_marker_at_the_end_of_reasoning() -> None:
-    """In vLLM, if a delta ends in `<|`, Gemma's tool call becomes a part of the content."""
+    """In vLLM, if a delta ends in `<|`, Gemma's tool call becomes a part of the content, not a call."""
     deltas = ["<|channel>thought\nA call.<channel|><|", 'tool_call>call:f{a:<|"|>b<|"|>}<tool_call|>']
     expected = [("reasoning", "A call."), ("tool_call", 'call:f{a:<|"|>b<|"|>}')]
     assert cut("gemma4", deltas) == expected
@@ -65,7 +65,7 @@ def test_vllm_57490_the_opening_marker_of_a_call_in_pieces() -> None:
 
 
 def test_sglang_38537_a_marker_whose_beginning_is_in_it_again() -> None:
-    """sglang holds the shortest tail that could begin the marker. It must be the longest."""
+    """The longest tail that could begin the marker must be held. sglang holds the shortest one."""
     segmenter = Segmenter(FORMATS["internlm2"])
     assert (segmenter.feed("ok <|action_start|> <"), segmenter.held) == ([("answer", "ok ", 0)], "<|action_start|> <")
     assert segmenter.feed("|plugin|>{}") == [("tool_call", "{}", 1)]
@@ -76,7 +76,7 @@ CALLS = [answer for answer in ANSWERS if any(region == "tool_call" for region, _
 
 @pytest.mark.parametrize("answer", CALLS, ids=lambda answer: answer.form)
 def test_sglang_35564_calls_that_come_token_by_token(answer: Answer) -> None:
-    """If a text comes token by token, eight parsers of sglang find other calls than in the whole text, or none."""
+    """Calls must not depend on the chunks. Token by token, eight parsers of sglang find wrong calls, or none."""
     region = SegmentSet(FORMATS[answer.form]).region_after(answer.prompt)
     whole, by_character = cut(answer.form, [answer.text], region), cut(answer.form, answer.text, region)
     calls = [text for name, text in answer.segments if name == "tool_call"]
@@ -98,7 +98,7 @@ def test_sglang_35083_text_before_the_opening_marker() -> None:
 
 
 def test_dynamo_10569_a_delta_that_ends_in_a_lone_bracket() -> None:
-    """dynamo sends the bracket at once, and then does not find the marker: the call stays in the reasoning."""
+    """dynamo sends the `<` at once. So it misses the marker, and the call stays in the reasoning."""
     assert cut("qwen3", ["think<", "/think>\n<tool_call>{}</tool_call>"], region="reasoning") == [
         ("reasoning", "think"),
         ("answer", "\n"),
@@ -149,7 +149,7 @@ def test_rapid_mlx_799_reasoning_that_is_cut_off_is_sent_once() -> None:
     [(["<think>abc", "def</th", "ink> answer"], "abcdef", " answer"), (["<think>a</th", "ink>b"], "a", "b")],
 )
 def test_smg_1751_a_marker_behind_text_and_in_two_chunks(deltas: list[str], reasoning: str, answer: str) -> None:
-    """smg holds a chunk only if all of it may begin a marker. It misses this marker: the answer becomes reasoning."""
+    """smg holds a chunk only if the whole chunk is the beginning of a marker. Here it sends the answer as reasoning."""
     assert cut("qwen3", deltas) == [("reasoning", reasoning), ("answer", answer)]
 
 

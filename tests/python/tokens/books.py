@@ -30,7 +30,7 @@ class Book:
     # The text or bytes of a token at the start of a stream, if they differ there.
     first: Callable[[int], Raw] | None = None
     special_ends_character: bool = False
-    # Whether `decode` gives another text: in a run of bytes, it also replaces the characters before a stray byte.
+    # Whether `decode` gives another text than `characters`: it also replaces the characters before a stray byte.
     takes_back: bool = field(default=False, init=False)
     # The leading space, which the decoder strips from the text.
     _stripped: Character | None = field(default=None, init=False)
@@ -98,7 +98,7 @@ class Book:
 
 @dataclass
 class Decoded:
-    """A vocabulary whose text comes only from `decode`. Text that `decode` may change with more tokens is left out."""
+    """A vocabulary whose text comes only from `decode`. Text that more tokens may change is left out."""
 
     decode: Callable[[Sequence[int], bool], str]
     withheld: Callable[[str], int] = lambda text: len(text) - len(text.rstrip("\ufffd"))

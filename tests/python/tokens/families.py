@@ -110,7 +110,7 @@ def sentencepiece(file: str) -> Vocabulary:
 
 
 def llama() -> Vocabulary:
-    """Mistral's model, converted as transformers converts Llama's."""
+    """Mistral's model, converted as transformers converts Llama's models."""
     library = pytest.importorskip("sentencepiece", reason="sentencepiece is not installed: it reads the model")
     model = library.SentencePieceProcessor(
         model_file=data("mistral_common", "data/mistral_instruct_tokenizer_240323.model.v3")
@@ -225,7 +225,7 @@ def fused() -> Vocabulary:
 
 
 def reciting() -> Vocabulary:
-    """A Unigram vocabulary that has many ids for one text, some of them of special tokens."""
+    """A Unigram vocabulary in which many ids, some of them of special tokens, stand for the same text."""
     reciter = Reciter()
     with TemporaryDirectory() as directory:
         tokenizer = Tokenizer.from_file(str(reciter.write(directory) / "tokenizer.json"))
@@ -265,7 +265,7 @@ load = cache(lambda make: make())  # each vocabulary is made once in a test sess
 
 
 def over(makes: list[Callable[[], Vocabulary]]) -> Any:
-    """Runs a test over the given vocabularies."""
+    """A decorator that runs a test once for each of the given vocabularies."""
     return pytest.mark.parametrize("vocabulary", makes, ids=name, indirect=True)
 
 

@@ -17,7 +17,7 @@ from stopscan.tokens import TokenScanner, Vocabulary
 
 MODEL = partial(sentencepiece, "tokenizer.model.v1")
 
-# Patterns of kinds of tokens: t is text, s special, u the unknown token, whose text differs at the start, b a byte.
+# Patterns of kinds of tokens: t is text, s special, b a byte, and u the unknown token, whose text differs at the start.
 KINDS = ["^t$", "^tt", "^s.*t", "tst", "ts+t$", "^u$", "^uu", "us", "^tb", "bbt", "bt", "tbs", "sb"]
 RUNS = [b"a", "é".encode(), "你".encode(), "🚀🚀".encode(), b"\xff", b"\x80\x80", b"\xe4\xbd", b"\xf0\x9f\x9a"]
 

@@ -97,7 +97,7 @@ def test_a_vocabulary_without_tokens_or_with_some_of_a_characters_bytes() -> Non
         assert emitted(TokenScanner(tokenizer), [*pieces.values()]) == "a\ufffd"[: len(pieces)]
 
 
-# Decoders whose steps stopscan does not know: they are not native, so `decode` is called, even where it need not be.
+# Decoders with steps that stopscan does not know. Vocabularies with them are not native: `decode` is always called.
 OTHERS = {
     "a pattern": [decoders.Replace(Regex("▁"), " ")],
     "bytes before the spaces": [decoders.ByteFallback(), SPACES],
@@ -127,7 +127,7 @@ def test_the_file_of_a_tokenizer_has_the_same_vocabulary(make: Any) -> None:
 
 
 def test_a_pre_tokenizer_in_python_changes_nothing() -> None:
-    """A tokenizer with such a pre-tokenizer cannot be saved as a file, but its vocabulary is native all the same."""
+    """With a pre-tokenizer in Python, a tokenizer cannot be saved as a file, but its vocabulary is still native."""
 
     class Words:
         def pre_tokenize(self, text: Any) -> None:

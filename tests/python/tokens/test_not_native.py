@@ -35,7 +35,7 @@ def word_piece() -> Tokenizer:
 
 
 def word_level() -> Tokenizer:
-    """Without a decoder: the tokens are joined by spaces."""
+    """A tokenizer without a decoder: it joins its tokens by spaces."""
     tokenizer = Tokenizer(models.WordLevel(unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     trainer = trainers.WordLevelTrainer(special_tokens=SPECIAL, show_progress=False)
@@ -55,7 +55,7 @@ def end_of_word() -> Tokenizer:
 
 
 def by_pattern() -> Tokenizer:
-    """With a byte-level decoder, and after it a regular expression that may match across tokens."""
+    """A tokenizer that decodes bytes, and then replaces matches of a regular expression, which may span tokens."""
     tokenizer = trained_bytes(add_prefix_space=False)
     tokenizer.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Replace(Regex("[sS]t"), "5")])
     return tokenizer
@@ -263,7 +263,7 @@ def test_a_special_marker_that_was_added_again_did_not_count() -> None:
 
 
 def test_a_prompt_in_a_script_that_is_spelled_in_bytes() -> None:
-    """The prompt's last 16 tokens begin within a character. Without its first byte, the byte run would be invalid."""
+    """The prompt's last 16 tokens begin within a character. Without that character's first byte, the run is invalid."""
     vocabulary, carrier = vocabulary_of(small_fallback), InPieces()
     prompt, token_ids = vocabulary.spell("ገንዘብ" * 3), vocabulary.spell("አማርኛ the")
     for cut in range(18):

@@ -33,7 +33,8 @@ def test_decode_takes_back_a_character_before_stray_bytes_and_a_stream_cannot() 
 
 
 def test_a_space_as_a_byte_does_not_come_again_before_stray_bytes() -> None:
-    # DecodeStream decodes only the newest tokens. It strips the space at their start, which here becomes U+FFFD.
+    # DecodeStream decodes only the newest tokens. It strips a space at their start, but makes U+FFFD of the space if a
+    # stray byte follows, although the space came out before.
     vocabulary = load(small_fallback)
     spaced = [*vocabulary.spell("the", [3]), *vocabulary.spell(b" ")]
     assert run(TokenScanner(vocabulary.tokenizer), spaced + vocabulary.spell("é")) == ["the", " ", "", "é", ""]

@@ -1,4 +1,4 @@
-"""All ends of a stream except stop strings, such as EOS, and the text that comes out at such an end."""
+"""How streams end without a stop string (at EOS, at a stop token, at a limit), and the text that comes out then."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from stopscan.tokens import TokenScanner, Vocabulary
 
 
 class Carrier:
-    """Wraps a tokenizer, with a ``decode`` of its own that stopscan must call for the text: ``native`` is false."""
+    """Wraps a tokenizer and changes its text in ``decode``. So stopscan must call ``decode``: ``native`` is false."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.backend_tokenizer = tokenizer
@@ -87,7 +87,7 @@ def test_a_special_token_that_ends_the_stream_is_not_text() -> None:
 
 @pytest.mark.parametrize("native", [True, False])
 def test_half_a_character_before_a_special_stop_comes_out(native: bool) -> None:
-    """Once, the half character was lost, and the stop's offset was too small by one."""
+    """The half character is U+FFFD. Once, it was lost, and the stop's offset was too small by one."""
     tokenizer, token_ids = staged("a", b"\xc3", "<|im_end|>", special=["<|im_end|>"])
     carrier = tokenizer if native else Carrier(tokenizer)
     scanner = TokenScanner(carrier, ["<|im_end|>"])
@@ -195,7 +195,10 @@ IM_END = ["It", " is", " 6", ".", "<|im_end|>"]
 @pytest.mark.parametrize("native", [True, False])
 @pytest.mark.parametrize("stop", ["end", "|", " 6.<", ".<|im_end|>", "<|im_end"])
 def test_no_stop_fires_in_the_own_text_of_an_end_token(native: bool, stop: str) -> None:
-    """Once, with special tokens kept, ``["end"]`` fired after ``It is 6.<|im_``, and ``[" 6.<"]`` deleted `` 6.``."""
+    """The text of an end token is not scanned for stops.
+
+    Once, with special tokens kept, ``["end"]`` fired after ``It is 6.<|im_``, and ``[" 6.<"]`` deleted `` 6.``.
+    """
     tokenizer, token_ids = staged(*IM_END, special=["<|im_end|>"])
     carrier = tokenizer if native else Carrier(tokenizer)
     for end in ("eos_token_ids", "stop_token_ids"):
@@ -233,7 +236,7 @@ def test_an_id_that_the_vocabulary_lacks_counts_if_asked(native: bool) -> None:
 
 
 class Interrupted:
-    """Its ``__index__`` raises, and ``calls`` counts how often it was called."""
+    """An id whose ``__index__`` raises. ``calls`` counts the calls of ``__index__``."""
 
     calls = 0
 
@@ -252,7 +255,7 @@ def test_an_id_that_raises_is_asked_once() -> None:
 
 
 def test_a_marker_that_is_one_token_is_one_step() -> None:
-    """Once, ``["<"]`` fired in a one-token ``<think>``, so that a chat's answer was empty after one token."""
+    """No stop fires inside the marker. Once, ``["<"]`` fired in a one-token ``<think>``: a chat got an empty answer."""
     tokenizer, (think, less, text) = staged("<think>", "<", "think>")
     stops = StopSet(["<"], protect=[("<think>", "</think>")])
     scanner = TokenScanner(tokenizer, stops)

@@ -82,7 +82,7 @@ def test_a_special_token_after_half_a_character_has_no_part_in_it() -> None:
 
 
 def test_a_stop_before_the_rest_of_a_token_leaves_its_start_to_the_token_before() -> None:
-    # "aEE" is kept because its "a" was emitted. "ZN", which was held after it, is not.
+    # "aEE" is kept because its "a" was emitted. "ZN" is not kept: it has only text of the stop.
     tokenizer, token_ids = staged("aEE", "ZN", "Q")
     scanner = agree(tokenizer, byte_level_book(tokenizer), token_ids, ["EEZNQ", "ZNX"])
     assert scanner.tokens_kept == 1

@@ -36,7 +36,7 @@ def test_many_special_tokens_after_the_text_of_the_prompt() -> None:
 
 
 def test_a_prompt_in_a_script_that_is_spelled_in_bytes() -> None:
-    # The last 16 tokens (`PROMPT_CONTEXT`) begin within a character. Decoded alone, their bytes would be invalid.
+    # The prompt's last 16 tokens (`PROMPT_CONTEXT`) begin within a character. Decoded alone, their bytes are invalid.
     vocabulary = load(small_fallback)
     prompt, token_ids = vocabulary.spell("ገንዘብ" * 3), vocabulary.spell("አማርኛ the")
     scanner = TokenScanner(vocabulary.tokenizer, "END", prompt_token_ids=prompt)
@@ -64,7 +64,7 @@ def test_a_prompt_that_ends_in_half_a_character(
 
 
 def test_a_character_of_the_prompt_is_not_cut_off_where_bytes_are_one_run() -> None:
-    """The prompt ends with a character's first byte. Once, the other bytes were decoded without it: invalid UTF-8."""
+    """The prompt ends with a character's first byte. Once, the other bytes were decoded alone, as invalid UTF-8."""
     tokenizer = small_fallback().tokenizer  # a new one: the tokenizer that tests share must keep its decoder
     tokenizer.decoder = decoders.Sequence(
         [decoders.ByteFallback(), decoders.Fuse(), decoders.Replace("▁", " "), decoders.Strip(" ", 1, 0)]

@@ -1,4 +1,4 @@
-"""`TokenSegmenter` cuts as if the whole text were decoded first, whatever tokens the text came in."""
+"""`TokenSegmenter` cuts a text into segments as if all of it were decoded first, whichever tokens spell it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REGIONS = ("answer", "reasoning", "tool")
 
 
 class Labelled(SegmentReference):
-    """The reference, which also notes the region in which each character was sent; ``None`` is a marker."""
+    """The reference, which also notes the region of each character sent, and ``None`` for the characters of markers."""
 
     def reset(self) -> None:
         super().reset()
@@ -74,7 +74,7 @@ def run(segmenter: TokenSegmenter, token_ids: Sequence[int], reason: Any = "eos"
 
 
 def agree(vocabulary: Known, token_ids: Sequence[int], markers: Any, **options: Any) -> TokenSegmenter:
-    """Compares a segmenter with the reference at all tokens, and returns the segmenter."""
+    """Compares a segmenter with the reference after each token, and returns the segmenter."""
     stops = {name: options.pop(name) for name in ("stop", "visible", "stop_in") if name in options}
     region = options.pop("region", None)
     include_stop = options.get("include_stop", False)
@@ -108,7 +108,7 @@ def observed(segmenter: TokenSegmenter) -> tuple[Any, ...]:
 
 @st.composite
 def cut(draw: Callable[..., Any], vocabulary: Known) -> tuple[list[int], dict[str, Any]]:
-    """Token ids, and markers and stops that are often in their text. Some of them are special tokens."""
+    """Token ids, and markers and stops that are often in their text. Some markers and stops are special tokens."""
     token_ids, stop = draw(streams(vocabulary))
     names = [text(vocabulary.book.raw(token_id)) for token_id in token_ids if token_id in vocabulary.special]
     words = st.sampled_from([*WORDS, *stop, *names])

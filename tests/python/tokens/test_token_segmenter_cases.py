@@ -39,7 +39,7 @@ def test_half_characters_and_skipped_tokens_count_with_the_text_that_follows() -
     segmenter = TokenSegmenter(tokenizer, THINKING)
     half, rest, pad, think, a, begun = ids
     assert segmenter.feed_many([half, rest, pad, think, pad, a, begun]) == [("answer", "🚀", 0), ("reasoning", "a", 1)]
-    assert segmenter.tokens_in == {"answer": 3, "reasoning": 2}  # the first <pad> is the answer's
+    assert segmenter.tokens_in == {"answer": 3, "reasoning": 2}  # the first <pad> counts in the answer
     assert segmenter.flush() == [("reasoning", "\ufffd", 1)]
     assert segmenter.tokens_in == {"answer": 3, "reasoning": 3}
 

@@ -1,4 +1,4 @@
-"""How tokens may spell a stop. A case: its tokens and stops, the text emitted, and the tokens seen and kept."""
+"""How tokens may spell a stop. A case has tokens, stops, the text emitted, and the counts of tokens seen and kept."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_a_snapshot_of_version_3_goes_on() -> None:
     assert other.match == StopMatch("12:x", 4, pattern=r"\d+:x")
 
 
-# A snapshot in version 3 of the format. It is of a `TokenSegmenter` with loops, in which a pattern's match has begun.
+# A snapshot in version 3 of the format: of a `TokenSegmenter` that looks for loops, while a pattern's match has begun.
 VERSION_3 = bytes.fromhex(
     "03cd03696008066b280000000708020000000331323a05020202030205000031323a060303000501040404"
     "0002010601000000010000000001000061de6386"

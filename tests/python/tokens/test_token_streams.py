@@ -1,4 +1,4 @@
-"""`TokenScanner` scans as if the whole text were decoded first, whatever tokens the text came in."""
+"""`TokenScanner` scans a text as if all of it were decoded first, whichever tokens spell it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ WISHES = st.binary(min_size=6, max_size=6).map(lambda drawn: [byte % 7 for byte 
 BYTES = [b"END", b"\xe4", b"\xbd\xa0", b"\xff", b"\x80", "🚀".encode(), b"\xf0\x9f", b"a", b" ", "é".encode()]
 
 
-# One vocabulary of each kind, for many examples, and all vocabularies, for fewer examples.
+# `KINDS` has one vocabulary of each kind, for many examples. `ALL` has all vocabularies, for fewer examples.
 KINDS = over(
     [
         claude,

@@ -1,4 +1,4 @@
-"""Stops and markers of several tokens. A scanner keeps the ids of a begun one, and reads their text only if it must."""
+"""Stops and markers of several tokens. If one has begun, a scanner keeps the ids, and decodes them only if it must."""
 
 from __future__ import annotations
 

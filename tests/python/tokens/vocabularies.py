@@ -42,7 +42,7 @@ class Vocabulary:
 
     @cached_property
     def pieces(self) -> dict[bytes, int]:
-        """The tokens by their bytes, special ones left out."""
+        """Token ids by the bytes of the token, without the special tokens."""
         pieces = {}
         for token_id in set(range(self.size)) - set(self.special):
             raw = self.book.raw(token_id)
@@ -56,8 +56,11 @@ class Vocabulary:
         return {text: token_id for token_id, text in raw.items() if isinstance(text, int)}
 
     def spell(self, text: str | bytes, wishes: Iterable[int] = (0,)) -> list[int]:
-        """Returns token ids of `text`. The wishes, in turn, are the greatest lengths of a token: in bytes if tokens may
-        be parts of characters, else in characters (0: byte tokens). Skips what no token spells, and takes any bytes."""
+        """Returns token ids that spell `text`, which may be bytes that are not UTF-8. Leaves out what no token spells.
+
+        Each token is as long as it can be, but not longer than the next of `wishes`, which repeat. Lengths are in bytes
+        if tokens may be parts of characters. Otherwise they are in characters, and the length 0 asks for byte tokens.
+        """
         if isinstance(text, bytes) and self.book.strays != "parts":
             return [self.byte_tokens[byte] for byte in text]
         data = text if isinstance(text, bytes) else text.encode()
@@ -82,7 +85,7 @@ CONTINUES = bytes(range(0x80, 0xC0))
 
 
 def data(package: str, path: str) -> str:
-    """A file of an installed package, found without importing the package."""
+    """The path of a file in an installed package, found without importing the package."""
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         pytest.skip(f"{package} is not installed: its vocabulary is needed")

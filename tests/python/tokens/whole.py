@@ -85,7 +85,7 @@ class Whole:
         return self.numbers[count - 1] if count else 0
 
     def tokens_in(self, gone: int) -> dict[str, int]:
-        """Counts the tokens of each region up to token number ``gone``, or a marker without text that comes later."""
+        """Counts the tokens of each region up to token number ``gone``, or up to a later marker without text."""
         names = dict.fromkeys(map(self.region_of, self.reference.graph))
         if len(names) == 1 and self.reference.markers_stay:
             return dict.fromkeys(names, gone)
@@ -132,7 +132,7 @@ class Whole:
         return out
 
     def end_at(self, finish: Finish, armed: bool) -> None:
-        """Ends the stream at a token, whose text is not emitted. In this text, a stop fires only if it is all of it."""
+        """Ends the stream at a token whose text is not emitted. A stop that is the token's whole text still fires."""
         stop = self.own(self.seen + 1) if armed else None
         out = self.feed(self.seen, ended=True, armed=armed)
         if self.reference.match is None and stop in self.stops_here():

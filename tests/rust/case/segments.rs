@@ -58,7 +58,8 @@ pub fn rules(words: &Words, u: &mut Unstructured<'_>) -> Result<Rules> {
             }
         }
     }
-    // Drop what the library refuses: strings of two kinds, markers with two targets, and markers that cannot complete.
+    // Drop what the library refuses: strings that are two of stop, visible stop and marker, markers with two targets,
+    // and markers that cannot complete because another marker ends inside them.
     rules.stop.retain(|stop| !rules.visible.contains(stop));
     for region in &mut regions {
         let mut taken = HashSet::new();

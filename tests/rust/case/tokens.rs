@@ -103,7 +103,8 @@ fn stops_of_strays(mut rules: Rules, u: &mut Unstructured<'_>) -> Result<Rules> 
 }
 
 /// Draws a text or stray bytes, cut into tokens at random: between any bytes with `Strays::Parts`, otherwise between
-/// characters or into byte tokens. Or draws one token: a gap (an id without token), a special, an empty one or a word.
+/// characters or into byte tokens. Or draws one token: a gap (an id without token), a special token, an empty one
+/// or a word.
 fn tokens(u: &mut Unstructured<'_>, words: &Words, strays: Strays) -> Result<Vec<Token>> {
     let bytes = match u.int_in_range(0..=15)? {
         0 => return Ok(vec![Token::Gap]),

@@ -1,10 +1,11 @@
-//! If a set cannot get memory while it is compiled, that is an error and does not end the process.
+//! If there is too little memory to compile a set, `build` returns an error, and the process goes on.
 
 use stopscan::{SegmentSet, SetBuilder, StopScanner, StopSet, StopSetErrorKind, Text};
 
 use crate::{ALLOCATOR, MIB, MILLION, SMALL, alone, kept_since};
 
-/// How many bytes compiling a set may allocate without checking first that they are free: without patterns, and with.
+/// How many bytes compiling a set may allocate without checking first that they are free: for a set without patterns,
+/// and for one with patterns.
 const UNASKED: usize = 1 << 16;
 const UNASKED_OF_PATTERNS: usize = MIB;
 

@@ -114,7 +114,7 @@ fn hostile_patterns() {
     }
 }
 
-/// Once, the patterns were compiled one by one, so that the error could name one of them. That took minutes.
+/// The error comes soon and names no pattern. Once, to name one, each pattern was compiled alone, which took minutes.
 #[test]
 fn patterns_that_are_too_large_together() {
     let _alone = alone();
@@ -127,7 +127,7 @@ fn patterns_that_are_too_large_together() {
     assert!(error.to_string().starts_with("the 10000 patterns together are too large; "));
 }
 
-/// At every character a match begins that stays possible for long. Matches in the same state are merged into one.
+/// At every character a match begins, and stays possible for long. Matches in the same state are merged into one.
 #[test]
 fn a_million_beginnings_of_a_match() {
     let _alone = alone();

@@ -4,15 +4,15 @@ use stopscan::{MAX_SET_BYTES, StopScanner, StopSet};
 
 use crate::{ALLOCATOR, MIB, MILLION, SMALL, alone, kept_since};
 
-/// Compiles a set and checks the peak memory of the process. That includes the given stops and all that was allocated
-/// before.
+/// Compiles a set and checks the peak memory of the process. The peak includes the given stops and all that was
+/// allocated before.
 fn compile(stops: &[String]) -> StopSet {
     let set = StopSet::new(stops).unwrap();
     assert!(ALLOCATOR.max_allocated() <= 512 * MIB, "{} bytes", ALLOCATOR.max_allocated());
     set
 }
 
-/// Returns the output for `text` and the stop that fired. Characters one by one and the whole text must agree.
+/// Returns the output for `text` and the stop that fired. Read whole or by character, both must be the same.
 fn read(set: &StopSet, text: &str) -> (String, Option<String>) {
     let mut scanner = StopScanner::new(set);
     let mut kept = String::new();

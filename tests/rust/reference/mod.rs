@@ -1,7 +1,7 @@
 //! References for the library: the rules of matching, written as directly as possible, however slow.
 //!
 //! The whole text is kept as one string. After every character a reference asks, with `ends_with`, which stops and
-//! markers complete there. It has no automaton, and notes no beginnings of stops: it looks for them in the text again.
+//! markers complete there. It has no automaton, and does not remember where stops begin: it searches the text again.
 
 pub mod pattern;
 pub mod patterns;
@@ -66,7 +66,8 @@ fn match_at_end(text: &str, stop: &str, hidden: &[String], visible: &[String]) -
     }
 }
 
-/// The stops that can fire. In any other stop, one of `enders` (the stops and markers) ends earlier and comes first.
+/// The stops that can fire. A stop cannot fire if it contains one of `enders` (the stops and markers) that ends before
+/// the stop does.
 fn firing<'a>(stops: impl IntoIterator<Item = &'a String>, enders: &[&str]) -> Vec<&'a str> {
     let ends_early = |stop: &str, other: &&str| without_last_character(stop).contains(other);
     stops

@@ -83,12 +83,12 @@ impl Pattern {
         }
     }
 
-    /// Whether this matches `text` from `start` to its end, if `behind` follows.
+    /// Whether the pattern matches `text[start..]` as a whole, if `behind` follows.
     pub(super) fn matches(&self, text: &[char], start: usize, behind: Beside) -> bool {
         self.ends(text, behind, start).contains(&text.len())
     }
 
-    /// Whether this matches `text` from `start` to its end, whatever follows.
+    /// Whether the pattern matches `text[start..]` as a whole, whatever follows.
     pub(super) fn matches_surely(&self, text: &[char], start: usize) -> bool {
         BEHIND.iter().all(|&behind| self.matches(text, start, behind))
     }

@@ -31,7 +31,8 @@ impl Rules {
     }
 }
 
-/// A stop that the last character of a text completes or, as for `END\b`, confirms. Of several, the least one fires.
+/// A stop that the last character of a text completes or, as for `END\b`, confirms. The least one fires: the one that
+/// begins first, then the one that ends first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Event {
     start: usize,
@@ -165,7 +166,7 @@ impl<'a> Reference<'a> {
     }
 
     /// How many characters at the end of `text`, in which nothing fired, may still be the beginning of a hidden stop.
-    /// For each place, only stops that begin there or later are tried, not those that began before it.
+    /// For each place, considers only the stops that begin there or later, as if none had begun before it.
     pub(super) fn held(&self, text: &[char], reading: &Reading) -> usize {
         let Some(region) = reading.region else {
             return 0;

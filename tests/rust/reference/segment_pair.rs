@@ -27,7 +27,7 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// Applies `op` to both and returns the segments. Panics if the two differ.
+    /// Applies `op` to the segmenter and to the reference, and returns the segments. Panics if they differ.
     pub fn apply(&mut self, op: Op) -> Vec<Segment> {
         let expected = match &op {
             Op::Feed { delta, armed } => self.reference.feed(delta, *armed),

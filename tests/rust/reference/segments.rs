@@ -148,7 +148,7 @@ impl<'a> Reference<'a> {
         segments
     }
 
-    /// As `feed`, for a token that is a marker of the current region. It is read at once: no stop completes inside it.
+    /// As `feed`, for a token that is a marker of the current region. No stop completes inside the marker.
     pub fn feed_marker(&mut self, marker: &str, armed: bool) -> Vec<Segment> {
         let mut segments = Vec::new();
         if self.matched.is_none() {
@@ -170,7 +170,7 @@ impl<'a> Reference<'a> {
         segments
     }
 
-    /// Whether `marker` now ends a part: it is a marker of the current region, which may lead back to the same region.
+    /// Whether `marker` is a marker of the current region, even one that leads back to it, and no stop has fired.
     pub fn leads(&self, marker: &str) -> bool {
         self.matched.is_none() && self.markers().any(|other| other == marker)
     }

@@ -176,7 +176,7 @@ impl<'a> Reference<'a> {
         self.send()
     }
 
-    /// As `feed`, for a token that is a marker of the current region. It is read at once: no stop completes inside it.
+    /// As `feed`, for a token that is a marker of the current region. No stop completes inside the marker.
     pub(super) fn feed_marker(&mut self, marker: &str, armed: bool) -> String {
         if self.matched.is_none() {
             self.text.push_str(marker);

@@ -170,7 +170,8 @@ impl<'a> TokenPair<'a> {
         Ok(out)
     }
 
-    /// How many tokens end in `region`, up to the last one with emitted text or a marker. Without pairs: all kept ones.
+    /// How many tokens end in `region`, up to the last one that has emitted text or is a marker without text. If no
+    /// region is protected, all tokens that are kept.
     fn count_in(&self, region: &str) -> usize {
         if self.plan.rules.protect.is_empty() {
             return self.kept;
@@ -186,7 +187,7 @@ impl<'a> TokenPair<'a> {
         self.end(Finish::Ended(EndReason::Unknown), self.ids.len() > self.plan.options.min_tokens)
     }
 
-    /// Ends the stream at a token whose text is not emitted. But if this whole text is a stop, that stop fires.
+    /// Ends the stream at a token whose text is not emitted. But if the token's whole text is a stop, that stop fires.
     fn end_at(&mut self, id: u32, finish: Finish, armed: bool) -> String {
         let with_token = [&self.ids[..], &[id]].concat();
         let stop = self.plan.own_text(&with_token, with_token.len()).filter(|_| armed);

@@ -49,8 +49,8 @@ impl Plan {
         self.tokens.iter().fold(builder, add).build().expect("these tokens compile")
     }
 
-    /// Whether the space at the beginning of a text is left out even if it is a byte token. Llama's decoder does that:
-    /// it strips the text.
+    /// Whether the space at the beginning of a text is left out even if it is a byte token. Llama's decoder does that,
+    /// because it strips the decoded text.
     fn strips_byte(&self) -> bool {
         self.strip_first_space && self.strays == Strays::Runs
     }
@@ -183,7 +183,7 @@ fn only_character(bytes: &[u8]) -> Option<char> {
     characters.next().filter(|_| characters.next().is_none())
 }
 
-/// Whether more bytes can make `bytes` a character. Several are tried: not every byte may follow every beginning.
+/// Whether more bytes can make `bytes` a character. Tries several, because not every byte may follow every beginning.
 fn begins_character(bytes: &[u8]) -> bool {
     let completed = |tail: &[u8]| only_character(&[bytes, tail].concat()).is_some();
     let by = |&byte: &u8| completed(&[byte]) || completed(&[byte, 0x80]) || completed(&[byte, 0x80, 0x80]);

@@ -24,7 +24,7 @@ struct Vector {
 struct Step {
     op: Call,
     text: String,
-    /// The expected segments: region and text. Neighbours of one region are joined.
+    /// The expected segments: region and text. Neighbouring segments of one region are joined.
     out: Vec<(String, String)>,
     held: String,
     region: String,

@@ -44,7 +44,7 @@ class Limits(stopscan.engines.Limits):
     - ``connections``: the most clients that may be connected. Only the command counts them.
     - ``body``: the most bytes of a request's body.
     - ``stops``, ``patterns`` and ``regions``: the most of each in a request.
-    - ``bytes``: the most bytes of a request's stops and patterns together, and of its markers.
+    - ``bytes``: the most bytes of a request's stops and patterns together, and also the most bytes of its regions.
     """
 
     connect: float = 10.0
@@ -112,8 +112,8 @@ class _Connections(httpx.AsyncBaseTransport):
 
     @contextlib.asynccontextmanager
     async def one(self) -> AsyncIterator[httpx.AsyncHTTPTransport]:
-        # Idle connections expire before servers close them (uvicorn: after 5 seconds): a request on a connection that
-        # the server just closes is lost.
+        # Idle connections expire before servers close them (uvicorn: after 5 seconds), because a request is lost if
+        # the server closes its connection at that moment.
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=1, keepalive_expiry=2)
         pool = self._idle.pop() if self._idle else httpx.AsyncHTTPTransport(verify=self._tls, limits=limits)
         try:
@@ -142,7 +142,7 @@ class _Proxy:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
-            await send({"type": "websocket.close"})  # without an accept, this is a 403
+            await send({"type": "websocket.close"})  # a close without an accept answers 403
             return
         exchange = _Exchange(scope, receive, send)
         body = await exchange.told(exchange.body(self._limits))
@@ -163,7 +163,7 @@ class _Proxy:
         target = path + b"?" * bool(query) + query
         try:
             url = self._url.copy_with(raw_path=target)
-        except httpx.InvalidURL:  # too long, or a wrong character: not the path of an API that takes stops
+        except httpx.InvalidURL:  # too long, or with a wrong character: no API that takes stops has such a path
             url = self._url
         # The extension sends the target as it came, because httpx would normalize the path.
         extensions = {"timeout": self._timeout, "pool": pool, "target": target}
@@ -187,8 +187,8 @@ class _Exchange:
     async def told(self, work: Awaitable[T]) -> T | None:
         """Returns the result of ``work``. If it raises, sends the error to the client, and returns ``None``.
 
-        A cancellation also ends here. It means that the client has left or that the proxy shuts down, and the caller
-        waits for nothing after ``told``.
+        A cancellation, which means that the client has left or that the proxy shuts down, is not raised again: the
+        caller has nothing more to do after ``told``.
         """
         try:
             return await work
@@ -223,8 +223,8 @@ class _Exchange:
         self._response = response = await transport.handle_async_request(request)
         try:
             pieces = aiter(cast("AsyncIterable[bytes]", response.stream))
-            # If the answer is read for stops, its head is sent with the first bytes, so that an error before them can
-            # still have a status of its own.
+            # If the answer is read for stops, its head is sent with the first bytes, so that an error before the first
+            # bytes can still have its own status. Other heads are sent at once.
             if "stopscan" not in response.extensions:
                 await self._begin(response)
             async for piece in pieces:
@@ -261,7 +261,7 @@ class _Exchange:
 
     async def tell(self, error: HTTPException) -> None:
         """Sends an error in the API's form: as the answer, or as the last event of a stream that is read for stops. In
-        a stream, the connection then closes, because the answer has no end."""
+        a stream, the connection then closes, because the end of the answer is never sent."""
         status, message = error.status_code, error.detail
         if status >= 500:
             log.warning("%s: %s", self.target.decode("latin-1"), message)

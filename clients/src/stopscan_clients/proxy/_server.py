@@ -19,7 +19,7 @@ from stopscan_clients.proxy._app import Limits, full
 
 
 class Connection(H11Protocol):
-    """A client's connection. Closes it if the client takes too long to send the head of a request or to read the
+    """A client's connection. It closes if the client takes too long to send the head of a request or to read the
     answer. The app limits the time for the body of a request."""
 
     def __init__(self, *args: Any, limits: Limits, **options: Any) -> None:
@@ -47,7 +47,7 @@ class Connection(H11Protocol):
         self._time("unread", False)
 
     def _time(self, what: str, waits: bool) -> None:
-        """Starts the timer ``what`` if ``waits`` is true, otherwise stops it. A timer closes the connection."""
+        """Starts the timer ``what`` if ``waits`` is true, otherwise stops it. If it expires, the connection closes."""
         if waits and what not in self._timers:
             self._timers[what] = self.loop.call_later(self._limits.request, self.transport.abort)
         elif not waits and what in self._timers:
@@ -55,7 +55,7 @@ class Connection(H11Protocol):
 
 
 class Server(uvicorn.Server):
-    """Prints the address at the start. At the shutdown, gives cancelled answers time to send an error."""
+    """A server that prints its address at the start. At the end, it gives cancelled answers time to send an error."""
 
     async def startup(self, sockets: list[socket] | None = None) -> None:
         await super().startup(sockets)

@@ -19,7 +19,8 @@ BLOCKS: dict[str, Data] = {
     "text": {"text": str},
     "thinking": {"thinking": str, "signature": str},
 }
-# A fault: if a client sends it back, Anthropic answers 400 ("messages: text content blocks must be non-empty").
+# An empty block is a fault: Anthropic answers with a 400 to a client that sends the block back ("messages: text
+# content blocks must be non-empty").
 EMPTY = "an empty text block; if there is no text, there is no block"
 DELTAS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "thinking"}
 
@@ -125,7 +126,7 @@ def _start_form(message: Any) -> Iterator[str]:
 
 
 def _usages_form(events: list[Data]) -> Iterator[str]:
-    """Checks that from the first usage to the last the output tokens do not shrink and the input tokens are equal."""
+    """Compares the first usage with the last: the input tokens must be equal, and the output tokens must not shrink."""
     first = next((inner(event, "message", "usage") for event in events if event.get("type") == "message_start"), None)
     last = next((inner(event, "usage") for event in events if event.get("type") == "message_delta"), None)
     begun, ended = inner(first, "output_tokens"), inner(last, "output_tokens")

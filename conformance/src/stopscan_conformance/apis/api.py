@@ -184,7 +184,7 @@ def named_events(events: Iterable[Event]) -> Generator[str, None, list[Data]]:
 
 
 def summed(what: str, usage: Any, prompt: str, answer: str, total: str | None) -> Iterator[str]:
-    """Yields what is wrong with the counts of tokens. A prompt of 0 tokens is no fault here: `probe` reports it."""
+    """Yields what is wrong with the counts of tokens. A prompt of 0 tokens is not a fault here: `probe` reports it."""
     faults = list(lacks(what, usage, **{prompt: COUNT, answer: COUNT, **({total: COUNT} if total else {})}))
     yield from faults
     if not faults and total and usage[prompt] + usage[answer] != usage[total]:

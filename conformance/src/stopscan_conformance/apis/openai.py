@@ -10,7 +10,8 @@ from stopscan_conformance.apis.api import NAME, NULL, Api, Data, End, Part, Requ
 from stopscan_conformance.wire import Event, Wire
 
 DONE = "[DONE]"
-# Names of the fields with reasoning and with the stop that fired. vLLM has the second ones; mlx-lm has `reasoning`.
+# Names of the fields with reasoning and with the stop that fired. The second name of each pair is vLLM's. mlx-lm also
+# has `reasoning`.
 REASONING = ("reasoning_content", "reasoning")
 MATCHED = ("matched_stop", "stop_reason")
 # The finish reasons in OpenAI's API reference. ENDS has those that this kit's requests can cause, and what they mean.

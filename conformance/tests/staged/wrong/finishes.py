@@ -15,7 +15,7 @@ REASON = ("choices", 0, "finish_reason")  # the path of the finish reason in an 
 
 
 def at(reason: str, change: Callable[[Generation], End]) -> Callable[[Generation], End]:
-    """Returns a function that changes the end of an answer if the right end has this reason."""
+    """Returns a function that changes the end of an answer if the right end has the reason `reason`."""
     return lambda made: change(made) if made.end[0] == reason else made.end
 
 

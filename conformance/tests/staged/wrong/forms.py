@@ -198,7 +198,7 @@ async def empty_block_in_a_stream(source: AsyncIterator[Any]) -> AsyncIterator[A
 
 
 async def usage_before_the_reason(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
-    """Sends the usage before the text, and so before the end."""
+    """Sends the usage first, before the text and the finish reason."""
     kept = [data async for data in source]
     counts = [data for data in kept if isinstance(data, dict) and data.get("usage")]
     for data in [*counts, *(one for one in kept if one not in counts)]:

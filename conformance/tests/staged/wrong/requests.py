@@ -83,7 +83,7 @@ def both_limits(body: Any) -> Any:
 
 
 def reads_messages_of(role: str) -> type[Generation]:
-    """Returns a `Generation` class: a stop in an earlier message of `role` ends the answer at once."""
+    """Returns a `Generation` class that ends the answer at once if an earlier message of `role` has a stop in it."""
 
     class Reads(Generation):
         async def texts(self) -> Parts:
@@ -224,7 +224,7 @@ class IdsInReasoning(Generation):
 
 
 class IdsBeforeStops(Generation):
-    """Reports a stop string as the first of the request's stop tokens, although that token did not come."""
+    """When a stop string fires, reports the first of the request's stop tokens, which did not come."""
 
     def answer(self, token: int, text: str) -> Iterator[str]:
         found = list(super().answer(token, text))

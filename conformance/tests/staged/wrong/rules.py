@@ -15,7 +15,8 @@ from staged.wrong.table import wrong
 
 
 def first_but_longest(one: Simple, before: int) -> Found | None:
-    """Waits if the text ends with a stop that is the first three characters of another. Then the longest stop fires."""
+    """Waits while the text ends with a stop that is also the first three characters of another stop. Then returns the
+    longest stop that came."""
     found = Simple.find(one, before)
     if found and any(stop != found[1] and one.text[found[0] :] == stop[:3] for stop in one.stops):
         return None
@@ -23,7 +24,8 @@ def first_but_longest(one: Simple, before: int) -> Found | None:
 
 
 def without_fallback(*, looks_again: bool) -> type[Simple]:
-    """Returns a scanner that restarts after a mismatch (or at it: `looks_again`), and so misses overlapping stops."""
+    """Returns a scanner that starts over at a mismatch, and so misses overlapping stops. The mismatched character can
+    begin a stop only with `looks_again`."""
 
     def find(one: Simple, before: int) -> Found | None:
         for stop in one.stops:
@@ -55,7 +57,7 @@ class Patterns(Simple):
 
 
 def alike(change: Callable[[str], str]) -> type[Simple]:
-    """Returns a scanner that finds a stop in any text for which `change` returns the same as for the stop."""
+    """Returns a scanner that takes a text for a stop if `change` returns the same for both."""
 
     class Alike(Simple):
         def found(self) -> list[Found]:

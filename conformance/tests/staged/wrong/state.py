@@ -37,7 +37,7 @@ def shared(made: Generation) -> Shared:
 
 
 def kept(name: str, then: Callable[[Any, Any], Any], *, by_connection: bool = False) -> Callable[[Ask], Ask]:
-    """Returns a function that sets the field `name` of a request to `then(value in the request before, own value)`."""
+    """Returns a function that sets the field `name` of a request to `then(previous request's value, own value)`."""
     known: dict[Any, Any] = {}
 
     def ask(ask: Ask) -> Ask:
@@ -49,7 +49,7 @@ def kept(name: str, then: Callable[[Any, Any], Any], *, by_connection: bool = Fa
 
 
 def or_before(before: Any, mine: Any) -> Any:
-    """Returns the value of the request before if this one has none."""
+    """Returns the request's own value, or if it has none, the previous request's."""
     return mine or before
 
 
@@ -78,7 +78,7 @@ class OneListOfStops:
 
 
 class NullIsTheLast:
-    """`stop: null` means the stops of the request before."""
+    """`stop: null` means the stops of the latest request that had stops."""
 
     def __init__(self) -> None:
         self.last: list[str] = []
@@ -89,7 +89,7 @@ class NullIsTheLast:
 
 
 class AfterARefusal:
-    """Changes the stops of a request that comes after refused stops. `then` gets the refused stops and the new."""
+    """Changes the stops of a request that comes after a refused one. `then` gets the stops of both, in this order."""
 
     def __init__(self, then: Callable[[Any, list[str]], list[str]]) -> None:
         self.then = then
@@ -111,7 +111,7 @@ def with_refused(refused: Any, stops: list[str]) -> list[str]:
 
 
 class LeftByARefusal:
-    """A request that is refused for its limit or its temperature leaves its stops to the next request without stops."""
+    """A request that is refused for its limit or its temperature leaves its stops to the next request that has none."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -145,7 +145,8 @@ def beyond(count: int, then: Chunks) -> Chunks:
 
 
 def nth(which: Callable[[int], bool], then: Chunks, *, by_connection: bool = False) -> Chunks:
-    """Returns a function that answers the nth request (of all, or of a connection) with `then` if `which(n)`."""
+    """Returns a function that answers the nth request with `then` if `which(n)`. Counts all requests together, or with
+    `by_connection` those of each connection."""
 
     async def chunks(made: Generation) -> Parts:
         here = shared(made)
@@ -158,7 +159,8 @@ def nth(which: Callable[[int], bool], then: Chunks, *, by_connection: bool = Fal
 
 
 def after_leaving(then: Chunks, *, held: bool = False) -> Chunks:
-    """Returns a function that answers with `then` after a client left (`held`: only if it left while text was held)."""
+    """Returns a function that, if a client left before its answer was over, answers the next request with `then`. With
+    `held`, only if the client left while text was held."""
 
     async def chunks(made: Generation) -> Parts:
         here = shared(made)
@@ -274,7 +276,7 @@ def names_the_last(made: Generation) -> tuple[str, Any]:
 
 
 def but(*names: str) -> Key:
-    """Returns a function that makes the key of a cache from all fields of a request except these."""
+    """Returns a function that makes the key of a cache from all fields of a request except `names`."""
     fields = [name for name in ("prompt", "stops", "stop_token_ids", "max_tokens", "stream") if name not in names]
     return lambda ask: str([getattr(ask, name) for name in fields])
 
@@ -313,7 +315,8 @@ class Flight:
 
 
 def merged(key: Key, *, late: bool = False) -> Chunks:
-    """Returns a function that gives a request the answer of a running one with the same key, or (`late`) its rest."""
+    """Returns a function that answers a request with the answer to a running request with the same key. With `late`,
+    leaves out what the running request has already sent."""
 
     async def chunks(made: Generation) -> Parts:
         flying: dict[Any, Flight] = made.staged.memory.setdefault("flying", {})
@@ -341,7 +344,7 @@ def merged(key: Key, *, late: bool = False) -> Chunks:
 
 
 async def leaves_what_the_limit_held(made: Generation) -> Parts:
-    """Begins an answer with the text that was held when the limit of tokens ended the answer before."""
+    """Begins an answer with the text that was held when the limit of tokens ended the previous answer."""
     yield "answer", made.staged.memory.pop("held", "")
     last = ""
     async for kind, last in made.texts():

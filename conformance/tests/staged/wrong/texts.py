@@ -188,7 +188,8 @@ def only_first(*, tokens: int = 10**9, characters: int = 10**9) -> Make:
 
 
 def anew_every(*, tokens: int = 0, characters: int = 0, loses: bool = False) -> Make:
-    """Makes scanners that forget begun stops every so many tokens or characters. With `loses`, their text is lost."""
+    """Makes scanners that forget a begun stop after each `tokens` tokens or `characters` characters. With `loses`, its
+    held text is lost."""
 
     class AnewEvery(Around):
         def read(self, text: str) -> str:
@@ -228,7 +229,7 @@ def decoded_anew_every(count: int) -> type:
 
 
 def at(which: Callable[[Generation], Any], then: Callable[[Generation, int, str], Iterator[str]]) -> type[Generation]:
-    """Returns a `Generation` class that handles a token with `then` if `which(generation)` is true, else rightly."""
+    """Returns a `Generation` class that handles a token with `then` if `which(generation)`, otherwise correctly."""
 
     class At(Generation):
         def answer(self, token: int, text: str) -> Iterator[str]:
@@ -268,7 +269,7 @@ def first_after_reasoning(made: Generation) -> bool:
 
 
 def first_of_a_long_prompt(made: Generation) -> bool:
-    """Whether this is the first token after a long prompt, which engines may compute with another kernel."""
+    """Whether the token is the first after a long prompt. Engines may compute long prompts with another kernel."""
     return made.tokens == 1 and len(made.ask.prompt) > 400
 
 
@@ -280,7 +281,7 @@ THINK, UNTHINK = b"<think>", b"</think>"
 
 
 class JoinsAcrossTheEdge(Around):
-    """Text that is held before the reasoning may become a stop with the text after the reasoning."""
+    """Keeps held text where the reasoning begins, so it may become a stop with the text after the reasoning."""
 
     at_edge = False
 
@@ -320,7 +321,7 @@ def far_cut(tokens: int) -> Make:
 
 
 class EqualHold(Around):
-    """If as much text is held after a token as before it, assumes that no text became safe, and loses what did."""
+    """If as much text is held after a token as before it, assumes that no text became safe, and loses the safe text."""
 
     held = 0
 
@@ -399,7 +400,7 @@ class IdeographTwice(codecs.getincrementaldecoder("utf-8")):  # type: ignore[mis
 
 
 async def no_half_in_whole_answers(made: Generation) -> Parts:
-    """Sends U+FFFD for half a character at the end only in streams."""
+    """Sends U+FFFD for an incomplete last character only in streams, not in whole answers."""
     text = ""
     async for kind, text in made.texts():
         yield kind, text if made.ask.stream else text.removesuffix("\ufffd")
@@ -428,7 +429,7 @@ async def open_reasoning_is_said_again(made: Generation) -> Parts:
 
 
 async def cut_reasoning_is_the_answer(made: Generation) -> Parts:
-    """If the limit cuts the reasoning, sends it as the answer."""
+    """If the limit cuts the reasoning, sends the reasoning as the answer."""
     parts = [part async for part in made.texts()]
     for kind, text in parts:
         cut = made.end[0] == "length" and all(one == "reasoning" or not said for one, said in parts)

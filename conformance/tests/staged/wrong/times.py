@@ -23,7 +23,8 @@ def before_a_first_letter(one: Simple) -> int:
 
 
 def cut(at: Callable[[str], int]) -> Chunks:
-    """Returns a function that sends the first `at(text)` characters of the waiting text, and the rest at the end."""
+    """Returns a function that after each part sends the first `at(text)` characters of the waiting text. The rest of
+    the text waits for the next part, or for the end."""
 
     async def chunks(made: Generation) -> Parts:
         waiting, last = "", "answer"
@@ -110,7 +111,7 @@ async def replayed_slowly(made: Generation) -> Parts:
 
 
 def bursts(full: Callable[[list[tuple[str, str]], float], bool]) -> Chunks:
-    """Returns a function that sends the waiting parts when `full` is true: they are enough, or have waited long."""
+    """Returns a function that holds parts, and sends them when `full(parts, seconds since it last sent)` is true."""
 
     async def chunks(made: Generation) -> Parts:
         waiting: list[tuple[str, str]] = []
@@ -144,7 +145,7 @@ def rest_at_once(after: int) -> Chunks:
 
 
 def delayed(count: int) -> Chunks:
-    """Returns a function that sends each token's text `count` tokens later."""
+    """Returns a function that sends each token's text `count` tokens late."""
 
     async def chunks(made: Generation) -> Parts:
         waiting: list[tuple[str, str]] = []
@@ -201,7 +202,7 @@ class GoesOnAfterTheSecond(GoesOnUncounted):
 
 
 def goes_on_if(which: Callable[[Generation, str], Any]) -> Chunks:
-    """Returns a function that goes on generating for a client that left if `which(generation, last kind)` is true."""
+    """Returns a function that, after its client has left, goes on generating if `which(generation, last kind)`."""
 
     async def chunks(made: Generation) -> Parts:
         ended, last = False, ""

@@ -188,15 +188,15 @@ def _stop_set(stop: Stops, patterns: str | Iterable[str]) -> StopSet:
 
 
 def _taken(kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Removes the options of rows from ``kwargs``, and returns them. Makes a tuple of an iterator, because it can be
-    read only once."""
+    """Removes the options of rows from ``kwargs``, and returns them. Makes a tuple of each iterator, because an
+    iterator can be read only once."""
     options = {name: kwargs.pop(name) for name in OF_ROWS if name in kwargs}
     return {name: tuple(value) if isinstance(value, Iterator) else value for name, value in options.items()}
 
 
 class _NoText:
-    """A detokenizer without text, for a loop whose text is not used. mlx-lm's own detokenizer takes more time than the
-    scanner, and before 0.32 it fails for a vocabulary in which two tokens have the same text."""
+    """A detokenizer that makes no text, because the text of mlx-lm's loop is not used. mlx-lm's own detokenizer takes
+    more time than the scanner, and before 0.32 it fails for a vocabulary in which two tokens have the same text."""
 
     last_segment = ""
 

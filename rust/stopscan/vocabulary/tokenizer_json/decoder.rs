@@ -1,4 +1,4 @@
-//! Reads the decoder that a `tokenizer.json` describes. Refuses one that does not make text from single tokens.
+//! Reads the decoder that a `tokenizer.json` describes. Refuses a decoder that does not make text from single tokens.
 
 use super::file::Step;
 
@@ -28,7 +28,8 @@ impl Decoding {
         let mut steps = Vec::new();
         flatten(decoder, &mut steps);
         match &steps[..] {
-            // Refuses Fuse (joins tokens) before ByteLevel: one token not in GPT-2's spelling would change the others.
+            // Fuse, which joins the tokens, may follow ByteLevel. A Fuse before ByteLevel is refused: one token that is
+            // not in GPT-2's spelling would then change how the other tokens are decoded.
             [first, rest @ ..] if first.kind == "ByteLevel" && rest.iter().all(|step| step.kind == "Fuse") => {
                 Ok(Decoding::ByteLevel)
             }
@@ -47,8 +48,8 @@ fn flatten<'a>(step: &'a Step, steps: &mut Vec<&'a Step>) {
 
 impl Pieces {
     /// Reads the decoder's steps. They must have this order, and each may be missing: any number of Replace and
-    /// Metaspace; ByteFallback; Fuse, which a Strip of the first space may follow. The error names the first step that
-    /// does not fit.
+    /// Metaspace steps; ByteFallback; Fuse; and, only after Fuse, a Strip of the first space. The error names the first
+    /// step that does not fit.
     fn of(steps: &[&Step]) -> Result<Pieces, String> {
         let mut pieces = Pieces::default();
         let replaces = |step: &&&Step| matches!(&*step.kind, "Replace" | "Metaspace");

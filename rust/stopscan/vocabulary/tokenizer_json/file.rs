@@ -1,4 +1,4 @@
-//! The parts of a `tokenizer.json` that are read. All others, such as the merges, are ignored.
+//! The parts of a `tokenizer.json` that are read. All other parts, such as the merges, are ignored.
 
 use std::fmt;
 
@@ -56,8 +56,8 @@ pub(super) struct Model {
     pub(super) vocab: Vocab,
 }
 
-/// The tokens of a model. The file has a map from text to id; for a Unigram model, a list of pairs of text and score,
-/// in the order of the ids.
+/// The tokens of a model. In the file they are a map from text to id or, for a Unigram model, a list of pairs of text
+/// and score, in the order of the ids.
 pub(super) struct Vocab(pub(super) Tokens);
 
 impl<'de> Deserialize<'de> for Vocab {

@@ -11,8 +11,8 @@ mod file;
 use decoder::{Decoding, Pieces};
 use file::{Added, File, Tokens};
 
-/// Reads the vocabulary of a `tokenizer.json`. With `given`, the tokenizers library has given the added tokens their
-/// ids, and these are not checked. Otherwise the ids must equal those that the library would give to the tokens.
+/// Reads the vocabulary of a `tokenizer.json`. `given` says that the tokenizers library wrote the ids of the added
+/// tokens, so they are not checked. Otherwise each of them must be the id that the library would give to the token.
 pub fn read(json: &[u8], given: bool) -> Result<Vocabulary, VocabularyError> {
     let File { added_tokens, decoder, model } =
         serde_json::from_slice(json).map_err(|error| VocabularyError::NoTokenizer(error.to_string()))?;
@@ -24,7 +24,8 @@ pub fn read(json: &[u8], given: bool) -> Result<Vocabulary, VocabularyError> {
     for added in &added_tokens {
         tokens.put(added.id, added.content.clone()).map_err(VocabularyError::NoTokenizer)?;
     }
-    // The tokenizers library skips special tokens by text: if one of several ids with one text is special, all are.
+    // The tokenizers library skips special tokens by their text: if several ids have the same text and one of them is
+    // special, it skips all of them.
     let special = added_tokens.iter().filter(|added| added.special).map(|added| &*added.content).collect();
     let tokens = tokens.iter();
     match decoding {
@@ -35,8 +36,8 @@ pub fn read(json: &[u8], given: bool) -> Result<Vocabulary, VocabularyError> {
 }
 
 /// Returns an error if the id of an added token in the file is not the id that the tokenizers library would give it.
-/// That is the id of the same text in the model, or else the next id. Models whose ids have gaps are not checked: the
-/// library finds the next id by counting tokens.
+/// The library gives it the id that the model has for the same text, or else the next id. Models whose ids have gaps
+/// are not checked, because the library finds the next id by counting tokens.
 fn check_ids(added_tokens: &[Added], model: &Tokens) -> Result<(), VocabularyError> {
     let of_model: HashMap<&str, u32> = (0..).zip(model.iter()).filter_map(|(id, token)| Some((token?, id))).collect();
     let size = of_model.len() as u32;

@@ -1,4 +1,4 @@
-"""Answers in every form (the markers of a model family), from models' templates or parsers' tests, with their parts.
+"""Answers in every form (the markers of a model family), each with its parts, from models' templates or parsers' tests.
 
 The paths in `Answer.source` are in vLLM's repository, unless the source names another one.
 """
