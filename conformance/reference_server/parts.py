@@ -76,7 +76,7 @@ def calls(text: str) -> list[Call]:
         except RecursionError:
             raise ValueError("the call is nested too deeply") from None
         if not isinstance(data, dict) or not isinstance(data.get("name"), str):
-            raise ValueError("the call has no name")
+            raise ValueError("the call is not an object with a name")
         arguments = data.get("arguments", {})
         if not isinstance(arguments, dict):
             raise ValueError("the arguments are not an object")

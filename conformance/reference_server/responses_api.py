@@ -92,7 +92,7 @@ class ResponsesBody(Streamed, Stopping):
         given = [one.given() for one in self.input]
         messages = [*system, *(message for message in given if message is not None)]
         if len(messages) == len(system):
-            raise HTTPException(400, "input: no message besides reasoning")
+            raise HTTPException(400, "input: it has no message other than reasoning")
         tools = [one.given() for one in self.tools or ()] if self.tool_choice != "none" else []
         return Ask(messages, self.max_output_tokens, self, stream=bool(self.stream), tools=tools)
 

@@ -203,7 +203,7 @@ where
 
 /// Returns `object` as a `usize`. Raises `ValueError` if it is negative or too large.
 pub(crate) fn size(object: &Bound<'_, PyAny>, name: &str) -> PyResult<usize> {
-    integer(object, name)?.ok_or_else(|| value_error(format!("{name} {object} is out of range")))
+    integer(object, name)?.ok_or_else(|| value_error(format!("{name}: {object} is out of range")))
 }
 
 pub(crate) fn options(

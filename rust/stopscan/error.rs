@@ -150,13 +150,13 @@ impl fmt::Display for StopSetError {
                 write!(f, "marker {marker:?} of region {region:?} is never found: marker {inner:?} completes inside it")
             }
             ErrorKind::UnknownRegion { name, given_by } => write!(f, "{given_by}: there is no region {name:?}"),
-            ErrorKind::NamelessRegion { name } => write!(f, "region {name:?} has no name before its first slash"),
+            ErrorKind::NamelessRegion { name } => write!(f, "region {name:?} has an empty name before its first slash"),
             ErrorKind::TwoRegions { name } => write!(f, "there are two regions {name:?}"),
             ErrorKind::NoRegions => write!(f, "the set needs at least one region"),
             ErrorKind::Pattern { index, pattern, problem } => write!(f, "pattern {index}, {pattern:?}: {problem}"),
             ErrorKind::PatternsTooLarge { patterns } => {
                 write!(f, "the {patterns} patterns together are too large; about 200 short ones fit. ")?;
-                write!(f, "A pattern without meta characters costs no more than a stop")
+                write!(f, "A pattern of plain characters counts as a stop")
             }
             ErrorKind::Repeat { name, value, bound, limit } => {
                 write!(f, "repeat: {name} must be {bound} {limit}, not {value}")

@@ -54,7 +54,7 @@ impl fmt::Display for SnapshotError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SnapshotError::UnknownVersion(version) => {
-                write!(f, "the snapshot has version {version}, which this stopscan cannot read")
+                write!(f, "the snapshot has version {version}, which this version of stopscan cannot read")
             }
             SnapshotError::Damaged => write!(f, "the snapshot is damaged"),
             SnapshotError::OtherSet => write!(f, "the snapshot was made with another set or other options"),

@@ -81,7 +81,7 @@ fn a_decoder_that_makes_text_otherwise_is_named() {
     let strip = |start: u32, stop: u32| json!({"type": "Strip", "content": " ", "start": start, "stop": stop});
     let metaspace = json!({"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": true});
     for (decoder, name) in [
-        (Value::Null, "there is none, so tokens are joined with spaces"),
+        (Value::Null, "the file has no decoder, so tokens would be joined with spaces"),
         (json!({"type": "WordPiece", "prefix": "##", "cleanup": true}), "WordPiece"),
         (json!({"type": "CTC", "pad_token": "<pad>"}), "CTC"),
         (sequence(json!([{"type": "ByteFallback"}, replace])), "Replace"),

@@ -101,7 +101,9 @@ def echoed_in(body: Any) -> Callable[[int], int]:
     if not get(body, "echo"):
         return lambda index: 0
     if not all(isinstance(prompt, str) for prompt in prompts):
-        raise ValueError("echo with stops needs a prompt that is text: the end of token ids in the answer is unknown")
+        raise ValueError(
+            "echo with stops needs a prompt of text: if it is token ids, it is unknown where it ends in the answer"
+        )
     each = get(body, "n") if type(get(body, "n")) is int and get(body, "n") > 0 else 1
     return lambda index: len(prompts[index // each]) if index // each < len(prompts) else 0
 
@@ -158,7 +160,7 @@ def _merged(own: StopSet, asked: StopSet, limits: Limits, regions: Any, stop_in:
         if name not in there:
             raise ValueError(f"stopscan.protect: unknown region {name!r}; give pairs of markers, or stopscan.regions")
     if names and (stop_in is not None or pairs):
-        raise ValueError("stopscan.protect cannot be combined with pairs of markers or stop_in if it names regions")
+        raise ValueError("stopscan.protect can name regions only without pairs of markers and without stopscan.stop_in")
     count, size = len(states if regions else ()) + len(pairs), len(json.dumps([regions, pairs]))
     if count > limits.regions:
         raise ValueError(f"stopscan has {count} regions; the limit is {limits.regions}")

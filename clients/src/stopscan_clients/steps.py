@@ -17,7 +17,7 @@ def run(coroutine: Any) -> Any:
         coroutine.send(None)
     except StopIteration as end:
         return end.value
-    raise RuntimeError("a sync call got something async: use AsyncStopTransport or ascan_events")
+    raise RuntimeError("the source is async: use AsyncStopTransport or ascan_events")
 
 
 async def settled(value: Any) -> Any:

@@ -64,7 +64,7 @@ class Result(NamedTuple):
 
 
 def counted(api: Api, level: Level) -> list[str]:
-    """Returns the rules that fail a case at this level."""
+    """Returns the names of the rules of this level and of the levels below it: a case that breaks one of them fails."""
     return [rule.name for rule in RULES.values() if LEVELS.index(rule.level_of(api)) <= LEVELS.index(level)]
 
 
@@ -273,12 +273,12 @@ def _requests(api: Api, stream: bool, made: Made) -> Iterator[Told]:
     lasting = [plays.exchange_of(api, point).run for point in others]
     # The clients leave after 4 pieces, because by then all other requests run.
     beside = plays.at_once([plays.leaving(left, 4), *lasting, *_runs(made(LASTING))])
-    yield "together", "after-leaving", "a client that goes away leaves nothing", after
-    yield "together", "beside-leaving", "a client that goes away takes nothing along", beside
+    yield "together", "after-leaving", "a client that leaves does not change later answers", after
+    yield "together", "beside-leaving", "a client that leaves does not change the answers beside it", beside
     (plain,) = made([PLAIN])
     longer, same = plays.prompted_twice(plain, space.LONG_PROMPT), plays.prompted_twice(plain)
     yield "together", "prompt-tokens", "a longer prompt has more tokens", longer
-    yield "together", "twice-the-same", "a second answer has another id, and else is the same", same
+    yield "together", "twice-the-same", "a second answer has another id, and is otherwise the same", same
 
 
 def _wrong(api: Api, stream: bool, made: Made) -> Iterator[Told]:

@@ -122,7 +122,11 @@ def of_a_stop(load: Load) -> Cost:
         return await _least(server, load, load.tokens(LASTING, *load.stops))
 
     return Cost(
-        load, by_length, measure, "cost-of-a-stop", "an answer that a stop ended soon took as long as one without"
+        load,
+        by_length,
+        measure,
+        "cost-of-a-stop",
+        "an answer that a stop ended early took as long as one without stops",
     )
 
 

@@ -71,7 +71,9 @@ class Reciter:
         names = [*self._added, *self._special]
         for name in names:
             if not name or names.count(name) > 1:
-                raise ValueError(f"token {name!r} is empty, given twice, or in use as a prompt or EOS")
+                raise ValueError(
+                    f"token {name!r} is empty, is given twice, or is already the EOS or the prompt of a script"
+                )
         self._named = {name.encode(): name for name in names}
 
         pieces = [piece for script in self._scripts.values() for piece in script]

@@ -123,7 +123,11 @@ REFUSED = [
     ("/v1/completions", {"prompt": "[count]", "logprobs": 5}, "logprobs: "),
     ("/v1/completions", {"prompt": "[count]", "best_of": 2}, "best_of: "),
     ("/v1/responses", {"input": None}, "input: "),
-    ("/v1/responses", {"input": [{"type": "reasoning", "summary": []}]}, "input: no message besides reasoning"),
+    (
+        "/v1/responses",
+        {"input": [{"type": "reasoning", "summary": []}]},
+        "input: it has no message other than reasoning",
+    ),
     ("/v1/responses", {"input": "[count]", "previous_response_id": "x"}, "previous_response_id: Extra inputs"),
     ("/v1/messages", {"messages": CHAT}, "max_tokens: Field required"),
     ("/v1/messages", {"messages": CHAT, "max_tokens": 9, "container": "c"}, "container: "),

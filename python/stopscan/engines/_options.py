@@ -187,7 +187,7 @@ def _given_options(given: Mapping[Any, Any], prefix: str, fields: Collection[str
                 asked[field] = name, value
             elif prefix:
                 known = ", ".join(prefix + each for each in fields)
-                raise ValueError(f"{_encodable(name)} is not an option about stops; the options are {known}")
+                raise ValueError(f"{_encodable(name)} is not an option of stopscan; the options are {known}")
     return asked
 
 
@@ -234,7 +234,9 @@ def _limits(text: str) -> Limits:
     for part in text.split(","):
         name, _, number = part.partition("=")
         if name not in known or not number.isdecimal():
-            raise ValueError(f"{part!r} is not a limit such as stops=1024; the limits are {', '.join(known)}")
+            raise ValueError(
+                f"{part!r} is not a limit: write NAME=NUMBER, such as stops=1024; the names are {', '.join(known)}"
+            )
         read[name] = int(number)
     return Limits(**read)
 
@@ -271,7 +273,7 @@ def _flag(value: object, _: Limits) -> bool:
 def _protect(value: object, limits: Limits) -> tuple[Any, ...]:
     entries = [value] if isinstance(value, str) else value
     if not isinstance(entries, list | tuple) or not all(map(_is_region_or_pair, entries)):
-        raise ValueError(f"must be a list of regions and pairs of markers, not {_shown(value)}")
+        raise ValueError(f"must be a list of names of regions or pairs of markers, not {_shown(value)}")
     names, pairs = read_protect(entries)
     if len(names) + len(pairs) > limits.regions:
         raise ValueError(f"has {len(names) + len(pairs)} regions; the limit is {limits.regions}")

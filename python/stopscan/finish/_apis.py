@@ -250,8 +250,8 @@ def from_bedrock(payload: object, /) -> Finish | None:
     stream goes on.
 
     Bedrock names the stop only if the request has `additionalModelResponseFieldPaths=["/stop_sequence"]`. An "end_turn"
-    beside a `toolUse`, which some models write, is "tool_calls". For an answer of InvokeModel, call the `from_*` of the
-    model's own API.
+    beside a `toolUse`, which some models write, is "tool_calls". For an answer of InvokeModel, use the `from_*`
+    function of the model's own API instead.
 
     >>> from_bedrock({"messageStop": {"stopReason": "guardrail_intervened"}}).reason
     'content_filter'

@@ -99,4 +99,4 @@ class Finish:
         if offset < 0:
             raise ValueError(f"offset {offset} is negative")
         if not isinstance(self.matched_stop, str) and self.reason != "repetition":
-            raise ValueError("offset needs a stop string in matched_stop")
+            raise ValueError('offset needs a stop string in matched_stop, or the reason "repetition"')

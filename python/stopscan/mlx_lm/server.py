@@ -102,7 +102,7 @@ class _ResponseGenerator(server.ResponseGenerator):
                 raise ValueError("stopscan failed repeatedly and is switched off; only `stop` still works")
             stops.row = _Row(tokenizer, stops, tokenized[0], inside=tokenized[3] == "reasoning")
         except (TypeError, ValueError) as error:
-            # A TypeError means that the tokenizer cannot be scanned. Requests without stops still work with it.
+            # A TypeError means that stopscan cannot read the tokenizer. Requests without stops still work with it.
             if asked.asks or isinstance(error, ValueError):
                 raise _RequestError(str(error)) from error
         except BaseException as error:

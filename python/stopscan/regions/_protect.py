@@ -79,7 +79,7 @@ def read_protect(protect: object, regions: Sequence[str] = NAMES, /) -> tuple[li
     if isinstance(protect, str):
         protect = [protect]
     if not isinstance(protect, Iterable):
-        raise ValueError(f"protect must be a list of regions and pairs of markers, not {protect!r}")
+        raise ValueError(f"protect must be a list of names of regions or pairs of markers, not {protect!r}")
     names, pairs = [], []
     items: Iterator[object] = iter(protect)
     for item in items:
@@ -87,7 +87,7 @@ def read_protect(protect: object, regions: Sequence[str] = NAMES, /) -> tuple[li
             names.append(str(item))
         elif isinstance(item, list | tuple):
             if len(item) != 2:
-                raise ValueError(f"protect: {item!r} is not an opening and a closing marker")
+                raise ValueError(f"protect: {item!r} is not a pair of an opening and a closing marker")
             pairs.append((_checked_marker(item[0]), _checked_marker(item[1])))
         else:
             closing = next(items, None)

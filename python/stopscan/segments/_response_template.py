@@ -114,7 +114,7 @@ def _literals(field: Mapping[str, Any], key: str, where: str) -> list[str]:
     value = field[key]
     literals = [value] if isinstance(value, str) else value
     if not isinstance(literals, list) or not literals or not all(isinstance(text, str) and text for text in literals):
-        raise ValueError(f"{where}: {key!r} must be a non-empty string or a non-empty list of them")
+        raise ValueError(f"{where}: {key!r} must be a non-empty string or a non-empty list of non-empty strings")
     return literals
 
 

@@ -97,5 +97,5 @@ def _fitting(defaults: Defaults) -> dict[str, Callable[..., Any]]:
         from stopscan.sglang._selftest import problems
 
         if wrong := problems(lambda failures: hooks(Defaults(), failures)):
-            raise RuntimeError(f"it does not work with this sglang: {'; '.join(wrong[:3])}")
+            raise RuntimeError(f"stopscan does not work with this sglang: {'; '.join(wrong[:3])}")
     return made

@@ -148,7 +148,7 @@ class Stops:
 class Stopping:
     """A mixin for sglang's class of a request: stopscan finds the stops. No failure of stopscan reaches sglang."""
 
-    _update: Any  # sglang's `update_finish_state`. A call through `super()` would cost a seventh of a step
+    _update: Any  # sglang's `update_finish_state`: calling it through `super()` takes a seventh longer
 
     def update_finish_state(self: Any, new_accepted_len: int = 1) -> None:
         if self.finished_reason is not None:

@@ -108,9 +108,9 @@ def _standing(adapter: Adapter) -> Iterator[None]:
 def _place(owner: type, name: str, after: Callable[..., None]) -> None:
     """Wraps a function or class method of vLLM, so that ``after`` runs after it with the result and all arguments.
 
-    Two errors of ``after`` are raised: ``VLLMValidationError``, which refuses a request, and ``UnfitError``, which
-    refuses an engine. (With ``optional``, stopscan uninstalls itself instead of refusing the engine.) After any other
-    error, the failure is noted and vLLM goes on. But a request with options of stopscan is then refused.
+    If ``after`` fails, the failure is noted and vLLM goes on, but a request with options of stopscan is refused. Only
+    two errors of ``after`` are raised: ``VLLMValidationError``, with which it refuses a request, and ``UnfitError``,
+    with which it refuses an engine. (With ``optional``, stopscan uninstalls itself instead of refusing the engine.)
     """
     original = vars(owner).get(name)
     if original is None:

@@ -232,7 +232,7 @@ fn shortest_ends(automaton: &Automaton) -> Box<[u32]> {
 /// The error for a pattern for which text can be held back for ever.
 #[cold]
 fn unbounded(list: &PatternList, pattern: usize) -> StopSetError {
-    list.refused(pattern, "it can hold text for ever; limit that with max_held".into())
+    list.refused(pattern, "it can hold text for ever; set max_held to limit how much".into())
 }
 
 /// The characters that have a special meaning in patterns.

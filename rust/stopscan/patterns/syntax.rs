@@ -40,7 +40,7 @@ pub(super) fn parse(pattern: &str, class_work: &mut Work) -> Result<Parsed, Stri
     make_ascii(&mut ast)?;
     let Ok(steps) = visit(&ast, ClassSteps::default());
     class_work.spend(steps).map_err(|TooLarge| {
-        "its character classes are too large; use fewer characters, or no large range under (?i)".to_string()
+        "its character classes are too large; use fewer characters, and no large range under (?i)".to_string()
     })?;
     let hir = TranslatorBuilder::new().build().translate(pattern, &ast);
     let hir = hir.map_err(|error| explained(&error.kind().to_string()))?;

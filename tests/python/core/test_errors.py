@@ -228,7 +228,7 @@ def test_a_number_that_is_out_of_range_was_an_overflow_error(
     call: Callable[[int], object], message: str, number: int
 ) -> None:
     """Once, `StopMatch("a", -1)` and `max_held=-1` raised an `OverflowError`, which is not a `ValueError`."""
-    with pytest.raises(ValueError, match=f"^{message} {number} is out of range$"):
+    with pytest.raises(ValueError, match=f"^{message}: {number} is out of range$"):
         call(number)
 
 

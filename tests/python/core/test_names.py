@@ -99,7 +99,7 @@ def test_a_repr_is_short() -> None:
 @pytest.mark.parametrize("name", ["", "/", "/a"])
 def test_a_region_without_a_noun(name: str) -> None:
     for make in (lambda graph: SegmentSet(graph), lambda graph: StopSet("END", regions=graph)):
-        with pytest.raises(ValueError, match=f'region "{name}" has no name before its first slash'):
+        with pytest.raises(ValueError, match=f'region "{name}" has an empty name before its first slash'):
             make({"answer": {"|": name}, name: {}})
 
 

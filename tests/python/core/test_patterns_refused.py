@@ -21,7 +21,7 @@ from stopscan.segments import SegmentSet
         (r"\b{start}a", r"look-around is not supported, except \^, \$, \\A, \\z, \\b and \\B; use \\b for a word"),
         ("(?=a)b", "look-around, .* is not supported; use"),
         (r"(a)\1", "backreferences are not supported; write the alternatives out"),
-        ("a.*b", "it can hold text for ever; limit that with max_held"),
+        ("a.*b", "it can hold text for ever; set max_held to limit how much"),
         ("(a{1000}){1000}", "its automaton is too large"),
     ],
 )

@@ -153,7 +153,7 @@ def test_what_is_no_mapping_is_a_value_error_too(given: Any) -> None:
 
 @pytest.mark.parametrize("name", ["stopscan_", "stopscan_stops", "stopscan_visible", "stopscan_\ud800"])
 def test_a_name_with_the_prefix_that_is_none_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match="is not an option about stops; the options are stopscan_stop, ") as caught:
+    with pytest.raises(ValueError, match="is not an option of stopscan; the options are stopscan_stop, ") as caught:
         read_options({name: 1}, prefix="stopscan_")
     str(caught.value).encode()
     fields = ("patterns", "protect")

@@ -44,11 +44,15 @@ finishes = pytest.mark.parametrize("finish", CASES.values(), ids=CASES)
         (("stop_sequence", "END", -1), ValueError, "offset -1 is negative"),
         (("stop_sequence", "END", "26"), TypeError, "offset must be int or None, not str"),
         (("stop_sequence", "END", False), TypeError, "offset must be int or None, not bool"),
-        (("stop_sequence", None, 26), ValueError, "offset needs a stop string in matched_stop"),
-        (("stop_token", 2, 26), ValueError, "offset needs a stop string in matched_stop"),
+        (
+            ("stop_sequence", None, 26),
+            ValueError,
+            'offset needs a stop string in matched_stop, or the reason "repetition"',
+        ),
+        (("stop_token", 2, 26), ValueError, 'offset needs a stop string in matched_stop, or the reason "repetition"'),
         (("repetition", "END"), ValueError, "finish reason 'repetition' must not have a matched_stop"),
         (("repetition", None, -1), ValueError, "offset -1 is negative"),
-        (("eos", None, 26), ValueError, "offset needs a stop string in matched_stop"),
+        (("eos", None, 26), ValueError, 'offset needs a stop string in matched_stop, or the reason "repetition"'),
         (("eos", None, None, 3), TypeError, "raw must be str or None, not int"),
     ],
 )

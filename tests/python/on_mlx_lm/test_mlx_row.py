@@ -245,7 +245,7 @@ def test_a_call_in_the_reasoning_ends_it(mlx: tuple[Any, Any]) -> None:
         ({"stop_ids": 5}, TypeError, "stop_ids"),
         ({"protect": "thoughts"}, ValueError, "'thoughts' is not a region"),
         ({"protect": "tool_call"}, ValueError, "no markers for 'tool_call'"),
-        ({"protect": 5}, ValueError, "protect must be a list of regions and pairs of markers, not 5"),
+        ({"protect": 5}, ValueError, "protect must be a list of names of regions or pairs of markers, not 5"),
         ({"start_protected": True}, ValueError, "start_protected"),
     ],
 )

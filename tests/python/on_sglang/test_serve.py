@@ -92,7 +92,7 @@ def test_text_is_withheld_by_characters(server: httpx.Client, reciter: Any) -> N
     [
         ({"stop_regex": ["a*"]}, "stop_regex is malformed"),
         ({"custom_params": {"stopscan_patterns": ["(a"]}}, "stopscan_patterns is malformed"),
-        ({"custom_params": {"stopscan_nonsense": 1}, "stop": ["END"]}, "is not an option about stops"),
+        ({"custom_params": {"stopscan_nonsense": 1}, "stop": ["END"]}, "is not an option of stopscan"),
         *(
             ({"custom_params": odd, **asked}, "custom_params must be an object")
             for odd in ([1], 5, True, [["a"]], "x")

@@ -100,7 +100,7 @@ def test_the_loops_of_reports(llm: LLM, reciter: Any) -> None:
 def test_a_malformed_option_is_refused_and_the_engine_goes_on(llm: LLM, reciter: Any) -> None:
     install()
     with pytest.raises(
-        VLLMValidationError, match="stopscan_protect must be a list of regions and pairs of markers, not 5"
+        VLLMValidationError, match="stopscan_protect must be a list of names of regions or pairs of markers, not 5"
     ):
         answers(llm, reciter.prompt("split"), stop=["END"], extra_args={"stopscan_protect": 5})
     assert not llm.llm_engine.has_unfinished_requests()

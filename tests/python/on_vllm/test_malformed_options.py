@@ -24,8 +24,16 @@ pytestmark = pytest.mark.vllm
         (["END"], {"stopscan_protect": ["<think>"]}, "stopscan_protect .*'<think>' is not a region"),
         (["END"], {"stopscan_protect": ["<think>", 1]}, "stopscan_protect .*1"),
         (["END"], {"stopscan_protect": ["<think>", ""]}, "stopscan_protect .*'' is not a marker"),
-        (["END"], {"stopscan_protect": [["<think>"]]}, "stopscan_protect .* is not an opening and a closing marker"),
-        (["END"], {"stopscan_protect": 5}, "stopscan_protect must be a list of regions and pairs of markers, not 5"),
+        (
+            ["END"],
+            {"stopscan_protect": [["<think>"]]},
+            "stopscan_protect .* is not a pair of an opening and a closing marker",
+        ),
+        (
+            ["END"],
+            {"stopscan_protect": 5},
+            "stopscan_protect must be a list of names of regions or pairs of markers, not 5",
+        ),
         (
             ["END"],
             {"stopscan_protect": THINK, "stopscan_start_protected": 2},

@@ -113,7 +113,7 @@ MALFORMED = [
     ({"stopscan_protect": ["tool_call"]}, "stopscan_protect: this model has no markers for 'tool_call'"),
     ({"stopscan_start_protected": 1}, "stopscan_start_protected needs a region"),
     ({"stopscan_start_protected": "yes"}, "stopscan_start_protected must be true or false, not 'yes'"),
-    ({"stopscan_protected": 1}, "stopscan_protected is not an option about stops"),
+    ({"stopscan_protected": 1}, "stopscan_protected is not an option of stopscan"),
     ({"stopscan_patterns": "(a"}, "stopscan_patterns is malformed"),
     (
         {"stopscan_patterns": [f"a{number}" for number in range(300)]},

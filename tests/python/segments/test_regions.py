@@ -91,9 +91,9 @@ def test_text_that_is_for_nobody_has_no_stops() -> None:
     [
         ("reasoning", "this model has no markers for 'reasoning'"),
         (["tool_calls"], "'tool_calls' is not a region .*, and no closing marker"),
-        ([["a"]], "is not an opening and a closing marker"),
+        ([["a"]], "is not a pair of an opening and a closing marker"),
         ([["a", ""]], "'' is not a marker"),
-        (5, "must be a list of regions and pairs of markers, not 5"),
+        (5, "must be a list of names of regions or pairs of markers, not 5"),
     ],
 )
 def test_what_cannot_be_protected_is_refused(protect: Any, message: str) -> None:

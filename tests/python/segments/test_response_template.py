@@ -118,7 +118,7 @@ def test_region_after_takes_what_follows_the_last_start_anchor() -> None:
         ({"fields": {"x": "<x>"}}, "field 'x': must be a mapping, not str"),
         (
             {"fields": {"x": {"open": ""}}},
-            "field 'x': 'open' must be a non-empty string or a non-empty list of them",
+            "field 'x': 'open' must be a non-empty string or a non-empty list of non-empty strings",
         ),
         ({"fields": {"x": {"open": []}}}, "field 'x': 'open' must be"),
         ({"fields": {"x": {"open": {"<x>": "<y>"}}}}, "field 'x': 'open' must be"),

@@ -45,7 +45,8 @@ fn check_set(rules: &Rules, text: String) {
     let mut pair = Pair::new(rules);
     let kept = pair.apply(Op::Feed { delta: text.clone(), armed: true }) + &pair.apply(Op::Flush);
     let set = rules.set().expect("these rules compile");
-    let (truncated, found) = set.truncate_with(&text, &rules.options()).expect("these rules protect a region");
+    let (truncated, found) =
+        set.truncate_with(&text, &rules.options()).expect("they start protected only if a region is protected");
     assert_eq!(truncated, kept, "truncate of {text:?} with {rules:#?}");
     assert_eq!(found.map(Match::from), pair.matched(), "truncate of {text:?} with {rules:#?}");
     assert_eq!(set.find_with(&text, &rules.options()), Ok(found), "find of {text:?} with {rules:#?}");

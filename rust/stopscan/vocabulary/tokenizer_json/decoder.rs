@@ -24,7 +24,7 @@ pub(super) struct Pieces {
 impl Decoding {
     /// Reads the steps of a decoder. The error names a step that does not make text from single tokens.
     pub(super) fn of(decoder: Option<&Step>) -> Result<Decoding, String> {
-        let decoder = decoder.ok_or("there is none, so tokens are joined with spaces")?;
+        let decoder = decoder.ok_or("the file has no decoder, so tokens would be joined with spaces")?;
         let mut steps = Vec::new();
         flatten(decoder, &mut steps);
         match &steps[..] {
