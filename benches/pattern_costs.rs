@@ -83,7 +83,7 @@ fn sets(random_sets: u64) -> Vec<(String, UserSet)> {
     for large in large.chain([alternatives, format!("[{items}]{{1,3}}!"), format!("(?i)[{items}]!")]) {
         for size in [0, 1, 10, 50, 100, 150] {
             let patterns = [large.clone()].into_iter().chain(numbered(SHAPES[0], size)).collect();
-            sets.push((format!("{size} roles beside {:.30}", large), set(patterns)));
+            sets.push((format!("{size} other patterns and {:.30}", large), set(patterns)));
         }
     }
     for part in PARSED {

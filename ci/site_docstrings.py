@@ -25,7 +25,7 @@ class Examples(Extension):
             )
 
     def on_class_members(self, *, cls: Class, **_: Any) -> None:
-        """Copies into a class the members of bases in the stub. Shows `__new__` as `__init__`, where readers look."""
+        """Copies into a class the members of its bases that only the stub has. Shows `__new__` as `__init__`."""
         if cls.path.startswith(CORE):
             take_in(cls, cls)
             cls.bases = [base for base in cls.bases if not str(base).startswith("_")]

@@ -26,7 +26,7 @@ enum Step {
 
 #[derive(Debug, PartialEq)]
 enum Matched {
-    /// A stop string: its index in the list `stop` or `visible`, and where it begins in the text, in bytes.
+    /// A stop string: its index in its own list, `stop` or `visible`, and the place in bytes where it begins in the text.
     Sequence {
         index: usize,
         byte_offset: usize,

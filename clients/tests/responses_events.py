@@ -24,8 +24,8 @@ def answer(*parts: list[str]) -> list[Any]:
 
 
 def llama_cpp(*deltas: str) -> list[Any]:
-    """Returns events as llama.cpp sends them: without an index, and the `done` events at the end
-    (`to_json_oaicompat_resp_final`)."""
+    """Returns events as llama.cpp sends them (`to_json_oaicompat_resp_final`): no event has an index, and all `done`
+    events come at the end."""
     text = "".join(deltas)
     thought = {"id": "rs", "type": "reasoning", "summary": [], "content": [], "status": "in_progress"}
     call = {"call_id": "fc_1", "type": "function_call", "name": "f", "arguments": "{}", "status": "completed"}

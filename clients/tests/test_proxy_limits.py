@@ -191,7 +191,7 @@ ABOVE: list[tuple[str, Any, str]] = [
     (CHAT, {"stop": ["a" * 20], "stopscan": {"patterns": ["b" * 21]}}, "has 41 bytes of text; the limit is 40"),
     (CHAT, {"stopscan": {"protect": [["<a>", "</a>"]] * 3}}, "3 regions; the limit is 2"),
     (CHAT, {"stopscan": {"regions": GRAPH}}, "3 regions; the limit is 2"),
-    (CHAT, {"stopscan": {"protect": ["<" * 50, "</a>"]}}, "the regions of stopscan have"),
+    (CHAT, {"stopscan": {"protect": ["<" * 50, "</a>"]}}, "stopscan.regions and stopscan.protect have"),
 ]
 
 

@@ -131,7 +131,7 @@ class Reply:
             yield "end", index, block
 
     async def whole(self) -> list[Part]:
-        """Returns all blocks. If a repetition ended the answer, keeps its first copy only, or all with `include_stop`."""
+        """Returns all blocks. If a repetition ended the answer, keeps one copy of it, or all with `include_stop`."""
         parts = [part async for step, _, part in self.blocks() if step in ("stop", "end")]
         match = self.row.scanner.match
         if match is not None and match.period is not None and parts and not self.ask.options.include_stop:

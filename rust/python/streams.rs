@@ -518,7 +518,7 @@ pub(crate) trait Core: Sized {
     /// Reads the tokens of `unread`, which were fed without the lock.
     fn catch_up(&mut self, _unread: &Self::Unread) {}
 
-    /// Writes into `unread` the number of tokens that this stream has read.
+    /// Writes into `unread` the number of tokens that this stream has read: tokens without the lock count on from it.
     fn publish(&self, _unread: &Self::Unread) {}
 
     fn fork(&self) -> PyResult<Self>;

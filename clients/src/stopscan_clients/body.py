@@ -92,7 +92,7 @@ class Body:
         fast: bool = True,
     ) -> None:
         self.matches: dict[int, StopMatch] = {}
-        self.error: Exception | None = None  # raised after the last bytes
+        self.error: Exception | None = None  # raised after the last bytes for the client
         self.ended = False  # stops have ended the answer, so the rest is not needed
         self.over = False  # the body was read to its end
         self._asked, self._options, self._on_match = asked, asked.options, on_match

@@ -163,9 +163,9 @@ def _merged(own: StopSet, asked: StopSet, limits: Limits, regions: Any, stop_in:
         raise ValueError("stopscan.protect can name regions only without pairs of markers and without stopscan.stop_in")
     count, size = len(states if regions else ()) + len(pairs), len(json.dumps([regions, pairs]))
     if count > limits.regions:
-        raise ValueError(f"stopscan has {count} regions; the limit is {limits.regions}")
+        raise ValueError(f"stopscan.regions and stopscan.protect have {count} regions; the limit is {limits.regions}")
     if size > limits.bytes:
-        raise ValueError(f"the regions of stopscan have {size} bytes; the limit is {limits.bytes}")
+        raise ValueError(f"stopscan.regions and stopscan.protect have {size} bytes; the limit is {limits.bytes}")
     if names:
         regions, stop_in = graph, [name for name in there if name not in names]
     elif regions is None and protect is None:

@@ -193,7 +193,7 @@ GATHERED = 4  # chunks that may come together: speculative decoding makes severa
 UNHURRIED = 0.0018
 BEHIND = 0.6  # held text is late if it comes later than this many tokens after it became safe
 # The last chunk may have more tokens than usual: the last token may come with the one before, and with held text.
-MANY_MORE = 2  # this many more than the 90th percentile of the earlier bursts (chunks that come together)
+MANY_MORE = 2  # at most this many tokens above the 90th percentile of the earlier bursts (chunks that come together)
 ENOUGH = 12  # fewer samples than this are not judged
 
 

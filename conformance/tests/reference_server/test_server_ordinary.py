@@ -34,7 +34,7 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
                      "frequency_penalty": 0.0, "stop": ["<end>"], "num_gpu": 99, "use_mmap": True,
                      "use_mlock": False, "num_thread": 4}},
     ),
-    # The file of the entry above: convert_messages_openai_to_ollama, whose tool calls have no id
+    # In the file of the entry above: convert_messages_openai_to_ollama writes tool calls whose id is null
     "Open WebUI, Ollama's calls": (
         "/api/chat",
         {"stream": False, "messages": [

@@ -130,7 +130,7 @@ APIS: dict[Api, Row] = {
         words=paths("stopReason"),
         bodies=_bodies("messageStop"),
         stops=paths("additionalModelResponseFields.stop_sequence"),
-        # Errors that end a stream without `messageStop`: ConverseStreamOutput and ResponseStream in botocore's model.
+        # The errors in a stream, after which no `messageStop` comes (ConverseStreamOutput, ResponseStream in botocore).
         failed=conditions(
             "internalServerException modelStreamErrorException validationException throttlingException "
             "serviceUnavailableException modelTimeoutException modelNotReadyException"

@@ -161,7 +161,7 @@ def added(given: Any) -> list[Any]:
 
 
 def _ours(given: Any) -> bool:
-    """Returns whether ``given`` has options of stopscan, or is not a dict of options at all."""
+    """Returns whether ``given`` has options of stopscan, or is neither a dict nor None."""
     return any(str(name).startswith(PREFIX) for name in given or ()) if isinstance(given, dict | None) else True
 
 

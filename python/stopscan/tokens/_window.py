@@ -48,8 +48,8 @@ class Window:
         self._clean_up = CleanUp() if source.carrier_decode.cleans_up else None
         self._context, self._context_text = self._prompt_context(prompt_token_ids)  # the last emitted tokens
         self._pending: list[int] = []  # the tokens that are not emitted yet
-        self._numbers: list[int] = []  # the number of each pending token
-        self._last_number = 0  # the number of the last emitted token; 0 stands for the prompt
+        self._numbers: list[int] = []  # the place of each pending token in the stream, from 1
+        self._last_number = 0  # the place of the last emitted token; 0 stands for the prompt
         self._withheld_numbers: list[int] = []  # the token number of each character that the clean-up withholds
         if self._clean_up is not None:
             self._clean_up.feed(self._context_text)

@@ -1,4 +1,5 @@
-"""Tests whether stopscan works with this vLLM: runs streams through vLLM's own output processor, without and with it.
+"""Tests whether stopscan works with this vLLM: runs the same streams through vLLM's
+output processor twice, first without stopscan and then with it.
 
 Needs neither an engine nor a model: the tokenizer is made here, and so are the outputs of an engine core. Equal results
 without and with stopscan would also come from a vLLM that no longer calls stopscan, so some streams expect a result

@@ -18,8 +18,8 @@ use crate::error::{ErrorKind, StopSetError};
 use crate::room;
 use crate::text::{Place, Plain};
 
-/// If the patterns of a set have at most this many characters and classes, `source` does not check that memory
-/// suffices.
+/// If the patterns of a set have at most this many characters and classes, they are compiled without a check that
+/// there is enough memory.
 const FEW_POSITIONS: usize = 64;
 
 /// The most memory that compiling patterns takes, in bytes.

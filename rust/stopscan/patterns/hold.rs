@@ -145,7 +145,7 @@ impl Later<'_> {
         Ok(number)
     }
 
-    /// Returns the set to which a class of characters leads from `set`, or `None` if one of the matches completes.
+    /// Returns the set of states to which a class of characters leads from `set`, or `None` if it completes a match.
     fn step(&mut self, set: u32, class: ClassId, work: &mut Work) -> Result<Option<u32>, TooLarge> {
         let at = set as usize * self.kinds.len() + class as usize;
         work.spend(1)?;

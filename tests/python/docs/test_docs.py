@@ -1,4 +1,4 @@
-"""Runs every code block of the documents: Python as it stands, console sessions with their output."""
+"""Runs every code block of the documents. Commands of console sessions must print the output that is shown."""
 
 from __future__ import annotations
 

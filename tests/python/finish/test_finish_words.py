@@ -1,4 +1,4 @@
-"""One test for each word with which a server reports an end, with the source of that word."""
+"""One test for each word with which a server says why an answer ended, with the document or code that has the word."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs ``examples/dataset.py`` on real ray and Hugging Face datasets; ``ci/datasets-env`` installs both."""
+"""Runs ``examples/dataset.py`` with the libraries ``ray`` and ``datasets``; ``ci/datasets-env`` installs both."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ def test_what_a_request_takes_along_can_be_pickled() -> None:
 
 @pytest.mark.parametrize("distributed", [False, True])
 def test_a_row_of_several_machines_does_not_end_alone(distributed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once, a client that left ended its row on only one machine, and the machines no longer took the same steps."""
+    """When a client left, its row once ended on only one machine, and the machines no longer took the same steps."""
     row = object.__new__(server._Row)
 
     def leaves(handler: Any, request: Any, stops: Any) -> None:

@@ -10,7 +10,8 @@ from transformers_parts import parts
 
 serving = pytest.importorskip("transformers.cli.serving.utils", reason="transformers' server, 5.20 or later")
 
-# For each form: the template's model type, and the beginning of a call that the template's pattern also removes.
+# For each form: the model type of the template, and the text at the beginning of a call that the template's pattern
+# removes together with the marker.
 TEMPLATES = {
     "hermes": ("qwen2", ""),
     "qwen3": ("qwen3", ""),
@@ -29,7 +30,7 @@ def template_of(model_type: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("answer", CLOSED, ids=lambda answer: answer.form)
 def test_the_parts_are_those_of_transformers(answer: Answer) -> None:
-    """White space around the parts is not compared, because transformers' patterns and values drop it."""
+    """White space around the parts is not compared, because transformers drops it."""
     model_type, taken = TEMPLATES[answer.form]
     template = template_of(model_type)
     anchor = template["start_anchor"]

@@ -124,7 +124,7 @@ def test_ids_that_end_and_limits_beside_strings(vocabulary: Vocabulary, data: st
 @KINDS
 @given(data=st.data())
 def test_visible_stops_and_protected_regions(vocabulary: Vocabulary, data: st.DataObject) -> None:
-    """A marker may be text or a special token. A special token is a marker although it is left out of the text."""
+    """A marker may be text or a special token, which works as a marker even if it is left out of the text."""
     token_ids, stop = data.draw(streams(vocabulary))
     names = {token_id: text(vocabulary.book.raw(token_id)) for token_id in vocabulary.special}
     marker = st.sampled_from(["<think>", "</think>", *[names[i] for i in token_ids if i in names]])

@@ -29,7 +29,7 @@ impl Rules {
     /// The library's scanner.
     pub fn scanner(&self) -> StopScanner {
         let set = self.set().expect("these rules compile");
-        StopScanner::with_options(&set, &self.options()).expect("these rules protect a region")
+        StopScanner::with_options(&set, &self.options()).expect("they start protected only if a region is protected")
     }
 }
 

@@ -24,8 +24,8 @@ def first_but_longest(one: Simple, before: int) -> Found | None:
 
 
 def without_fallback(*, looks_again: bool) -> type[Simple]:
-    """Returns a scanner that starts over at a mismatch, and so misses overlapping stops. The mismatched character can
-    begin a stop only with `looks_again`."""
+    """Returns a scanner that starts over at a mismatch, and so misses a stop that begins inside of what had matched,
+    such as "aab" in "aaab". Only with `looks_again` can the mismatched character itself begin a stop."""
 
     def find(one: Simple, before: int) -> Found | None:
         for stop in one.stops:
