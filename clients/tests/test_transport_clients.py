@@ -24,7 +24,7 @@ from stopscan_clients import AsyncStopTransport, StopTransport, scan_events
 
 CASES = [
     ("aENENDb", ["END"]),
-    ("xabcy", ["abc", "b"]),  # another package, lm15, returns "" for this text in one event, and "a" in three events
+    ("xabcy", ["abc", "b"]),  # "b" completes inside of "abc", and wins
     ("é\nEN", ["END"]),  # nothing fires, and text is held at the end
     ("a\n\nb", ["\n\n", "\nb"]),
 ]

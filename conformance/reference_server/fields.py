@@ -118,7 +118,7 @@ def refusal(name: str, values: tuple[Any, ...]) -> str:
 
 
 class Lenient(BaseModel):
-    """An object whose unknown fields are ignored: clients send answers back, with fields that are not read."""
+    """An object whose unknown fields are ignored: a client's next request repeats whole answers, with all fields."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
 

@@ -52,7 +52,7 @@ def printed(found: Report) -> list[str]:
 
 
 class Staged(Server):
-    """A server that has been probed and is down. `missing`: why the server lacks the API, or None if it has the API."""
+    """A server at a place where none listens. `missing`: why it lacks Anthropic's API, or None if it has the API."""
 
     def __init__(self, missing: str | None = None) -> None:
         super().__init__("http://127.0.0.1:9", model="reciter")
@@ -215,8 +215,8 @@ def test_what_the_baseline_knows_is_counted_and_not_told(tmp_path: Path) -> None
     assert str(suite[0][0].attrib["message"]).startswith("known: no")
 
 
-@pytest.mark.parametrize(("content", "told"), [("{", "is not JSON: "), ("[]", "was not written by --json"),
-                                               ('{"results": [1]}', "was not written by --json")])  # fmt: skip
+@pytest.mark.parametrize(("content", "told"), [("{", "is not JSON: "), ("[]", "is not a report that --json has written"),
+                                               ('{"results": [1]}', "is not a report that --json has written")])  # fmt: skip
 def test_a_baseline_that_is_none(tmp_path: Path, content: str, told: str) -> None:
     (tmp_path / "known.json").write_text(content)
     with pytest.raises(ValueError, match=f"--baseline .*known.json {told}"):

@@ -49,7 +49,8 @@ pub(crate) fn set_item<'py>(dict: &Bound<'py, PyDict>, name: &str, value: impl I
     dict.set_item(new_string(dict.py(), name)?, value)
 }
 
-/// Makes an int, or raises `MemoryError`. A large int is computed from ints below 257, which always exist in CPython.
+/// Makes an int, or raises `MemoryError`, where PyO3's own conversion panics. Only ints below 257 are converted, which
+/// CPython always has. A larger int is computed from them.
 pub(crate) fn int(py: Python<'_>, number: usize) -> PyResult<Bound<'_, PyInt>> {
     let low = (number & 0xFF).into_pyobject(py)?;
     match number >> 8 {

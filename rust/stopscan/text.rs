@@ -65,7 +65,7 @@ impl Clone for Held {
 /// The text that a delta releases: `from..to` of the buffer of `Held` or, if that is empty, `..of_delta` of the delta.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Released {
-    /// A range of numbers instead of a slice, so that the buffer is not borrowed. Empty if no text was held before.
+    /// `from..to` are places instead of a slice, so that the buffer is not borrowed. Equal if no text was held before.
     from: usize,
     to: usize,
     /// The number of bytes at the beginning of the delta that are released.
@@ -187,7 +187,8 @@ impl Plain {
         self.marks[byte as usize] & BEGINS != 0
     }
 
-    /// Returns the number of code points of `delta` if it is plain: at most 32 bytes, none of which begins a word.
+    /// Returns the number of code points of `delta` if it is plain: it has at most 32 bytes, and none of them is the
+    /// first byte of a stop or marker. Otherwise returns `None`.
     #[inline(always)]
     pub(crate) fn code_points(&self, delta: &str) -> Option<usize> {
         let text = delta.as_bytes();

@@ -282,7 +282,7 @@ def sniffed(head: bytes, streamed: bool, ended: bool = False) -> type[Lines] | L
         return "more"
     if head.startswith(SSE):
         return Sse
-    if head.startswith(b"[") and streamed:  # a whole answer of a known API is never an array
+    if head.startswith(b"[") and streamed:  # a stream as an array: no API sends a whole answer as one
         return Array
     if not head.startswith(b"{"):
         return "raw"

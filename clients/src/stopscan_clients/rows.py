@@ -287,8 +287,8 @@ def api_of_event(event: Mapping[str, Any]) -> Api | None:
 
 
 def api_of_answer(answer: Mapping[str, Any]) -> Api | None:
-    """Returns the row of a whole answer, or ``None`` if the answer has no text to cut, such as an error of MiniMax or a
-    tool call of Cohere.
+    """Returns the row of ``TABLE`` for an answer that is not a stream, or ``None`` if the answer has no text to cut,
+    such as an error of MiniMax or a tool call of Cohere.
 
     Raises ``TypeError`` for an answer of an unknown API.
     """

@@ -40,8 +40,11 @@ def spellings(tokens: list[bytes]) -> list[str]:
 
 
 def digits(byte: int, variant: int = 0) -> str:
-    """Returns one of nine spellings of a byte as two hex digits. llama.cpp subtracts "0" from any character before "a",
-    so a digit can be above 15: the second digit then carries into the first, and the first overflows the byte."""
+    """Returns one of nine spellings of a byte, such as `\\x41`, that llama.cpp reads as the same byte.
+
+    llama.cpp subtracts "0" from any character before "a", so a digit can be above 15. What the second digit has above
+    15 adds to the first digit, which is lowered by as much. What the first digit has above 15 is lost in the byte.
+    """
     carried, more = divmod(variant, 3)
     first = (byte // 16 - carried) % 16 + 16 * more
     return f"\\x{chr(ord('0') + first)}{chr(ord('0') + byte % 16 + 16 * carried)}"

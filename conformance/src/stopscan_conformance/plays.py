@@ -189,7 +189,8 @@ class Generated:
         """Sends what comes just before the request: requests whose clients leave, or a wrong request."""
         point, api = self.point, self.api
         if point.after in ("left", "left-held"):
-            # With `left-held`, the stop begins in the first token and never completes: from there on, text is held.
+            # With `left-held`, the stop is a copy of the answer from the last character of its first token on, with a
+            # "#" that never comes: the server holds all text after that character when the clients leave.
             held = script("paced").text[script("paced").starts[1] - 1 :][:1100] + "#"
             left = exchange_of(api, Point(script="paced", place=None, stream=True))
             stops = {"stop": [held if point.after == "left-held" else "@never@"]} if api.stops else {}
@@ -265,7 +266,8 @@ def _before(point: Point) -> Iterator[Point]:
 
 
 def _beside(point: Point) -> Iterator[Point]:
-    """Yields the points that run beside this one: the same point, and points of the scripts `deep` and `looks-…`."""
+    """Yields the points whose requests run at the same time: in turn one of the script `deep`, one of a script
+    `looks-…`, and this one."""
     alone = replace(point, company=1, kept=0, after="nothing")
     for number in range(1, point.company):
         if number % 3 == 0:

@@ -49,7 +49,7 @@ class Baseline:
             )
             return cls(failures, content.get("seed"), content["versions"]["stopscan-conformance"])
         except (KeyError, TypeError, AttributeError):
-            raise ValueError(f"--baseline {path} was not written by --json: it has no results") from None
+            raise ValueError(f"--baseline {path} is not a report that --json has written") from None
 
     def has(self, case: Case, rule: str) -> bool:
         return (case.api, case.stream, case.name, rule) in self.failures

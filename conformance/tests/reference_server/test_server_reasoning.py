@@ -24,7 +24,7 @@ CALL = '<tool_call>\n{"name": "look", "arguments": {"at": "5 END"}}\n</tool_call
 
 @pytest.fixture(params=["think", "harmony"])
 def speaker(request: pytest.FixtureRequest) -> tuple[Any, str]:
-    """The clients of a server, and the name of a script that its model recites."""
+    """Clients that are connected to a server, and the name of the script that its model recites."""
     name = {"think": "client", "harmony": "harmony"}[request.param]
     return request.getfixturevalue(name), request.param
 

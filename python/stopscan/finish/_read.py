@@ -70,11 +70,11 @@ class Row:
     silent: tuple[str, ...] = ()  # suffixes of the `type` of events that never say why the stream ended
     events: tuple[str, ...] = ()  # types of final events: the word is in a body, or is the end of the type, after a dot
     done_field: str = ""  # in a body. If False, the stream goes on, whatever the word is. If True, it has ended
-    reason_if_done: Reason = "unknown"  # if `done_field` is True and there is no word
+    reason_if_done: Reason = "unknown"  # if `done_field` is True and there is no finish word
     whole_fields: tuple[Path, ...] = ()  # in a choice without `delta`: fields that only a whole answer has
     flags: tuple[str, ...] = ()  # in a choice: booleans whose names are finish words
     numbered_words: tuple[str, ...] = ()  # the word for each number, if a client sends numbers
-    vague_words: tuple[str, ...] = ()  # words that say too little: a choice has a better one at `details`
+    vague_words: tuple[str, ...] = ()  # finish words that say too little: a better one may be at one of `details`
     details: tuple[Path, ...] = ()
     stops: tuple[Path, ...] = ()  # in a choice or its body: the stop that fired
     native_words: tuple[Path, ...] = ()  # in a choice or its body: the model's own word, if a router sends it too

@@ -69,7 +69,7 @@ class _Cut:
         prompts, records = outputs["input_ids"], []
         prompt_length = 0 if prompts is None else prompts.shape[-1]
         rows = outputs.pop("rows")
-        # The pipeline splits a batch along its first axis: a tensor keeps an axis of length 1, and a list loses it.
+        # If the pipeline has split a batch, each tensor still has a first axis of length 1, but `rows` is one row's.
         for index, row in enumerate(rows[0] if isinstance(rows[0], list) else rows):
             one_row = {
                 name: value[:, index : index + 1]

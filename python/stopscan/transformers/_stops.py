@@ -195,7 +195,8 @@ class Stops(StoppingCriteria, BaseStreamer):
 
     @property
     def tokens_seen(self) -> list[int]:
-        """The number of tokens of each row, for a usage report, including the EOS and tokens after the text."""
+        """The number of generated tokens of each row, for a usage report. Includes the EOS and the tokens after the end
+        of the text, which ``trim`` cuts off."""
         return [row.tokens_seen for row in self._results()]
 
     @property

@@ -1,7 +1,7 @@
 """Exact stops for lm-evaluation-harness: the model ``hf-stopscan``, which otherwise equals the harness's own ``hf``.
 
-Importing this module registers the model. ``python -m stopscan.transformers.lm_eval`` is the command ``lm_eval`` with
-that model.
+Importing this module registers the model. ``python -m stopscan.transformers.lm_eval`` runs the command ``lm_eval``,
+which then also knows ``--model hf-stopscan``.
 """
 
 from __future__ import annotations

@@ -193,8 +193,9 @@ def _report_end(state: Any, detokenizer: Any) -> None:
 def _reportable(stops: Sequence[str]) -> list[str]:
     """Returns the stops that vLLM can report: if several complete at one character, vLLM reports the first in the list.
 
-    A stop such as "xEND" after "END" in the list is left out: whenever it completes, so does the earlier "END". Of the
-    stops that remain and complete at one character, stopscan reports the longest, which is also the first in the list.
+    A stop is left out if it ends with one that is earlier in the list, such as "xEND" after "END": whenever it
+    completes, so does the earlier one. If one of the remaining stops ends with another, the longer one is earlier in
+    the list. So stopscan, which reports the longest, reports the same stop as vLLM.
     """
     first = {stop: place for place, stop in reversed([*enumerate(stops)])}
     lengths = {*map(len, stops)}

@@ -83,7 +83,7 @@ class ScanningDetokenizer:
         self.terminated = stop_terminated
         if match is None:
             return None
-        if not hasattr(OutputProcessor, "_trim_surplus_tokens"):  # vLLM before 0.32 keeps the tokens after a stop
+        if not hasattr(OutputProcessor, "_trim_surplus_tokens"):  # as vLLM before 0.32: keep the tokens after a stop
             self.token_ids.extend(new_token_ids[len(self.token_ids) - before :])
         self.match = match
         return str(match.sequence)

@@ -214,8 +214,8 @@ impl Source {
     }
 }
 
-/// Returns for each word the length in bytes of the shortest stop (string or literal) with which it ends; 0 for a
-/// marker.
+/// Returns for each word the length in bytes of the shortest stop that is a suffix of the word or the word itself. A
+/// stop is a stop string or the literal of a pattern. For a marker the length is 0.
 fn shortest_ends(automaton: &Automaton) -> Box<[u32]> {
     let words = automaton.words();
     let is_stop = |index: &usize| !(words.stops()..words.len()).contains(index);

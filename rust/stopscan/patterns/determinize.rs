@@ -203,8 +203,8 @@ impl Builder<'_> {
         Ok(patterns)
     }
 
-    /// For each class that a node reads, adds the node that follows to the list of the class in `next`. If `kind` is
-    /// given, skips classes of other kinds.
+    /// For each class of characters that one of `nodes` reads, adds the node after it to `self.next[class]`. If `kind`
+    /// is given, only for classes of that kind.
     fn collect_targets(&mut self, nodes: &[u32], kind: Option<Kind>) -> Result<(), TooLarge> {
         for &node in nodes {
             let Node::Read { set, next } = self.nfa.node(node, self.work)? else {

@@ -145,7 +145,7 @@ impl Later<'_> {
         Ok(number)
     }
 
-    /// Returns the set of states to which a class of characters leads from `set`, or `None` if it completes a match.
+    /// Returns the set of states that follows `set` after a character of `class`, or `None` if it completes a match.
     fn step(&mut self, set: u32, class: ClassId, work: &mut Work) -> Result<Option<u32>, TooLarge> {
         let at = set as usize * self.kinds.len() + class as usize;
         work.spend(1)?;

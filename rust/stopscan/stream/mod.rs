@@ -375,7 +375,8 @@ pub(crate) struct Step {
     pub(crate) marker: Option<Passed>,
 }
 
-/// A marker of a `SegmentSet` that completed: its end in the delta and, if its text is kept, the part of that text.
+/// A marker that completed in a segmenter: its end in the delta, the marker and, if it is kept in the text, the part to
+/// which its text belongs.
 pub(crate) struct Passed {
     pub(crate) end: usize,
     pub(crate) word: Word,

@@ -45,11 +45,11 @@ pub trait SafeText: Clone + Debug + Default + Send + Sync {
     fn clear(&mut self);
 }
 
-/// Safe text: what a [`StopScanner`](crate::StopScanner) emits.
+/// The kind of output of a [`StopScanner`](crate::StopScanner): safe text. A type parameter; it has no values.
 #[derive(Clone, Copy, Debug)]
 pub enum Text {}
 
-/// Safe text with its region and part: what a [`Segmenter`](crate::Segmenter) emits.
+/// The kind of output of a [`Segmenter`](crate::Segmenter): safe text with its region and part.
 #[derive(Clone, Copy, Debug)]
 pub enum Segmented {}
 

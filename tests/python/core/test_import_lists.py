@@ -1,4 +1,4 @@
-"""Which modules `import stopscan` and its submodules import."""
+"""Which modules are loaded by importing stopscan or one of its submodules."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ def test_a_stream_with_an_error_of_its_source_is_collected() -> None:
     def stopped() -> weakref.ref[Source]:
         source = Source()
         stream = scan(source, "END")
-        assert next(stream) == "text "  # the stream keeps the error of `close`, whose traceback keeps the stream
+        assert next(stream) == "text "  # a cycle: the stream has the error of `close`, whose traceback has the stream
         return weakref.ref(source)
 
     source = stopped()

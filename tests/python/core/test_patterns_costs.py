@@ -27,8 +27,8 @@ def test_one_short_pattern_took_all_memory() -> None:
 
         from stopscan import StopSet
 
-        # A Python without a GIL begins with a gigabyte of addresses, so the limit is half a gigabyte above what the
-        # process has now.
+        # A Python without a GIL reserves a gigabyte of address space at its start. So the limit is half a gigabyte
+        # above what the process has now.
         pages = int(Path("/proc/self/statm").read_text().split()[5])
         data = pages * resource.getpagesize() + (1 << 29)
         resource.setrlimit(resource.RLIMIT_CPU, (10, 10))

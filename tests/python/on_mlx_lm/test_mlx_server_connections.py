@@ -1,4 +1,4 @@
-"""Clients that leave, half-close, reset or come in crowds; requests sent on to other machines; faults of stopscan."""
+"""Clients that leave, half-close, reset or come in crowds; models over several machines; errors inside of stopscan."""
 
 from __future__ import annotations
 

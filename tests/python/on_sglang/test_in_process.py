@@ -193,7 +193,7 @@ SENTENCE = r"[.!?]\s*$"
     [
         ({"stop": "\n"}, "One and two! ", "\n", "One and two! "),
         ({"stop_regex": "and|or"}, "One and", "and|or", "One "),
-        # In sglang's own search, `$` matches at the end of the text of any step.
+        # In sglang's own search, `$` matches after each step at the end of the text so far.
         ({"stop_regex": SENTENCE}, "One and two!", SENTENCE, None),
         ({"max_new_tokens": 5}, "One a", None, "One a"),
     ],

@@ -85,8 +85,9 @@ def config_of(form: str) -> Any:
 def test_faults_are_read_as_vllm_reads_them(form: str) -> None:
     """Tries all sequences of four parts, because models were seen to write a part twice or in the wrong place.
 
-    `bare` removes what is not compared: white space, and surplus closing markers of calls, which vLLM leaves in the
-    text. It also removes the title "thought" of Gemma 4, because vLLM does so only in a stage that is not called here.
+    The function `bare` removes what is not compared: white space, and surplus closing markers of calls, which vLLM
+    leaves in the text. It also removes the title "thought" of Gemma 4, because vLLM removes it only in a stage that is
+    not called here.
     """
     config, markers = config_of(form), FORMATS[form]
     opening, closing = next(iter(markers["answer"])), next(iter(markers["reasoning"]))

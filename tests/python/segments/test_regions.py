@@ -77,7 +77,7 @@ def test_segments_of_another_model() -> None:
 
 
 def test_the_pair_of_a_known_region_is_its_name() -> None:
-    """The pair protects what the name does. Once, the graph's own opening marker made stopscan ignore the pair."""
+    """The pair protects what the region's name does. Before, it was ignored if the graph had its opening marker."""
     assert protected(StopSet("END"), QWEN3, ["tool_call", "<think>", "</think>"]) == protected(StopSet("END"), QWEN3)
 
 

@@ -87,7 +87,7 @@ def test_a_special_token_that_ends_the_stream_is_not_text() -> None:
 
 @pytest.mark.parametrize("native", [True, False])
 def test_half_a_character_before_a_special_stop_comes_out(native: bool) -> None:
-    """The half character is U+FFFD. Once, it was lost, and the stop's offset was too small by one."""
+    """The half character comes out as U+FFFD. It was lost before, and the stop's offset was too small by one."""
     tokenizer, token_ids = staged("a", b"\xc3", "<|im_end|>", special=["<|im_end|>"])
     carrier = tokenizer if native else Carrier(tokenizer)
     scanner = TokenScanner(carrier, ["<|im_end|>"])

@@ -114,7 +114,7 @@ class BeginsInThePrompt(Generation):
 
 
 class OnlyTheFirstRow(Generation):
-    """Only the first row has stops."""
+    """If a request asks for several answers, only the first answer has stops."""
 
     @property
     def rows(self) -> list[Generation]:  # type: ignore[override]
