@@ -215,8 +215,8 @@ def test_what_the_baseline_knows_is_counted_and_not_told(tmp_path: Path) -> None
     assert str(suite[0][0].attrib["message"]).startswith("known: no")
 
 
-@pytest.mark.parametrize(("content", "told"), [("{", "is not JSON: "), ("[]", "is not a report that --json has written"),
-                                               ('{"results": [1]}', "is not a report that --json has written")])  # fmt: skip
+@pytest.mark.parametrize(("content", "told"), [("{", "is not JSON: "), ("[]", "is not a report that --json"),
+                                               ('{"results": [1]}', "is not a report that --json")])  # fmt: skip
 def test_a_baseline_that_is_none(tmp_path: Path, content: str, told: str) -> None:
     (tmp_path / "known.json").write_text(content)
     with pytest.raises(ValueError, match=f"--baseline .*known.json {told}"):
