@@ -149,8 +149,7 @@ def test_no_end_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_server_that_answers_one_after_another_has_as_many_times_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The time limit grows with the number of requests at once, because a server may answer them one after another.
-    Once, it did not, and the last requests timed out."""
+    """The time limit grows with the number of requests at once. Once, it did not, and the last of many timed out."""
     lock = asyncio.Lock()
 
     async def slow() -> httpx.Response:

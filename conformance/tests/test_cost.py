@@ -31,8 +31,7 @@ class Asked(NamedTuple):
 
 
 class Asks:
-    """Replaces `ask`, and records the requests. Each call returns `answer`, or without it, an answer that took the next
-    time of `seconds`."""
+    """Replaces `ask`, and records the requests. Returns `answer`, or answers that took one of `seconds` each."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *seconds: float, answer: Answer | None = None) -> None:
         self.seconds, self.answer = iter(seconds), answer
@@ -46,7 +45,7 @@ class Asks:
         self.running += 1
         try:
             await asyncio.sleep(0)
-            while request.max_tokens == cost.MANY and self.ended < 3:  # these run until 3 others have ended
+            while request.max_tokens == cost.MANY and self.ended < 4:  # these run until 4 others have ended
                 await asyncio.sleep(0)
         except asyncio.CancelledError:
             self.cancelled += 1
@@ -58,7 +57,7 @@ class Asks:
         return self.answer or Answer(seconds=seconds, first=seconds / 2)
 
 
-def placed(monkeypatch: pytest.MonkeyPatch, *times: tuple[float, float, float]) -> tuple[Findings, int]:
+def placed(*times: tuple[float, float, float]) -> tuple[Findings, int]:
     """Returns the findings, and the number of tries. `times` has the times (little, measured, much) of each try."""
     left = iter(times)
     tries: list[tuple[float, float, float]] = []
@@ -70,9 +69,7 @@ def placed(monkeypatch: pytest.MonkeyPatch, *times: tuple[float, float, float]) 
     async def measure(server: Server) -> float:
         return tries[-1][1]
 
-    asks = Asks(monkeypatch)
     found = asyncio.run(cost.Cost(STREAM, scale, measure, "cost-of-a-stop", "it goes on")(SERVER))
-    assert asks.asked == [Asked(cost.LASTING, True)] * len(tries)  # sent before each try, to wait for earlier requests
     return found, len(tries)
 
 
@@ -84,12 +81,12 @@ def goes_on(share: int) -> Findings:
     ("times", "found", "tries"),
     [
         ([(1, 1, 10)], {"cost-of-a-stop": None}, 1),
-        ([(1, 3.2, 10)], {"cost-of-a-stop": None}, 1),
+        ([(1, 4.1, 10)], {"cost-of-a-stop": None}, 1),
         ([(1, 10, 10)] * 4, goes_on(100), 4),
         ([(1, 19, 10)] * 4, goes_on(200), 4),
         ([(1, 7.5, 10)] * 4, goes_on(72), 4),
         ([(1, 7, 10)] * 4, {"cost-of-a-stop": None}, 4),
-        ([(1, 3.25, 10)] * 4, {"cost-of-a-stop": None}, 4),
+        ([(1, 4.2, 10)] * 4, {"cost-of-a-stop": None}, 4),
         ([(1, 10, 10), (1, 1, 10)], {"cost-of-a-stop": None}, 2),  # the first try was disturbed
         ([(1, 10, 10)] * 3 + [(1, 1, 10)], {"cost-of-a-stop": None}, 4),
         ([(5, 10, 10), (1, 9.1, 10), (1, 9.1, 10), (1, 9.1, 10)], goes_on(90), 4),
@@ -98,17 +95,15 @@ def goes_on(share: int) -> Findings:
     ],
 )
 def test_places_times_between_little_and_much(
-    monkeypatch: pytest.MonkeyPatch, times: list[tuple[float, float, float]], found: Findings, tries: int
+    times: list[tuple[float, float, float]], found: Findings, tries: int
 ) -> None:
-    assert placed(monkeypatch, *times) == (found, tries)
+    assert placed(*times) == (found, tries)
 
 
 @pytest.mark.parametrize("times", [[(1, 2, 1.9)] * 4, [(2, 3, 3)] * 4, [(1, 1, 1)]])
-def test_a_server_that_is_too_fast_to_tell_is_said_to_be(
-    monkeypatch: pytest.MonkeyPatch, times: list[tuple[float, float, float]]
-) -> None:
+def test_a_server_that_is_too_fast_to_tell_is_said_to_be(times: list[tuple[float, float, float]]) -> None:
     with pytest.raises(NotSupported, match="not tested: the server answers too fast"):
-        placed(monkeypatch, *times)
+        placed(*times)
 
 
 def never(what: str) -> Callable[..., Any]:
@@ -120,23 +115,33 @@ def never(what: str) -> Callable[..., Any]:
 
 def test_a_request_that_fails_is_a_breach(monkeypatch: pytest.MonkeyPatch) -> None:
     Asks(monkeypatch, answer=Answer(Wire(200), error="no end"))
-    found = asyncio.run(cost.Cost(STREAM, never("scale"), never("measure"), "cost-of-a-stop", "")(SERVER))
+    found = asyncio.run(cost.Cost(STREAM, cost.by_length, never("measure"), "cost-of-a-stop", "")(SERVER))
     assert found == {"cost-of-a-stop": f"no answer to a request for {cost.LASTING} tokens: no end"}
 
 
 def test_a_request_that_is_refused_is_not_supported(monkeypatch: pytest.MonkeyPatch) -> None:
     Asks(monkeypatch, answer=Answer(Wire(422), error="422: no"))
     with pytest.raises(NotSupported, match="422: no"):
-        asyncio.run(cost.Cost(STREAM, never("scale"), never("measure"), "cost-of-a-stop", "")(SERVER))
+        asyncio.run(cost.Cost(STREAM, cost.by_length, never("measure"), "cost-of-a-stop", "")(SERVER))
+
+
+LONG = Asked(cost.LASTING, False)  # when it is answered, the server has no earlier request left
+
+
+@pytest.mark.parametrize("load", [WHOLE, STREAM])
+def test_by_length(monkeypatch: pytest.MonkeyPatch, load: cost.Load) -> None:
+    asks = Asks(monkeypatch, 12, 8, 0.002, 0.001)
+    assert asyncio.run(cost.by_length(SERVER, load)) == (0.001, 8)
+    assert asks.asked == [LONG, LONG, *[Asked(5, load.stream)] * 2]
 
 
 @pytest.mark.parametrize("load", [WHOLE, STREAM])
 def test_by_company(monkeypatch: pytest.MonkeyPatch, load: cost.Load) -> None:
-    asks = Asks(monkeypatch, 0.002, 0.001, 8, 9)
+    asks = Asks(monkeypatch, 12, 0.002, 0.001, 8, 9)
     alone, beside = asyncio.run(cost.by_company(SERVER, load))
     assert (alone, beside) == (0.001, 8)
     few = Asked(cost.FEW, load.stream)
-    assert asks.asked == [few, few, *[Asked(cost.MANY, False)] * 16, few]
+    assert asks.asked == [LONG, few, few, *[Asked(cost.MANY, False)] * 16, few]
     assert (asks.running, asks.cancelled) == (0, 0)
 
 
@@ -155,7 +160,7 @@ def test_what_comes_after_requests_that_were_given_up(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(cost, "ask", ask)
     assert asyncio.run(cost.after_leaving(WHOLE).measure(SERVER)) == 0.001
-    assert sorted(asks.asked) == [Asked(5, False)] * 16 + [Asked(cost.FEW, False)] + [Asked(cost.LASTING, False)] * 16
+    assert sorted(asks.asked) == [Asked(5, False)] * 16 + [Asked(cost.FEW, False)] + [LONG] * 16
     assert asks.asked[-1] == Asked(cost.FEW, False)
     assert asks.cancelled == 16
 

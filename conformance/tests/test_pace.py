@@ -114,8 +114,7 @@ def test_what_was_read_late_did_not_come_late() -> None:
 
 
 def test_what_came_while_this_process_slept_is_not_counted_as_many_at_once() -> None:
-    """The kit may sleep on a busy machine, and then read many tokens at once. That is no fault of the server. Once, the
-    kit reported that a right server had sent 52 tokens at once."""
+    """After the kit has slept, it reads many tokens at once. Once, it said that a right server had sent them so."""
     gaps = [(0.05 + step * 0.11, 0.15 + step * 0.11) for step in range(6)]
 
     def read(time: float) -> float:

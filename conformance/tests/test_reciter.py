@@ -34,8 +34,7 @@ def tokenizer(checkpoint: Path) -> Tokenizer:
 
 
 def test_json_is_spelled_with_tokens_whose_text_no_other_token_has(tokenizer: Tokenizer) -> None:
-    """vLLM allows only one of several tokens with the same text in JSON. Once, the script used another one of them, and
-    vLLM could not recite the script."""
+    """In JSON, vLLM allows only one of several tokens with the same text. Once, the script used another one of them."""
     ids = RECITER.token_ids("json")
     assert [tokenizer.get_vocab()[tokenizer.id_to_token(token_id) or ""] for token_id in ids] == ids
 
@@ -208,7 +207,7 @@ def test_bad_scripts_and_tokens() -> None:
     with pytest.raises(ValueError, match="script 'one': piece 1 is empty"):
         Reciter({"one": ["a", ""]})
     for named, culprit in ((["<x>", "<x>"], "<x>"), ([""], ""), ([EOS], EOS), (["[one]"], "[one]")):
-        with pytest.raises(ValueError, match=re.escape(f"token {culprit!r} is empty, given twice")):
+        with pytest.raises(ValueError, match=re.escape(f"token {culprit!r} is empty, is given twice")):
             Reciter({"one": ["a"]}, special_tokens=named)
 
 
@@ -223,8 +222,7 @@ def test_command_writes_the_default_checkpoint(checkpoint: Path, tmp_path: Path)
 
 
 def test_command_that_lacks_gguf_writes_nothing(tmp_path: Path) -> None:
-    """Without the package gguf, the command ends with an error, before it writes anything. Once, it first wrote the
-    checkpoint, and then ended with a traceback."""
+    """Without the package gguf, the command writes nothing. Once, it wrote the checkpoint, and then a traceback."""
     without = (
         "import sys; sys.modules['gguf'] = None; from stopscan_conformance.__main__ import main; main(sys.argv[1:])"
     )

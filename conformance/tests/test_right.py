@@ -1,5 +1,4 @@
-"""Right servers pass the kit, also those that answer in unusual ways. Official clients read the same text from unusual
-answers as from plain ones.
+"""Right servers pass the kit, also unusual ones. Official clients read unusual answers and plain ones alike.
 
 The kit sends each server a part of the cases, or all cases with `--thorough` (ci/kit-thorough).
 """

@@ -85,7 +85,7 @@ class Cost:
                 tried.append(Times(little, await self.measure(server), much))
                 least = Times(*map(min, zip(*tried, strict=True)))
                 share = min(least.share, median(times.share for times in tried))
-                if share < 0.25:
+                if share < TOO_MUCH / 2:
                     break
         except NoAnswer as error:
             return {self.rule: str(error)}
@@ -122,11 +122,7 @@ def of_a_stop(load: Load) -> Cost:
         return await _least(server, load, load.tokens(LASTING, *load.stops))
 
     return Cost(
-        load,
-        by_length,
-        measure,
-        "cost-of-a-stop",
-        "an answer that a stop ended early took as long as one without stops",
+        load, by_length, measure, "cost-of-a-stop", "an answer that a stop ended took as long as one without stops"
     )
 
 

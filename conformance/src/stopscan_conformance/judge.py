@@ -200,8 +200,7 @@ def columns_of(findings: Findings) -> dict[Column, str | None]:
 LONG = 100
 # Speculative decoding gives at most this many steps at once.
 TOO_MANY = 12
-# A chunk is too large if it has more steps than this, and more than a quarter of all: a busy server gathers fewer.
-REST = 64
+REST = 64  # a chunk is too large if it has more steps than this, and more than a quarter of all
 SPLIT = 1.3  # with more chunks than this for each step, the server sends parts of tokens
 
 

@@ -119,8 +119,7 @@ async def _recites(server: Server, api: Api) -> tuple[str | None, Answer]:
 
 
 async def _know_the_model(server: Server, api: Api, prompt: str, answer: Answer) -> None:
-    """Raises `RuntimeError` if the server refused the request because of the model's name. Returns if the server
-    refused it for another reason, such as a missing route."""
+    """Raises `RuntimeError` if the server refused the request for the model's name, and not for a missing route."""
     if server.named is None or not server.models or server.named in server.models:
         return
     other = Server(server.url, model=server.models[0], api_key=server.api_key, timeout=server.timeout)

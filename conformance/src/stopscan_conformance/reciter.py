@@ -71,9 +71,7 @@ class Reciter:
         names = [*self._added, *self._special]
         for name in names:
             if not name or names.count(name) > 1:
-                raise ValueError(
-                    f"token {name!r} is empty, is given twice, or is already the EOS or the prompt of a script"
-                )
+                raise ValueError(f"token {name!r} is empty, is given twice, or is the EOS or the prompt of a script")
         self._named = {name.encode(): name for name in names}
 
         pieces = [piece for script in self._scripts.values() for piece in script]
@@ -175,8 +173,7 @@ class Reciter:
 
 def _codes(size: int) -> NDArray[np.float32]:
     """Returns a row of signs (1 or -1) for each token. RMSNorm does not change such rows. Two rows differ in at least
-    two signs, because they are words of the Reed-Muller code RM(3, 4): polynomials in four bits of degree three at
-    most."""
+    two signs: they are words of the Reed-Muller code RM(3, 4), polynomials in four bits of degree three at most."""
     import numpy as np
 
     points = np.arange(CODE_BITS) >> np.arange(4)[:, None] & 1

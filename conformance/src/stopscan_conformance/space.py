@@ -58,8 +58,7 @@ class Point:
         return 300 if self.place is None else self.place + self.length // 3
 
     def smaller(self) -> Iterator[Point]:
-        """Yields points that differ from this point in one field: the field has its default, or if it is a number, it
-        may also be halfway to its default."""
+        """Yields points that differ in one field, which has its default or, if a number, is halfway to its default."""
         least = Point()
         for field in fields(self):
             mine, default = getattr(self, field.name), getattr(least, field.name)
@@ -268,8 +267,7 @@ def script(name: str) -> Script:
 
 
 def stop_of(point: Point) -> str:
-    """Returns a point's stop: the text of the script at the point's place, or `NEVER` if the point has no place.
-    Scripts `looks-...` have a stop of their own."""
+    """Returns a point's stop: the text at its place, or `NEVER`. Scripts `looks-...` have a stop of their own."""
     name = point.script.removeprefix("looks-")
     if name in NEAR and name != point.script:
         return NEAR[name][1]
@@ -297,8 +295,7 @@ def _later(point: Point) -> str:
 
 
 def _at_borders(point: Point) -> list[str]:
-    """Returns stops that never come: the text across each 128th token and across `CHARACTER_BORDERS`, each with a "#"
-    at its end."""
+    """Returns stops that never come: texts across each 128th token and `CHARACTER_BORDERS`, with "#" at the end."""
     one = script(point.script)
     tokens = [one.starts[border] for border in range(BORDER, len(one.pieces), BORDER)][:8]
     places = [*tokens, *(border for border in CHARACTER_BORDERS if border < len(one.text))]

@@ -145,8 +145,7 @@ def beyond(count: int, then: Chunks) -> Chunks:
 
 
 def nth(which: Callable[[int], bool], then: Chunks, *, by_connection: bool = False) -> Chunks:
-    """Returns a function that answers the nth request with `then` if `which(n)`. Counts all requests together, or with
-    `by_connection` those of each connection."""
+    """Returns a function that answers the nth request, or that `by_connection`, with `then` if `which(n)`."""
 
     async def chunks(made: Generation) -> Parts:
         here = shared(made)
@@ -159,8 +158,7 @@ def nth(which: Callable[[int], bool], then: Chunks, *, by_connection: bool = Fal
 
 
 def after_leaving(then: Chunks, *, held: bool = False) -> Chunks:
-    """Returns a function that, if a client left before its answer was over, answers the next request with `then`. With
-    `held`, only if the client left while text was held."""
+    """Returns a function that, after a client has left (`held`: while text was held), answers the next with `then`."""
 
     async def chunks(made: Generation) -> Parts:
         here = shared(made)

@@ -188,8 +188,7 @@ def only_first(*, tokens: int = 10**9, characters: int = 10**9) -> Make:
 
 
 def anew_every(*, tokens: int = 0, characters: int = 0, loses: bool = False) -> Make:
-    """Makes scanners that forget a begun stop after each `tokens` tokens or `characters` characters. With `loses`, its
-    held text is lost."""
+    """Makes scanners that forget begun stops at each `tokens` tokens or `characters` characters, or also their text."""
 
     class AnewEvery(Around):
         def read(self, text: str) -> str:
