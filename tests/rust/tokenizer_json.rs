@@ -159,3 +159,14 @@ fn added_tokens_to_which_the_library_gives_other_ids_are_refused() {
         assert_eq!(Vocabulary::from_tokenizer_json(&json).is_ok(), taken, "{ids:?}");
     }
 }
+
+#[test]
+fn a_piece_that_a_unigram_model_has_twice_counts_twice_for_the_ids_of_added_tokens() {
+    let json = |id: u32| {
+        json!({"added_tokens": [{"id": 2, "content": "a"}, {"id": id, "content": "<x>"}], "decoder": {"type": "Fuse"},
+               "model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0], ["a", -1], ["a", -2], ["b", -3]]}})
+        .to_string()
+    };
+    assert_eq!(decoded(&json(4), &[4, 1, 3, 2]), "<x>aba");
+    assert!(Vocabulary::from_tokenizer_json(&json(3)).is_err());
+}

@@ -40,12 +40,11 @@ pub fn read(json: &[u8], given: bool) -> Result<Vocabulary, VocabularyError> {
 /// are not checked, because the library finds the next id by counting tokens.
 fn check_ids(added_tokens: &[Added], model: &Tokens) -> Result<(), VocabularyError> {
     let of_model: HashMap<&str, u32> = (0..).zip(model.iter()).filter_map(|(id, token)| Some((token?, id))).collect();
-    let size = of_model.len() as u32;
     if model.iter().any(|token| token.is_none()) {
         return Ok(());
     }
     let mut given: HashSet<&str> = HashSet::new();
-    let mut next = size;
+    let mut next = model.iter().count() as u32; // a Unigram model may have a text twice
     for Added { id, content, .. } in added_tokens {
         if content.is_empty() || !given.insert(content) {
             continue;
