@@ -37,10 +37,10 @@ def asplit(
     region: str | None = None,
     include_stop: bool = False,
 ) -> AsyncSegmentStream:
-    """Returns an async iterator of the segments of ``deltas``, with ``match``, ``held``, ``unused``, ``region`` and
-    ``closes``.
+    """Returns an async iterator of the segments of ``deltas``.
 
-    As soon as a stop fires, the iterator closes ``deltas``. ``segments`` and the options are those of ``Segmenter``.
+    The iterator has the attributes ``match``, ``held``, ``unused``, ``region`` and ``closes``. As soon as a stop fires,
+    it closes ``deltas``. ``segments`` and the options are those of ``Segmenter``.
 
     >>> async for region, text, part in asplit(deltas, SegmentSet(FORMATS["think"], stop=["END"], stop_in=["answer"])):
     ...     print(region, text)

@@ -65,8 +65,8 @@ pub(super) static HEADERS: &[Format] = &[
             ("tool_call", INKLING_ENDS),
         ],
     ),
-    // A stream begins after `<|start|>assistant`, in a header. The header of a call names the tool, and so does the
-    // call itself.
+    // A stream begins after `<|start|>assistant`, in a header. The header of a call names the tool. So
+    // does the call itself, so nothing is lost without the header.
     Format::graph(
         "muse",
         "Muse: vLLM's muse_glimmer",

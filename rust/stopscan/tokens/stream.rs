@@ -355,7 +355,7 @@ impl<E: Emit, D> TokenStream<E, D> {
         self.decoded.finish
     }
 
-    /// The stop that fired. Its offset counts all the text, markers included.
+    /// The stop that fired. The offset of the match counts all text of the stream, also the markers.
     pub fn stop_match(&self) -> Option<StopMatch<'_>> {
         self.decoded.stream.stop_match()
     }
