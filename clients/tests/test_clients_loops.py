@@ -155,7 +155,7 @@ BAD: list[tuple[Any, str]] = [
     ({"regions": THINKING, "stop_in": ["tool_call"]}, "tool_call"),
     ({"regions": THINKING, "protect": ["tool_call"]}, "tool_call"),
     ({"regions": THINKING, "protect": ["<a>", "</a>"]}, "protect"),
-    ({"regions": THINKING, "protect": ["reasoning"], "stop_in": ["answer"]}, "cannot be combined"),
+    ({"regions": THINKING, "protect": ["reasoning"], "stop_in": ["answer"]}, "can name regions only without"),
     ({"protect": ["<a>", "</a>", "<b>"]}, "closing marker"),
     ({"regions": THINKING, "protect": ["reasoning", "<a>", "</a>"]}, "pairs of markers"),
     ({"start_protected": True}, "start_protected"),

@@ -168,7 +168,7 @@ class Adapter:
         if (mine or asked.protect) and self.failures.off:
             raise refusal(f"{mine or 'stopscan_protect'} is switched off, because stopscan failed repeatedly")
         if asked.start_protected and not (self._default(params) if asked.protect is None else asked.protect):
-            raise refusal("stopscan_start_protected needs a protected region: name one in stopscan_protect")
+            raise refusal("stopscan_start_protected needs a region in stopscan_protect")
         try:
             return asked, engine.stops(asked, self._default(params)) if engine else None
         except ValueError as error:
