@@ -271,7 +271,7 @@ def test_an_id_beyond_the_vocabulary_has_no_text(mlx: tuple[Any, Any], reciter: 
     def detour(tokens: mx.array, logits: mx.array) -> mx.array:
         """Makes the model write an id without a token between ``first`` and ``second``."""
         target = {first: beyond, beyond: second}.get(tokens[-1].item())
-        return logits if target is None else mx.where(mx.arange(logits.shape[-1]) == target, 100.0, logits)
+        return logits if target is None else mx.where(mx.arange(logits.shape[-1]) == target, 200.0, logits)
 
     responses = stream(mlx, reciter.prompt("count"), stop="hello world", logits_processors=[detour])
     assert [response.token for response in responses][4:7] == [first, beyond, second]
