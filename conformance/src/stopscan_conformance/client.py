@@ -1,7 +1,7 @@
 """`Server`, and `ask`, which sends a request and returns the `Answer` with everything that came.
 
 Every request of the kit goes through `ask`. It follows redirects, as the official clients do. It multiplies the time
-limit by the number of running requests, because a correct server may answer them one after the other. Time in which
+limit by the number of running requests, because a right server may answer them one after the other. Time in which
 this process did not run does not count.
 """
 

@@ -37,7 +37,7 @@ TOO_MUCH = 0.7  # a larger `Times.share` is a fault: it is near 0 if the server 
 @dataclass(frozen=True, eq=False)
 class Load:
     """Requests for a known text of 828 tokens. Of the two `stops`, the first is not in the text. The second is near the
-    beginning of the text, and a correct server stops generating there."""
+    beginning of the text, and a right server stops generating there."""
 
     api: Api
     prompt: str
@@ -286,7 +286,7 @@ def _gathered(
     ends: Sequence[int], bursts: Sequence[tuple[float, int]], known: Sequence[int], awake: Sequence[bool]
 ) -> str | None:
     """Returns a complaint if most bursts have many chunks. A single burst of many chunks is not a fault: chunks also
-    come together after a pause of a correct server or of this process."""
+    come together after a pause of a right server or of this process."""
     counts = []
     for (_, first), (_, last), tokens, was_awake in zip(
         bursts, bursts[1:], (after - before for before, after in pairwise(known)), awake[1:], strict=False

@@ -403,7 +403,7 @@ class Rows:
         return {"rows": "; ".join(text) or None, **ends, "usage": usage}
 
 
-# Requests that are wrong on purpose. A correct server answers with a status of 4xx.
+# Requests that are wrong on purpose. A right server answers with a status of 4xx.
 
 Change = Callable[[Api, "dict[str, Any]"], Any]  # returns the changed body of a request
 

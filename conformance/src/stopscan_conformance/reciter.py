@@ -35,7 +35,7 @@ CHAT_TEMPLATE = (
     "{% set content = messages[-1]['content'] %}{% if content is string %}{{ content }}"
     "{% else %}{% for part in content %}{{ part['text'] }}{% endfor %}{% endif %}"
 )
-CODE_BITS = 16  # a step takes time in proportion to the product of this number and the number of tokens
+CODE_BITS = 16  # more make each step of the model slower; fewer would give too few codes
 MOST_TOKENS = 32_768  # each token needs a word of the code (`_codes`), which has this many
 
 

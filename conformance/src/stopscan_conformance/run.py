@@ -15,7 +15,7 @@ from stopscan_conformance.judge import Level
 from stopscan_conformance.probe import Can, probe
 
 BETWEEN_WRITINGS = 1.0
-AT_ONCE = 8
+AT_ONCE = 4
 
 Told = Callable[[Case, Result], None]
 

@@ -53,7 +53,7 @@ class Point:
     def longest(self) -> int:
         """About the most tokens that the answer has: the tokens up to the stop, or 300 (a limit) if the stop never
         comes, or the whole script if the limit allows it."""
-        if self.limit == "all" or (self.script == "wide-deep" and self.place is None):
+        if self.limit == "all":
             return len(script(self.script).pieces)
         return 300 if self.place is None else self.place + self.length // 3
 
@@ -101,7 +101,7 @@ def small(seed: int) -> list[Point]:
     points. Only four have long answers: stops across two large borders, and two stops after many tokens."""
     far = (Point(place=1022, length=12), INSIDE, at_character(65533, 8, stream=True), Point(place=FAR))
     short = [point for point in deep(seed) if point.longest <= SMALL]
-    return list(dict.fromkeys([*far, *short]))  # the long answers first, so that the short ones run beside them
+    return [*far, *short]  # the long answers first, so that the short ones run beside them
 
 
 def deep(seed: int, count: int = RANDOM) -> list[Point]:
