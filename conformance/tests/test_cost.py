@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
@@ -36,41 +37,32 @@ class Asks:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *seconds: float, answer: Answer | None = None) -> None:
         self.seconds, self.answer = iter(seconds), answer
         self.asked: list[Asked] = []
-        self.running = self.cancelled = self.ended = 0
+        self.most = self.cancelled = 0
         monkeypatch.setattr(cost, "ask", self)
 
     async def __call__(self, server: Server, api: Api, request: Request, *, leave: int = 0) -> Answer:
         assert (server, api, request.prompt) == (SERVER, WHOLE.api, "[streams]")
         self.asked.append(Asked(request.max_tokens, request.stream, request.stops.get("stop"), leave))
-        self.running += 1
-        try:
-            await asyncio.sleep(0)
-            while request.max_tokens == cost.MANY and self.ended < 4:  # these run until 4 others have ended
-                await asyncio.sleep(0)
-        except asyncio.CancelledError:
-            self.cancelled += 1
-            raise
-        finally:
-            self.running -= 1
-        self.ended += 1
+        self.most = max(self.most, len(asyncio.all_tasks()))
+        await asyncio.sleep(0)
         seconds = next(self.seconds, 0.001)
         return self.answer or Answer(seconds=seconds, first=seconds / 2)
 
 
+def measured(load: cost.Load, scale: Callable[..., Any], *seconds: Callable[[Server], Any]) -> Findings:
+    works = [cost.Work("cost-of-a-stop", "it goes on", one) for one in seconds]
+    return asyncio.run(cost.Cost(load, scale, works)(SERVER))
+
+
 def placed(*times: tuple[float, float, float]) -> tuple[Findings, int]:
-    """Returns the findings, and the number of tries. `times` has the times (little, measured, much) of each try."""
-    left = iter(times)
-    tries: list[tuple[float, float, float]] = []
+    """Returns the findings, and the number of tries. `times` has the (little, measured, much) times of each try."""
+    measurements, scales = iter(times), iter(times[::2])
 
-    async def scale(server: Server, load: cost.Load) -> tuple[float, float]:
-        tries.append(next(left))
-        return tries[-1][0], tries[-1][2]
+    def scale(server: Server, load: cost.Load) -> Any:
+        return asyncio.sleep(0, next(scales)[::2])
 
-    async def measure(server: Server) -> float:
-        return tries[-1][1]
-
-    found = asyncio.run(cost.Cost(STREAM, scale, measure, "cost-of-a-stop", "it goes on")(SERVER))
-    return found, len(tries)
+    found = measured(STREAM, scale, lambda server: asyncio.sleep(0, next(measurements)[1]))
+    return found, len(times) - len([*measurements])
 
 
 def goes_on(share: int) -> Findings:
@@ -81,17 +73,17 @@ def goes_on(share: int) -> Findings:
     ("times", "found", "tries"),
     [
         ([(1, 1, 10)], {"cost-of-a-stop": None}, 1),
-        ([(1, 4.1, 10)], {"cost-of-a-stop": None}, 1),
-        ([(1, 10, 10)] * 4, goes_on(100), 4),
-        ([(1, 19, 10)] * 4, goes_on(200), 4),
-        ([(1, 7.5, 10)] * 4, goes_on(72), 4),
-        ([(1, 7, 10)] * 4, {"cost-of-a-stop": None}, 4),
-        ([(1, 4.2, 10)] * 4, {"cost-of-a-stop": None}, 4),
+        ([(1, 3.6, 10)], {"cost-of-a-stop": None}, 1),
+        ([(1, 10, 10)] * 6, goes_on(100), 6),
+        ([(1, 19, 10)] * 6, goes_on(200), 6),
+        ([(1, 6.6, 10)] * 6, goes_on(62), 6),
+        ([(1, 6.3, 10)] * 6, {"cost-of-a-stop": None}, 6),
+        ([(1, 3.8, 10)] * 6, {"cost-of-a-stop": None}, 6),
         ([(1, 10, 10), (1, 1, 10)], {"cost-of-a-stop": None}, 2),  # the first try was disturbed
-        ([(1, 10, 10)] * 3 + [(1, 1, 10)], {"cost-of-a-stop": None}, 4),
-        ([(5, 10, 10), (1, 9.1, 10), (1, 9.1, 10), (1, 9.1, 10)], goes_on(90), 4),
-        ([(1, 10, 10), (1, 10, 2), (1, 10, 10), (1, 10, 10)], goes_on(100), 4),
-        ([(1, 2, 2)] * 4, goes_on(100), 4),
+        ([(1, 10, 10)] * 5 + [(1, 1, 10)], {"cost-of-a-stop": None}, 6),
+        ([(5, 10, 10)] * 2 + [(1, 9.1, 10)] * 4, goes_on(90), 6),
+        ([(1, 10, 10)] * 2 + [(1, 10, 2)] * 2 + [(1, 10, 10)] * 2, goes_on(100), 6),
+        ([(1, 2, 2)] * 6, goes_on(100), 6),
     ],
 )
 def test_places_times_between_little_and_much(
@@ -100,29 +92,37 @@ def test_places_times_between_little_and_much(
     assert placed(*times) == (found, tries)
 
 
-@pytest.mark.parametrize("times", [[(1, 2, 1.9)] * 4, [(2, 3, 3)] * 4, [(1, 1, 1)]])
+@pytest.mark.parametrize("times", [[(1, 2, 1.9)] * 6, [(2, 3, 3)] * 6, [(1, 1, 1)]])
 def test_a_server_that_is_too_fast_to_tell_is_said_to_be(times: list[tuple[float, float, float]]) -> None:
     with pytest.raises(NotSupported, match="not tested: the server answers too fast"):
         placed(*times)
 
 
-def never(what: str) -> Callable[..., Any]:
-    def fails(*_: Any) -> Any:
-        raise AssertionError(what)
+def test_works_share_a_scale_until_one_is_not_measured_as_little() -> None:
+    scales = []
 
-    return fails
+    def scale(server: Server, load: cost.Load) -> Any:
+        scales.append(load)
+        return asyncio.sleep(0, (1, 10))
+
+    little, much = (lambda server, took=took: asyncio.sleep(0, took) for took in (1, 10))
+    assert (measured(STREAM, scale, little, little), len(scales)) == ({"cost-of-a-stop": None}, 1)
+    assert (measured(STREAM, scale, little, much, little), len(scales)) == (goes_on(100), 1 + 3 + 1)
+
+
+unused = partial(pytest.fail, "measured without a scale")
 
 
 def test_a_request_that_fails_is_a_breach(monkeypatch: pytest.MonkeyPatch) -> None:
     Asks(monkeypatch, answer=Answer(Wire(200), error="no end"))
-    found = asyncio.run(cost.Cost(STREAM, cost.by_length, never("measure"), "cost-of-a-stop", "")(SERVER))
+    found = measured(STREAM, cost.by_length, unused)
     assert found == {"cost-of-a-stop": f"no answer to a request for {cost.LASTING} tokens: no end"}
 
 
 def test_a_request_that_is_refused_is_not_supported(monkeypatch: pytest.MonkeyPatch) -> None:
     Asks(monkeypatch, answer=Answer(Wire(422), error="422: no"))
     with pytest.raises(NotSupported, match="422: no"):
-        asyncio.run(cost.Cost(STREAM, cost.by_length, never("measure"), "cost-of-a-stop", "")(SERVER))
+        measured(STREAM, cost.by_length, unused)
 
 
 LONG = Asked(cost.LASTING, False)  # when it is answered, the server has no earlier request left
@@ -130,19 +130,21 @@ LONG = Asked(cost.LASTING, False)  # when it is answered, the server has no earl
 
 @pytest.mark.parametrize("load", [WHOLE, STREAM])
 def test_by_length(monkeypatch: pytest.MonkeyPatch, load: cost.Load) -> None:
-    asks = Asks(monkeypatch, 12, 8, 0.002, 0.001)
+    asks = Asks(monkeypatch, 12, 8, 0.001)
     assert asyncio.run(cost.by_length(SERVER, load)) == (0.001, 8)
-    assert asks.asked == [LONG, LONG, *[Asked(5, load.stream)] * 2]
+    assert asks.asked == [LONG, LONG, Asked(5, load.stream)]
 
 
 @pytest.mark.parametrize("load", [WHOLE, STREAM])
 def test_by_company(monkeypatch: pytest.MonkeyPatch, load: cost.Load) -> None:
-    asks = Asks(monkeypatch, 12, 0.002, 0.001, 8, 9)
-    alone, beside = asyncio.run(cost.by_company(SERVER, load))
-    assert (alone, beside) == (0.001, 8)
-    few = Asked(cost.FEW, load.stream)
-    assert asks.asked == [LONG, few, few, *[Asked(cost.MANY, False)] * 16, few]
-    assert (asks.running, asks.cancelled) == (0, 0)
+    asks = Asks(monkeypatch, 12, *[9] * 16, 8, 0.001)
+    assert asyncio.run(cost.by_company(SERVER, load)) == (0.001, 8)
+    assert asks.asked == [LONG, *[Asked(cost.FEW, False)] * 16, *[Asked(cost.FEW, load.stream)] * 2]
+    assert asks.most == 17 + 1  # tasks, with that of this test
+
+
+def after_leaving(load: cost.Load) -> float:
+    return asyncio.run(cost.for_the_next(load, {"early": load.tokens(cost.LASTING)}).works[-1].seconds(SERVER))
 
 
 def test_what_comes_after_requests_that_were_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +161,7 @@ def test_what_comes_after_requests_that_were_given_up(monkeypatch: pytest.Monkey
         return answer
 
     monkeypatch.setattr(cost, "ask", ask)
-    assert asyncio.run(cost.after_leaving(WHOLE).measure(SERVER)) == 0.001
+    assert after_leaving(WHOLE) == 0.001
     assert sorted(asks.asked) == [Asked(5, False)] * 16 + [Asked(cost.FEW, False)] + [LONG] * 16
     assert asks.asked[-1] == Asked(cost.FEW, False)
     assert asks.cancelled == 16
@@ -175,4 +177,4 @@ def test_requests_that_were_left_and_fail_say_nothing(monkeypatch: pytest.Monkey
         return await ask(server, api, request)
 
     monkeypatch.setattr(cost, "ask", fails)
-    assert asyncio.run(cost.after_leaving(STREAM).measure(SERVER)) == 0.001
+    assert after_leaving(STREAM) == 0.001

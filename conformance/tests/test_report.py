@@ -100,9 +100,7 @@ def test_cases_have_names_topics_and_reasons() -> None:
     assert all(case.topic and case.name and case.why for case in EVERY)
     assert [case.stream for case in EVERY if case.name == "split"] == [False, True] * 2
     assert {case.name for case in EVERY if case.timed} == {
-        "cost-of-a-stop", "cost-after-stops", "cost-after-leaving",
-        "cost-after-leaving-held", "cost-after-leaving-reasoning",
-        "pace", "pace-with-stops", "pace-while-held",
+        "cost-of-a-stop", "cost-for-the-next", "pace", "pace-with-stops", "pace-while-held",
     }  # fmt: skip
     assert not [case for case in cases("harmony-chat") if case.timed]
 

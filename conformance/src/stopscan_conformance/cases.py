@@ -329,18 +329,14 @@ def _costs(api: Api, stream: bool, made: Made) -> Iterator[Told]:
     load = clock.Load(api, f"[{LONG}]", (space.NEVER, EARLY), stream)
     if api.stops:
         yield "cost", "cost-of-a-stop", "generation ends with the stop", clock.of_a_stop(load)
-        yield "cost", "cost-after-stops", "nothing goes on after a stop", clock.after_stops(load)
-    yield "cost", "cost-after-leaving", "nothing is generated for a client that has left", clock.after_leaving(load)
+    left = {"during an answer": load.tokens(clock.LASTING)}
     if stream and api.stops:
-        for name, left in _left(api):
-            rule = "nothing goes on for a client that left while text was held, or in the reasoning"
-            yield "cost", f"cost-after-leaving-{name}", rule, clock.after_leaving(load, left)
-
-
-def _left(api: Api) -> Iterator[tuple[str, Request]]:
-    """Yields requests that clients leave: one whose text is held from the third token on, and one with reasoning."""
-    pieces = next(one["pieces"] for one in named() if one["script"] == LONG)
-    yield "held", Request(f"[{LONG}]", True, {"stop": [pieces_text(pieces[2:]) + "#"]}, 300)
-    thinking = Point(script="thought", place=None, limit="all", stream=True)
-    if plays.fits(api, thinking):
-        yield "reasoning", plays.exchange_of(api, thinking).request
+        # An answer whose text is held from the third token on, and an answer with reasoning.
+        pieces = next(one["pieces"] for one in named() if one["script"] == LONG)
+        held = {"stop": [pieces_text(pieces[2:]) + "#"]}
+        left["while text was held"] = Request(load.prompt, stream, held, 300)
+        thinking = Point(script="thought", place=None, limit="all", stream=True)
+        if plays.fits(api, thinking):
+            left["in the reasoning"] = plays.exchange_of(api, thinking).request
+    why = "nothing goes on after a stop, or for a client that has left, so the next answer does not wait"
+    yield "cost", "cost-for-the-next", why, clock.for_the_next(load, left)
