@@ -82,7 +82,7 @@ def measure(column: Column, python: str, apis: Sequence[str], *, proxied: bool) 
                     run(Server(proxy.url if proxy else upstream, model=named, timeout=120), left, found)
             results |= found
             dead = [case for case in left if DEAD in found[case].detail]
-            # If all of them died, one of the first, which ran together, killed the server: leave these out.
+            # If all cases died, one of the first `AT_ONCE`, which ran together, killed the server: leave out those.
             left = dead if len(dead) < len(left) else dead[AT_ONCE:]
     measured = {
         "title": column.title,

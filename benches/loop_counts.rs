@@ -1,4 +1,4 @@
-//! How often `Repeat` finds a loop in ordinary texts, which do not loop, by kind of text and setting.
+//! How often `Repeat` finds a loop in ordinary texts, where it should find none, by kind of text and setting.
 //!
 //! `cargo bench --bench loop_counts -- FOLDER…` reads all text files of the folders, each text once, and the texts of
 //! `model_texts.rs`. After a loop is found, the rest of it is skipped, so that each loop counts once.

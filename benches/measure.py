@@ -57,7 +57,8 @@ def generated(deltas: list[str]) -> Iterator[str]:
 
 
 def yardsticks() -> list[Case]:
-    """Returns two cases: an empty loop, whose time is subtracted from all others, and an empty method, their unit."""
+    """Returns two cases: an empty loop, whose time is subtracted from the other times, and an empty method, to
+    whose time the others are compared."""
     return [
         Case(LOOP, fresh_all, own(exhaust)),
         Case(EMPTY, lambda pieces: (Empty(), fresh_all(pieces)), own(feed_each)),
@@ -100,7 +101,8 @@ class Net:
 
 
 def net(cases: list[Case], inputs: list[list[Any]], passes: int) -> Net:
-    """Returns the times of the cases and of an empty method, less the time of a bare loop, which is in ``loop``."""
+    """Returns the times of the cases and of an empty method. The time of a bare loop is subtracted from each of them,
+    and is returned as ``loop``."""
     total = sum(map(len, inputs))
     times = {name: time / total for name, time in interleaved([*yardsticks(), *cases], inputs, passes).items()}
     loop = times.pop(LOOP)

@@ -70,7 +70,7 @@ def too_many() -> Callable[[], object]:
 
     def job() -> None:
         with suppress(ValueError):
-            raise AssertionError(f"more than the limit was taken: {stopscan.StopSet(stops)}")
+            raise AssertionError(f"a set above the memory limit was not refused: {stopscan.StopSet(stops)}")
 
     return job
 
@@ -85,7 +85,7 @@ def peak() -> int:
 
 
 def resident() -> int:
-    """The memory that this process has, in bytes; on Linux."""
+    """The resident memory of this process, in bytes. Works only on Linux."""
     gc.collect()
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 

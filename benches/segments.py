@@ -15,7 +15,7 @@ from stopscan.segments import Segmenter, SegmentSet, split
 
 
 def think(kinds: int) -> dict[str, dict[str, str]]:
-    """Returns the regions of a set: an answer, and ``kinds`` others, each with an opening and a closing marker."""
+    """Returns the regions of a set: an answer and ``kinds`` other regions, each with its opening and closing marker."""
     names = [f"part_{number:02}" for number in range(kinds)]
     return {"answer": {f"<{name}>": name for name in names}} | {name: {f"</{name}>": "answer"} for name in names}
 

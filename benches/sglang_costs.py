@@ -4,7 +4,8 @@
 
 sglang's own functions run in this process, with a tokenizer that is made here, without a model or a server. Each line
 has the CPU time per token of a request. For the scheduler, the time of a request without stops is subtracted. For the
-detokenizer nothing is subtracted: its time includes decoding. It gets messages of 32 requests with one token each.
+detokenizer nothing is subtracted: its time includes decoding. The detokenizer gets messages with one token for each of
+32 requests.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def main() -> None:
     print(f"{date.today()}, Python {platform.python_version()}, sglang {sglang.__version__}; CPU ns a token")
     for what, measured in (("scheduler", scheduler), ("detokenizer", detokenizer)):
         times = {(name, way): float("inf") for name in CASES for way in ways}
-        # Each round runs all cases. So other work on the machine disturbs all lines, and not only one.
+        # Each round runs all cases, so that other work on the machine disturbs all lines of the table, not only one.
         for _ in range(ROUNDS):
             for name, way in times:
                 with ways[way]():

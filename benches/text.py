@@ -82,7 +82,8 @@ def per_delta(limits: Limits, language: str) -> str:
 
 
 def beside_others(limits: Limits) -> str:
-    """Returns a table of times per delta, including the loop over the deltas. Slower ways get only the first deltas."""
+    """Returns a table of times per delta, including the loop over the deltas. The ways other than stopscan's are slow,
+    and get only the first deltas of each stream."""
     curves: dict[str, dict[int, float]] = {}
     streams = windows("english")[:16]
     for count, length in [(1, 512), (4, 256), (16, 128), (64, 64), (256, 16), (1000, 16)]:

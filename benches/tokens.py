@@ -1,4 +1,5 @@
-"""Times a scan of token ids, mere decoding, and vLLM's own stops. Measures the time and memory of vocabularies.
+"""Times a scan of token ids, mere decoding, and vLLM's own stops. Measures how long it takes to
+read vocabularies, and their memory.
 
 It also draws docs/tokens.svg.
 """
@@ -30,7 +31,8 @@ THINKING = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answe
 
 @cache
 def ids(language: str) -> list[int]:
-    """Token ids of English prose and code, or of Chinese and Japanese, in which some tokens are parts of characters."""
+    """Token ids of English prose and code or, for "cjk", of Chinese and Japanese. In these, some tokens are parts of
+    characters."""
     text = cjk() if language == "cjk" else prose()[:200_000] + code()[:200_000]
     found: list[int] = tokenizer().encode(text).ids[:IN_A_ROW]
     return found

@@ -51,7 +51,7 @@ ROUTES = {
 }
 
 
-# The most microseconds per event. APIs whose events differ only in their text have a fast path.
+# The most microseconds per event. APIs whose events differ only in their text have a fast path, and a lower limit.
 LIMITS = {**dict.fromkeys(ROUTES, 20), "anthropic": 4, "ollama": 4, "generate": 4}
 EVENTS = 300
 STOPS = {"4 stops": numbered(4), "4 that hold now and then": ["END", "</s>", "\n\nHuman:", "Observation result:"]}

@@ -1,4 +1,5 @@
-"""Times a token in vLLM, with its own stops and with stopscan's: `process_outputs` as a whole, the detokenizer alone.
+"""Times a token in vLLM, with vLLM's own stops and with stopscan's, in `process_outputs` as a whole and in the
+detokenizer alone.
 
 "$(ci/vllm-env)/bin/python" benches/vllm_detokenizer.py
 """
@@ -49,7 +50,7 @@ def added(tokenizer: Any, stop: list[str], requests: int) -> tuple[OutputProcess
 
 
 def whole(tokenizer: Any, tokens: list[int], stop: list[str]) -> tuple[float, str]:
-    """Returns the processor time of `process_outputs` in ns per token, with 8 requests, and the text of the first."""
+    """Returns the processor time of `process_outputs` in ns per token, with 8 requests, and one request's text."""
     processor, queues = added(tokenizer, stop, 8)
     steps = [[EngineCoreOutput(request_id=name, new_token_ids=[token]) for name in queues] for token in tokens]
     pieces, took = [], 0
@@ -83,7 +84,7 @@ def main() -> None:
     print("| measured | stops | vLLM, ns | with stopscan, ns | ratio |\n| --- | ---: | ---: | ---: | ---: |")
     for measured, number in product((whole, alone), (0, 1, 4, 64)):
         best: dict[bool, float] = {}
-        for ours in [False, True] * ROUNDS:  # by turns, so that other processes disturb both
+        for ours in [False, True] * ROUNDS:  # without and with stopscan in turn, so that other processes disturb both
             if ours:
                 install()
             took, streamed = measured(tokenizer, tokens, stops(number))

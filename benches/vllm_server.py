@@ -1,5 +1,5 @@
-"""Measures a vLLM server with stopscan: how long 300 patterns of one request delay others, how requests end in which
-stopscan fails, and when a request that loops ends.
+"""Measures a vLLM server with stopscan: how long 300 patterns of one request delay other requests, how requests end
+in which stopscan fails, and when a request that loops ends.
 
 "$(ci/vllm-env)/bin/python" benches/vllm_server.py
 """
@@ -35,7 +35,7 @@ REQUESTS = 500
 
 
 def serve_with_faults() -> None:
-    """Runs `vllm serve`: stopscan fails where a request's ``fault`` says, and never turns itself off after failures."""
+    """Runs `vllm serve`. stopscan fails where a request's ``fault`` says, and its failures never turn it off."""
     from vllm.entrypoints.cli.main import main
 
     from stopscan.engines import Failures
@@ -57,7 +57,8 @@ def serve_with_faults() -> None:
 
 
 class Failing:
-    """A scanner that deliberately fails at the token number ``at``, or when its attribute ``at`` is read."""
+    """A scanner that deliberately fails at the token number ``at`` or, if ``at`` is a name, when the attribute of
+    that name is read."""
 
     def __init__(self, scanner: Any, at: int | str) -> None:
         self._scanner, self._at = scanner, {"end": "flush"}.get(at, at) if isinstance(at, str) else at

@@ -45,7 +45,7 @@ def change(path: Path, changed: Callable[[str], str]) -> None:
     before = path.read_text(encoding="utf-8")
     after = changed(before)
     if after == before:
-        raise SystemExit(f"{path} has no place for the address")
+        raise SystemExit(f"{path} has no address of the repository to replace")
     path.write_text(after, encoding="utf-8", newline="\n")
 
 

@@ -52,7 +52,7 @@ def served() -> Iterator[str]:
 
 
 def pages() -> dict[str, Path]:
-    """Returns the source file of each page by its path on the site."""
+    """Returns a dict from the path of each page on the site to the page's source file."""
     found = {f"{page.stem}.html": page for page in sorted((ROOT / "docs").glob("*.md"))}
     found |= {f"repository/{name}.html": ROOT / f"{name}.md" for name in ("DESIGN", "CONTRIBUTING", "CHANGELOG")}
     return found | {"index.html": ROOT / "README.md"}

@@ -25,7 +25,7 @@ class Examples(Extension):
             )
 
     def on_class_members(self, *, cls: Class, **_: Any) -> None:
-        """Copies into a class the members of its bases that only the stub has. Shows `__new__` as `__init__`."""
+        """Copies into a class the members of those bases that exist only in the stub. Shows `__new__` as `__init__`."""
         if cls.path.startswith(CORE):
             take_in(cls, cls)
             cls.bases = [base for base in cls.bases if not str(base).startswith("_")]
@@ -49,7 +49,7 @@ def take_in(cls: Class, owner: Class) -> None:
 
 
 def documented(path: str) -> str:
-    """Returns the docstring of the object itself, and not that of its type, which `__doc__` also finds."""
+    """Returns the docstring of the object, or "" if the object has none and `__doc__` finds that of its type."""
     found: Any = locate(path)
     text = getattr(found, "__doc__", None) or ""
     return "" if text == type(found).__doc__ else text

@@ -44,5 +44,5 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Removes the backslash before a pipe in the code of tables, which Markdown's renderer leaves there."""
+    """Removes the backslash before each pipe in the code of tables. Markdown's renderer leaves these backslashes in."""
     return CELL.sub(lambda cell: cell[0].replace("\\|", "|"), html)

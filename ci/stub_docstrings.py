@@ -4,7 +4,7 @@
 
 `--check` changes nothing, and fails if the stub differs. A test runs it.
 
-A class that exists only in the stub is a base of several classes, and gets the docstrings that these share.
+A class that exists only in the stub is a base class. It gets the docstrings that all of its subclasses share.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ ENGINES = {"without an engine": without_engine, "datasets": with_datasets, "Ray 
 
 
 def generated(tokenizer: Tokenizer, rows: int) -> pa.Table:
-    """Returns rows of random excerpts, each with a random stop at a random place. About one row in five has no stop."""
+    """Returns rows of random excerpts. Most have a random stop at a random place, and about one in five has no stop."""
     draw = random.Random(1)
     manual = tokenizer.encode("\n\n".join(topics.values())).ids
     stops = [tokenizer.encode(stop).ids for stop in STOPS] + [[]]

@@ -16,8 +16,8 @@ from stopscan_conformance.reciter import Reciter
 
 
 def events(model: Any, tokenizer: Any, prompt: str, stop: list[str], max_tokens: int = 100) -> Iterator[Any]:
-    """Yields the events with the answer's text, and then the event with its end. mlx-lm's loop is closed when a stop
-    fires, or when the caller closes this generator."""
+    """Yields the events with the answer's text, and then the event that says why the answer ended. mlx-lm's loop is
+    closed when a stop fires, or when the caller closes this generator."""
     row = RowScanner(tokenizer, stop, max_tokens=max_tokens, prompt=prompt)
     with closing(mlx_lm.stream_generate(model, tokenizer, prompt, max_tokens=max_tokens)) as responses:
         for response in responses:

@@ -1,5 +1,5 @@
-"""Streams the answer of a model up to a stop, and prints why it ended. The default is a tiny model that writes a fixed
-text.
+"""Streams the answer of a model up to a stop, and prints why the answer ended. The default is a tiny model that writes
+a fixed text.
 
 python examples/mlx_lm_stream.py [MODEL PROMPT STOP ...]
 """

@@ -165,7 +165,7 @@ async def endpoint(request: Request) -> Response:
         if type(limit) is not int or limit < 1:
             raise ValueError(f"{limit!r} is not a positive integer")
         field = api.stop
-        if isinstance(body.get(field), dict):  # its keys would count as stops
+        if isinstance(body.get(field), dict):  # the keys of a dict would count as stops
             raise TypeError("not a string or a list of strings")
         stops = SegmentSet(MARKERS, stop=body.get(field), stop_in=["answer"])  # they fire only in the answer
         field = "messages"

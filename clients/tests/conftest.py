@@ -1,5 +1,5 @@
-"""Shared by the tests: a hypothesis profile with the same examples in every run and no database in the working tree,
-one certificate for all clients, and a server that replays streams."""
+"""Shared by the tests: a hypothesis profile (the same examples in every run, no database in the working tree), one
+certificate for all clients, and a server that replays streams."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ settings.load_profile("stopscan")
 
 @pytest.fixture(scope="session", autouse=True)
 def _one_certificate(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Lets clients trust one authority, because each new client takes 20 ms to read all 140. No test connects to a
-    server whose certificate is signed by one of them."""
+    """Lets clients trust a single certificate authority, because each new client takes 20 ms to read all 140
+    authorities. No test connects to a server whose certificate one of the 140 has signed."""
     first, end, _ = Path(certifi.where()).read_text().partition("-----END CERTIFICATE-----\n")
     one = tmp_path_factory.mktemp("certificates") / "one.pem"
     one.write_text(first + end)

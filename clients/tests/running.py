@@ -30,13 +30,13 @@ class Running:
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
 
     def wait(self, seconds: float = 120) -> None:
-        """Returns when the proxy answers. Limits the total time, because one try may take as long as its timeout."""
+        """Returns when the proxy answers. Limits the total time, not the tries: one may take as long as its timeout."""
         end = time.monotonic() + seconds
         with httpx.Client(base_url=self.url, trust_env=False) as client:  # one client, because a new one takes long
             while (left := end - time.monotonic()) > 0:
                 assert self.process.poll() is None, self.stop()
                 with contextlib.suppress(httpx.TransportError):
-                    # A short timeout, so that `poll` is asked again: if another process took the port, the proxy ended.
+                    # The timeout is short, so that `poll` is called again: the proxy ends if its port is taken.
                     assert client.get("/health", timeout=min(left, 10)).json() == {"status": "ok"}
                     return
                 time.sleep(0.05)

@@ -17,7 +17,7 @@ from stopscan_clients import scan_events
 from stopscan_clients.machine import Options
 from stopscan_clients.request import choices_in
 
-Step = tuple[int, str]  # a choice, and its next text; "" ends it
+Step = tuple[int, str]  # a choice and its next text; an empty text ends the choice
 
 steps = st.lists(st.tuples(st.integers(0, 2), st.text("abE", max_size=3)), min_size=1, max_size=12)
 stops = st.lists(st.text("abE", min_size=1, max_size=3), max_size=3)
@@ -140,7 +140,7 @@ def test_a_choice_without_an_index_is_the_first(api: str) -> None:
 
 @pytest.mark.parametrize("drain", [False, True], ids=["closed", "read on"])
 def test_a_choice_that_a_stop_has_ended_ends_once(drain: bool) -> None:
-    """The stop's finish reason is sent. The API's own is dropped, whether it comes together with the stop or later."""
+    """The stop's finish reason is sent. The API's own reason is dropped, whether it comes with the stop or later."""
     groups = [[(0, "one END"), (1, "two")], [(0, "")], [(0, "")], [(1, "")]]
     for at_once in (False, True):
         events = [wire.chat_chunk([chat_choice(step) for step in group]) for group in groups]

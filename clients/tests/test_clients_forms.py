@@ -54,7 +54,7 @@ LAST: dict[str, Any] = {
 
 @pytest.mark.parametrize("api", LAST)
 def test_a_last_event_may_bring_text(api: str) -> None:
-    """Text in the last event is not held. If a stop fires there, the stop's finish reason replaces the event's."""
+    """Text in the last event is not held. If a stop fires there, the stop's finish reason replaces the event's own."""
     alone = LAST[api]("one EN")
     assert [id(event) for event in scan_events([alone], "END")] == [id(alone)]
     begin = next(event for event in wire.WIRES[api](["one E"]) if text_of(api, event))
@@ -166,7 +166,7 @@ def test_chat_a_last_chunk_with_text_and_reason(server: Replay) -> None:
 
 @pytest.mark.parametrize("word", ["", "null", "None"])
 def test_chat_servers_that_always_say_a_reason(word: str) -> None:
-    """sglang#3912 and KoboldCpp send one of these in each chunk. It does not end the choice: text stays held."""
+    """sglang#3912 and KoboldCpp send such a reason in each chunk. It does not end the choice: text stays held."""
     chunks = [wire.chat_chunk([{**wire.chat_choice(content=text), "finish_reason": word}]) for text in ("E", "ND")]
     stream = scan_events(chunks, "END")
     assert [event["choices"][0]["delta"].get("content") for event in stream] == ["", "", None]
@@ -218,8 +218,8 @@ def test_chat_usage_in_every_chunk_is_told_as_far_as_it_goes() -> None:
 
 
 def test_chat_openrouters_usage_in_a_choice_behind_the_end_is_told_when_the_stream_is_read_on() -> None:
-    """A chunk after the API's finish reason is sent for its usage (speakeasy-api/gram#921). Chunks between the stop and
-    the finish reason are not sent."""
+    """A chunk after the API's finish reason is sent on, because it may have the usage (speakeasy-api/gram#921). Chunks
+    between the stop and the finish reason are not sent."""
     counts = [{"prompt_tokens": 3, "completion_tokens": n, "total_tokens": 3 + n} for n in (1, 2, 3)]
     choices = [wire.chat_choice(content="one END"), wire.chat_choice(content="more"), wire.chat_choice(0, "length")]
     events = [wire.chat_chunk([choice], usage=u) for choice, u in zip(choices, counts, strict=True)]
@@ -241,7 +241,7 @@ def test_chat_mistral_content_in_parts() -> None:
 
 
 def test_chat_mistral_parts_of_reasoning_pass() -> None:
-    """Only parts of the kind "text" are scanned. Such a part may lack its text, or have null."""
+    """Only parts of the kind "text" are scanned. Such a part may lack the field `text`, or have null there."""
     thought: list[Any] = [
         {"type": "thinking", "thinking": [{"type": "text", "text": "X"}]},
         {"type": "note", "text": "X"},

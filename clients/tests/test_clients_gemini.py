@@ -12,7 +12,7 @@ from stopscan_clients import scan_events
 
 
 def test_gemini_parts_of_one_event() -> None:
-    """Text may go on in the next part. A call ends the text, and the text after the call is scanned as a new one."""
+    """Text may go on in the next part. A call ends the text, and the text after the call is scanned as a new text."""
     call = {"functionCall": {"name": "f", "args": {}}}
     thought = {"text": "END", "thought": True}
     event = wire.gemini_chunk([wire.candidate(thought, {"text": "a EN"}, {"text": "x"}, call, {"text": "b END"})])

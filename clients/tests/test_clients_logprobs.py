@@ -166,7 +166,8 @@ def test_gemini_text_that_is_held_beside_a_call_keeps_its_tokens(
 
 
 def test_completions_all_columns_are_cut() -> None:
-    """A column that is null stays null. Without offsets, the length of each token tells where the next token begins."""
+    """A column (a list such as `token_logprobs`) that is null stays null. Without offsets, the length of each token
+    tells where the next token begins."""
     whole: dict[str, Any] = {
         "tokens": ["one", " E", "N", "D two"],
         "token_logprobs": [None, -1.0, -2.0, -3.0],
@@ -219,7 +220,7 @@ def test_a_token_waits_with_its_text_behind_another_of_the_same_text(api: str) -
 
 
 def test_half_characters_begin_where_their_character_does() -> None:
-    """A chunk with half a character has no text, but a token. The token stays in its chunk if no text is held."""
+    """A chunk with half a character has no text, but has a token. The token stays in its chunk if no text is held."""
     first, second = ([byte] for byte in "é".encode())
     chunks = [
         ("a", [entry("a", 0)]),

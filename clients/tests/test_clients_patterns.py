@@ -103,7 +103,8 @@ def test_a_visible_pattern_that_a_call_completes() -> None:
 
 
 def test_held_text_before_a_pattern_that_the_end_completes() -> None:
-    """The held text begins with `x`, because of the stop `xENDy`. The pattern matches after the `x`."""
+    """Because of the stop `xENDy`, the text is held from the `x` on. The pattern matches only after the `x`, so the `x`
+    must come out."""
     stops = StopSet("xENDy", patterns=[r"END\b"])
     for api, make in WIRES.items():
         for drain in (False, True):

@@ -67,7 +67,7 @@ def finishes(api: str, events: list[Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("api", APIS)
-@example(parts=[("text", ["E", "E", "x"])], stop=["END"], include_stop=False)  # the second event sends the first's text
+@example(parts=[("text", ["E", "E", "x"])], stop=["END"], include_stop=False)  # event 2 goes out with event 1's text
 @given(parts=parts, stop=stops, include_stop=st.booleans())
 def test_any_answer(api: str, parts: Any, stop: list[str], include_stop: bool) -> None:
     events = MIXED[api](parts)
@@ -158,7 +158,7 @@ def kinds(api: str, event: Any) -> Any:
 @pytest.mark.parametrize("api", sorted(WIRES))
 @given(deltas=pieces, stop=stops, cut=st.integers(0, 9))
 def test_a_stream_that_ends_without_its_last_events(api: str, deltas: list[str], stop: list[str], cut: int) -> None:
-    """All the text comes out, also held text, and no closing event is made if no stop fires."""
+    """If no stop fires, all the text comes out, including held text, and no closing event is made."""
     events = WIRES[api](deltas)[: cut + 1]
     brought = "".join(text_of(api, event) or "" for event in events)
     _, outs = run(api, events, stop)

@@ -83,7 +83,8 @@ def test_a_text_that_comes_without_deltas_is_cut_where_it_comes() -> None:
 @pytest.mark.parametrize("last", ["completed", "incomplete", "failed", "cancelled"])
 @pytest.mark.parametrize("skipped", range(4))
 def test_held_text_comes_before_whichever_event_closes_its_text(skipped: int, last: str) -> None:
-    """LlamaStack sends no `output_text.done` (ogx-ai/ogx#5309). A failed response may end without any `done` event."""
+    """LlamaStack sends no `output_text.done` (ogx-ai/ogx#5309), and a failed response may end without any `done` event.
+    So each of the closing events must release the held text."""
     stream = wire.ResponsesStream()
     stream.item({"id": "rs", "type": "reasoning", "summary": []})
     stream.message(["one E", "N"])

@@ -113,7 +113,8 @@ def test_a_visible_stop_at_the_end_of_a_delta_ends_the_stream_at_once() -> None:
 
 
 def test_an_interruption_comes_at_once() -> None:
-    """``KeyboardInterrupt`` is raised at once. With ``drain``, other errors come after the stop's closing events."""
+    """``KeyboardInterrupt`` is raised at once, even with ``drain``. Other errors are then raised only after the stop's
+    closing events."""
     source = Source(*chunks("one END"), KeyboardInterrupt(), *chunks("more"))
     stream = scan_events(source, "END", drain=True)
     assert texts([next(stream)]) == ["one "]

@@ -196,8 +196,8 @@ ABOVE: list[tuple[str, Any, str]] = [
 
 
 def test_stops_and_patterns_of_a_request_have_limits_of_their_own(server: Replay) -> None:
-    """The number of stops and the number of patterns have separate options. They once shared one: if it allowed 5
-    patterns, a request with 6 stops was refused."""
+    """The number of stops and the number of patterns have separate options. They once shared an option: if it
+    allowed 5 patterns, a request with 6 stops was refused."""
     limits = ("--max-stops", "5", "--max-patterns", "3", "--max-text", "40", "--max-regions", "2")
     model = server.record(Recording(wire.chat(["one END"]), whole=wire.chat_whole("one END")))
     with running(server.url, *limits) as made:

@@ -40,7 +40,7 @@ def api_of(name: str) -> str:
 
 
 def recorded(name: str) -> tuple[list[Any], list[bytes]]:
-    """Returns the events, and the pieces of the body."""
+    """Returns the events of a stream, and the pieces of its body."""
     events = [json.loads(row) for row in STREAMS[name].read_text(encoding="utf-8").splitlines()]
     form = {"ollama": line, "bedrock": aws}.get(api_of(name), sse)
     return events, [*map(form, events), *([DONE] if api_of(name) in ("chat", "completions") else [])]

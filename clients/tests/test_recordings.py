@@ -88,7 +88,8 @@ def test_every_cut_of_a_recording_is_that_of_brute_force(name: str) -> None:
 
 
 def faults(api: str, event: Any) -> set[Any]:
-    """Returns the faults that the client's types find in an event, without the faults of types for another `type`."""
+    """Returns the faults that the client's types find in an event. Leaves out the faults of types that are for events
+    with another value of `type`."""
     try:
         checker(api)(event)
     except ValidationError as error:

@@ -48,7 +48,8 @@ def test_a_whole_answers_stops_go_on_as_far_as_the_server_takes_them(package: An
 @packages
 @pytest.mark.parametrize("status", [400, 422])
 def test_a_server_that_refuses_stops_is_asked_once_more_without_each_time(package: Any, status: int) -> None:
-    """GPT-5, o3 and Grok refuse stops on a route on which other models accept them."""
+    """GPT-5, o3 and Grok refuse stops on a route on which other models accept them. So each request is first sent with
+    stops, and sent again without them if it is refused."""
     server = Server(package, [json.dumps(wire.chat_whole("a END b")).encode()], "application/json")
     server.status = lambda request: status if b'"stop"' in request.content else 200
     client = package.Client(transport=StopTransport("END", transport=server))

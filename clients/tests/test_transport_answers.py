@@ -159,7 +159,7 @@ def test_a_name_of_events_that_is_no_type_stays() -> None:
 
 
 def test_a_long_answer_in_one_line_is_read_in_linear_time() -> None:
-    """Only the end of the line shows that the answer is not the stream asked for. Until then, pieces are only kept."""
+    """Only the end of the line shows that the answer is not a stream. Until then the pieces must only be collected."""
     body = json.dumps(wire.chat_whole("x" * 3_000_000 + "END")).encode()
     pieces = [body[at : at + 300] for at in range(0, len(body), 300)]
     answer = post(Server(httpx, pieces, "application/json"), {"stream": True}, CHAT, "END")

@@ -1,4 +1,4 @@
-"""Cohere's v2 chat, and Anthropic's events in InvokeModel's chunks."""
+"""Cohere's v2 chat, and Anthropic's events inside the chunks of AWS's InvokeModel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole responses: cut as their streams are."""
+"""`truncate_response` must cut a whole response at the place at which a stream with the same text is cut."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def output_message(content: list[Event], status: str = "completed", item_id: str
 
 
 class ResponsesStream:
-    """Numbers the events of a Responses stream, and repeats its texts as the API does."""
+    """Makes the events of a Responses stream: numbers them, and repeats each text in the closing events."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -247,5 +247,5 @@ WIRES: dict[str, Callable[[Deltas], list[Event]]] = {
     "bedrock": bedrock,
 }
 
-# A stream for each row of the table of APIs, except the row for the other spelling of Gemini's keys.
+# A stream for each row of `stopscan_clients.rows.TABLE`, except the row for Gemini's keys in snake case.
 ROWS = {**WIRES, "cohere": cohere, "llama": llama}

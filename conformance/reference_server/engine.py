@@ -1,4 +1,4 @@
-"""Runs mlx-lm in one thread, with the rows of all requests in one batch. After a failure it makes a new batch."""
+"""Runs mlx-lm in one thread, with the rows of all requests in one batch. After a failure, makes a new batch."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Engine:
         return 200 if self.failure is None else 503
 
     def send(self, row: Row) -> None:
-        """Starts the row, or ends it if it was sent before. After a failure of the engine, the row gets the failure."""
+        """Starts the row, or ends it if it was sent before. If the engine has failed, the row gets the failure."""
         with self._sending:
             if self.failure is None:
                 self._inbox.put(row)

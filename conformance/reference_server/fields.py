@@ -47,8 +47,8 @@ TopP = Annotated[float, Field(gt=0, le=1)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0)]
 
-# Fields that ordinary clients send and that do nothing here, with the values that are accepted; ANY accepts all. With
-# another value a field would change the answer, so it is refused.
+# Fields that ordinary clients send and that do nothing here, with the values that are accepted; ANY accepts all
+# values. Any other value would have to change the answer, so the request is refused.
 ANY = object()
 Taken = Mapping[str, Any]
 
@@ -74,10 +74,11 @@ OLLAMA: Taken = {
     "template": ("",), "truncate": (True,),
 }  # fmt: skip
 OLLAMA_OPTIONS: Taken = {
-    # How Ollama loads a model. They change nothing here: the context length is always the model's.
+    # Options that say how Ollama loads a model. They change nothing here: the context length is always the model's.
     **anything("f16_kv low_vram main_gpu num_batch num_ctx num_gpu num_keep num_thread"),
     **anything("numa use_mlock use_mmap vocab_only"),
-    **anything("mirostat_eta mirostat_tau penalize_newline repeat_last_n seed"),  # they belong to features that are off
+    # The seed is ignored. The other options belong to `mirostat` and `repeat_penalty`, which must be off.
+    **anything("mirostat_eta mirostat_tau penalize_newline repeat_last_n seed"),
     **SAMPLING, "mirostat": (0,), "repeat_penalty": (1,), "tfs_z": (1,), "typical_p": (1,),
 }  # fmt: skip
 SGLANG: Taken = {**anything("rid return_text_in_logprobs"), "image_data": ([],), "return_logprob": (False,)}
@@ -99,7 +100,7 @@ class Strict(BaseModel):
             if name in cls.model_fields and (value is not None or name not in cls.taken):
                 kept[name] = value
             elif name not in cls.taken:
-                strange = strange or {name: value}  # only the first: pydantic makes an error for each
+                strange = strange or {name: value}  # keep only one: pydantic makes an error for each unknown field
             elif value is not None and cls.taken[name] is not ANY and value not in cls.taken[name]:
                 raise PydanticCustomError("taken", "{message}", {"message": refusal(name, cls.taken[name])})
         return kept | strange
@@ -177,7 +178,7 @@ class Function(Lenient):
 
 
 class Tool(Lenient):
-    """A tool of OpenAI's chat and of Ollama's."""
+    """A tool in a chat request to OpenAI's or Ollama's API."""
 
     type: Literal["function"] = "function"
     function: Function
@@ -194,7 +195,7 @@ class ToolCall(Lenient):
 
 
 class Message(Lenient):
-    """A message of OpenAI's chat and of Ollama's."""
+    """A message in a chat request to OpenAI's or Ollama's API."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "thinking"]
     content: Content = []
@@ -214,7 +215,7 @@ class Message(Lenient):
 
 
 def given(messages: list[Message]) -> list[dict[str, Any]]:
-    """The messages in the form that chat templates expect. Earlier reasoning is left out, as templates want it."""
+    """The messages in the form that chat templates expect. Templates expect no earlier reasoning, so it is left out."""
     return [message.given() for message in messages if message.role != "thinking"]
 
 

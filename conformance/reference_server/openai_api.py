@@ -48,7 +48,7 @@ class ChatBody(Common):
 
 
 def form(prompt: Any) -> str:
-    """Returns which of the four forms a prompt has. Only its first item decides, so a long list is not read twice."""
+    """Returns the form of a prompt: "text", "texts", "ids" or "lists" (of ids). Reads only the first item of a list."""
     if not isinstance(prompt, list):
         return "text"
     if prompt and isinstance(prompt[0], list):

@@ -13,7 +13,7 @@ Messages = list[dict[str, Any]]
 
 
 class Prompts:
-    """Encodes the prompts of one model. The methods return the ids, and the end of the prompt as text."""
+    """Encodes the prompts of one model. Methods return the ids, and the text in which a marker may open a region."""
 
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
@@ -38,7 +38,7 @@ class Prompts:
                 self._tokenizer.apply_chat_template(messages, add_generation_prompt=add, tokenize=False, **options)
                 for add in (False, True)
             )
-        except TemplateError as error:  # a template raises it for messages that it does not support
+        except TemplateError as error:  # raised by a template that does not support these messages
             raise HTTPException(400, f"messages: {error}") from error
         return self._encoded(whole, False), whole[len(asked) :] if whole.startswith(asked) else ""
 

@@ -117,7 +117,7 @@ class Reply:
         return part
 
     async def blocks(self) -> AsyncIterator[tuple[Step, int, Part]]:
-        """Yields for each block of the answer a "start", its parts as "delta", and a "stop", or "end" for the last."""
+        """Yields for each block a "start", a "delta" for each part, and a "stop" ("end" for the last block)."""
         index, block = -1, Part("answer", "")
         async for part in self:
             if index < 0 or part.call is not None or part.kind != block.kind:
@@ -131,7 +131,8 @@ class Reply:
             yield "end", index, block
 
     async def whole(self) -> list[Part]:
-        """Returns all blocks. If a repetition ended the answer, keeps one copy of it, or all with `include_stop`."""
+        """Returns all blocks. If a repetition ended the answer, keeps only one copy of the repeated text, or with
+        `include_stop` all copies."""
         parts = [part async for step, _, part in self.blocks() if step in ("stop", "end")]
         match = self.row.scanner.match
         if match is not None and match.period is not None and parts and not self.ask.options.include_stop:

@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from stopscan.finish import to_responses
 
 STATUS = {"start": "in_progress", "delta": "in_progress", "stop": "completed"}
-# The names of the events with the text of an item, and their other fields.
+# By kind of item: the name of the events that bring its text, and the further fields of these events.
 DELTAS: dict[str, tuple[str, dict[str, Any]]] = {
     "answer": ("output_text", {"content_index": 0, "logprobs": []}),
     "reasoning": ("reasoning_text", {"content_index": 0}),
@@ -52,7 +52,7 @@ class FunctionOutput(Lenient):
 
 
 class Reasoning(Lenient):
-    """The reasoning of an earlier answer. It is left out, as chat templates want it."""
+    """The reasoning of an earlier answer. It is left out of the prompt, because chat templates expect none."""
 
     def given(self) -> None:
         return None

@@ -36,7 +36,7 @@ PATIENT = 60
 
 @contextmanager
 def running(command: list[str]) -> Iterator[str]:
-    """Runs the command until the block ends. Yields the first line that it prints; LOOP prints nothing."""
+    """Runs the command until the block ends. Yields its first line of output, or "" for LOOP, which prints nothing."""
     pipe = subprocess.PIPE if command is not LOOP else None
     with subprocess.Popen(command, cwd=Path(__file__).parent, stdout=pipe, text=True) as process:
         try:

@@ -1,4 +1,4 @@
-"""For each key of an answer, by API: its kind, which says what values are right. Other keys may have any value."""
+"""The keys of each API's answers. The kind of a key says which values are right. Keys not listed may have any value."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ OPENAI = {"name": "id model", "integer": "created", "0": "choices.0.index", "1":
 WHOLE = {**OPENAI, "right if there": "usage", "object if there": "choices.0.logprobs"}
 OLLAMA = {"name": "model", "count if there": "prompt_eval_count eval_count"}
 
-# The keys: by API and whether it streams, then by the type of an event ("" if events have no types), then by kind.
+# The keys by API and whether the answer streams, then by the event's type ("" if events have no types), then by kind.
 NEEDED: dict[tuple[str, bool], dict[str, dict[str, str]]] = {
     ("openai-chat", False): {
         "": {

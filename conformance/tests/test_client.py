@@ -21,7 +21,7 @@ CHAT = APIS["openai-chat"]
 
 
 def served(monkeypatch: pytest.MonkeyPatch, answer: Any, **options: Any) -> Server:
-    """Returns a server that answers with what `answer` returns. The requests that were sent are in its `seen`."""
+    """Returns a server that answers each request with `answer(request)`, and keeps the requests in its `seen`."""
     server = Server(URL, model="reciter", **options)
     seen: list[httpx.Request] = []
 
@@ -52,7 +52,7 @@ def test_a_url_that_is_none_is_told(api: str) -> None:
 
 
 def listed(monkeypatch: pytest.MonkeyPatch, content: Any) -> dict[str, Any]:
-    """Makes `/v1/models` answer with `content`, or raise it. Returns the arguments with which it was asked."""
+    """Makes `/v1/models` answer with `content`, or raise it if it is an error. Returns the request's arguments."""
     asked: dict[str, Any] = {}
 
     def get(url: str, **options: Any) -> httpx.Response:
@@ -149,7 +149,7 @@ def test_no_end_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_server_that_answers_one_after_another_has_as_many_times_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The time limit grows with the number of requests at once. Once, it did not, and the last of many timed out."""
+    """The time limit grows with the number of simultaneous requests. Once, it did not, and the last ones timed out."""
     lock = asyncio.Lock()
 
     async def slow() -> httpx.Response:
@@ -239,7 +239,7 @@ def test_text_after_the_end_is_a_fault(part: Part) -> None:
     assert answer.head == {"id": "1", "tokens": 3}
 
 
-# Each API accepts only its own finish reasons. A lenient reader would also accept those of other APIs.
+# The kit knows the finish reasons of each API, and reads one of another API as unknown. `WORDS` has the bodies.
 WORDS = {
     "openai-chat": '{"choices": [{"index": 0, "message": {"content": "a"}, "finish_reason": %s}]}',
     "openai-completions": '{"choices": [{"index": 0, "text": "a", "finish_reason": %s}]}',

@@ -107,7 +107,7 @@ def test_what_was_measured_before_the_server_died_is_printed(
     assert run(f"{staged_url}/dies", *options, api="openai-chat") == 2
     out, err = capsys.readouterr()
     assert "no end of the answer in 2 s" in out
-    assert "dies is slow: openai-chat did not recite 26 tokens in 1 s" in err  # alone; two at once had 2 s
+    assert "dies is slow: openai-chat did not recite 26 tokens in 1 s" in err  # alone; each of two at once has 2 s
     summary = json.loads((tmp_path / "out.json").read_text())["summary"]
     assert summary["pass"] >= 1
     assert summary["fail"] >= 1
@@ -183,7 +183,7 @@ def test_wrong_server(staged_url: str, tmp_path: Path, capsys: pytest.CaptureFix
 def test_a_plain_right_server_passes_and_what_it_cannot_is_told(
     staged_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A server that sends only what OpenAI documents passes. Once, it failed `finish`, as it does not name the stop."""
+    """A server that sends only what OpenAI documents passes. It need not name its stops to pass `finish`."""
     options = ["--only", "rules", "--only", "ids", "--only", "reasoning", "--level", "documented"]
     assert run(f"{staged_url}/plain", *options, api="openai-chat") == 0
     out = capsys.readouterr().out
@@ -210,7 +210,7 @@ def test_lines_come_as_cases_end_into_a_pipe_too(staged_url: str) -> None:
 
 
 def test_the_kit_needs_httpx_alone() -> None:
-    """The kit imports none of the other packages. Once, it imported the library, which needs a compiler to install."""
+    """The kit imports no package but httpx. Once, it imported stopscan, which needs a compiler to install."""
     others = ["anthropic", "gguf", "numpy", "ollama", "openai", "safetensors", "stopscan", "tokenizers"]
     script = "import sys, stopscan_conformance.__main__; print(*sorted(name.partition('.')[0] for name in sys.modules))"
     said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()

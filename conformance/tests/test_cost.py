@@ -32,7 +32,7 @@ class Asked(NamedTuple):
 
 
 class Asks:
-    """Replaces `ask`, and records the requests. Returns `answer`, or answers that took one of `seconds` each."""
+    """Replaces `ask`, and records the requests. Returns `answer`, or an answer that took the next of `seconds`."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *seconds: float, answer: Answer | None = None) -> None:
         self.seconds, self.answer = iter(seconds), answer
@@ -125,7 +125,7 @@ def test_a_request_that_is_refused_is_not_supported(monkeypatch: pytest.MonkeyPa
         measured(STREAM, cost.by_length, unused)
 
 
-LONG = Asked(cost.LASTING, False)  # when it is answered, the server has no earlier request left
+LONG = Asked(cost.LASTING, False)  # sent first: its answer shows that the server has ended earlier requests
 
 
 @pytest.mark.parametrize("load", [WHOLE, STREAM])
@@ -140,7 +140,7 @@ def test_by_company(monkeypatch: pytest.MonkeyPatch, load: cost.Load) -> None:
     asks = Asks(monkeypatch, 12, *[9] * 16, 8, 0.001)
     assert asyncio.run(cost.by_company(SERVER, load)) == (0.001, 8)
     assert asks.asked == [LONG, *[Asked(cost.FEW, False)] * 16, *[Asked(cost.FEW, load.stream)] * 2]
-    assert asks.most == 17 + 1  # tasks, with that of this test
+    assert asks.most == 17 + 1  # 17 requests and the task of this test
 
 
 def after_leaving(load: cost.Load) -> float:

@@ -68,10 +68,10 @@ def served(tmp_path: Path, *command: str) -> Iterator[Server]:
 def test_mlx_lm_server_with_stopscan_keeps_the_promises_of_stops(tmp_path: Path) -> None:
     with served(tmp_path, "stopscan.mlx_lm.server", "--protect", "reasoning") as server, ThreadPoolExecutor(4) as pool:
         results = dict(zip(CASES, pool.map(lambda case: case.run(server), CASES), strict=True))
-        # mlx-lm's server queues five connections and resets further ones, of any client. Run these cases again.
+        # mlx-lm's server queues five connections and resets further ones. Cases with a reset connection run again.
         reset = [case for case, result in results.items() if any(error in result.detail for error in RESET)]
         results |= {case: case.run(server) for case in reset}
-    # The form of the answers is mlx-lm's own, and its fault stays: the chunks have the object "chat.completion".
+    # stopscan leaves mlx-lm's form of an answer as it is, with its fault: the chunks have the object "chat.completion".
     form = "a chunk has 'chat.completion' as object"
     wrong = {
         str(case): result

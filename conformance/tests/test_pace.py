@@ -35,7 +35,7 @@ def on_time(recital: Recital) -> Chunks:
 
 
 def by_a_clock(recital: Recital, seconds: float) -> Chunks:
-    """Returns the chunks of a server that sends text only when a clock ticks, every `seconds`."""
+    """Returns the chunks of a server that sends text only at the ticks of a clock, which are `seconds` apart."""
     return [((time // seconds + 1) * seconds, end) for time, end in on_time(recital)]
 
 
@@ -114,7 +114,7 @@ def test_what_was_read_late_did_not_come_late() -> None:
 
 
 def test_what_came_while_this_process_slept_is_not_counted_as_many_at_once() -> None:
-    """After the kit has slept, it reads many tokens at once. Once, it said that a right server had sent them so."""
+    """After the kit has slept, it reads many tokens at once. It must not report that the server sent them at once."""
     gaps = [(0.05 + step * 0.11, 0.15 + step * 0.11) for step in range(6)]
 
     def read(time: float) -> float:

@@ -1,4 +1,4 @@
-"""How a case makes a result of its findings, how reports show results, and how a report is read as the baseline."""
+"""How the findings of a case become its result, how reports show results, and how a report is read as the baseline."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def printed(found: Report) -> list[str]:
 
 
 class Staged(Server):
-    """A server at a place where none listens. `missing`: why it lacks Anthropic's API, or None if it has the API."""
+    """A server at an unused address. `missing`: why the server lacks Anthropic's API, or None if it has the API."""
 
     def __init__(self, missing: str | None = None) -> None:
         super().__init__("http://127.0.0.1:9", model="reciter")

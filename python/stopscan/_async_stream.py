@@ -145,7 +145,7 @@ class AsyncDeltaStream(Generic[Item]):
         self._error = None
         try:
             await self._close()
-        except Exception as error:  # `__anext__` raises it once it has returned the text before the stop
+        except Exception as error:  # `__anext__` raises the error after it has returned the text before the stop
             self._error = error
 
     async def _close(self) -> None:

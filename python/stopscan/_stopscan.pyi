@@ -218,7 +218,8 @@ class StopSet(_Set):
     - ``patterns``: regular expressions in the syntax of Rust's regex crate, with ASCII ``\d``, ``\s``, ``\w`` and
       ``\b``. They are hidden stops. The match that completes first fires.
     - ``max_held``: the most code points that are withheld while a pattern may still match. A longer match does not
-      fire: its text is emitted. Without this limit, a pattern that could withhold ordinary text for ever is refused.
+      fire: its text is emitted. Without ``max_held`` the limit is 65,536, and a pattern that could withhold ordinary
+      text for ever is refused.
     - ``protect``: pairs of an opening and a closing marker. Between the markers, no stop except a loop fires.
     - ``regions``: a graph of regions as in ``SegmentSet``. In a ``StopSet`` the markers stay in the text. ``protect``
       is short for a graph with the region ``answer``, in which stops fire, and a region for each pair, named after the
@@ -264,7 +265,7 @@ class StopSet(_Set):
     ) -> tuple[str, StopMatch | None]:
         """Returns the text before the stop, and the match; or ``text`` itself and ``None`` if no stop fires.
 
-        A visible stop stays in the text. If the text repeats itself (a loop), the first copy stays. With
+        A visible stop stays in the text. If a loop fires, the first copy of the repeated block stays. With
         ``include_stop=True``, all of the stop stays.
 
         >>> StopSet("END").truncate("The END.")

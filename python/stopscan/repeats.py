@@ -51,7 +51,8 @@ def written(text: str, /) -> Repeat:
 def in_environment(text: str | None, /) -> Repeat | None:
     """Returns the ``Repeat`` of an environment variable with the value ``text``.
 
-    It is ``None`` for an unset variable, for "" and for ``0``, and ``Repeat()`` for ``1``. ``written`` reads the rest.
+    It is ``None`` for an unset variable, for "" and for ``0``, and ``Repeat()`` for ``1``. ``written`` reads any other
+    value.
     """
     if text in (None, "", "0"):
         return None

@@ -218,8 +218,8 @@ pub(crate) fn options(
     }
 }
 
-/// The memory that making or reading a snapshot takes is at most this many times the size of the stream or snapshot.
-/// Call `room` before with this amount.
+/// Making a snapshot takes at most this many times the memory of the stream, and reading a snapshot at most this many
+/// times its bytes. Call `room` with that number first.
 pub(crate) const SNAPSHOT: usize = 4;
 
 /// Returns `object` as a snapshot.

@@ -49,7 +49,7 @@ pub(crate) fn set_item<'py>(dict: &Bound<'py, PyDict>, name: &str, value: impl I
     dict.set_item(new_string(dict.py(), name)?, value)
 }
 
-/// Makes an int, or raises `MemoryError`, where PyO3's own conversion panics. Only ints below 257 are converted, which
+/// Makes an int, or raises `MemoryError`. PyO3's own conversion would panic, so it converts only ints below 257, which
 /// CPython always has. A larger int is computed from them.
 pub(crate) fn int(py: Python<'_>, number: usize) -> PyResult<Bound<'_, PyInt>> {
     let low = (number & 0xFF).into_pyobject(py)?;
@@ -77,8 +77,9 @@ pub(crate) fn class<'py>(
     Ok(known.get_or_try_init(py, import)?.bind(py))
 }
 
-/// Returns the result of `__reduce__`: pickle makes an object of `class` from the arguments and the options (keyword
-/// arguments), then sets its state. With protocols 0 and 1, pickle can pass keyword arguments only to `__newobj_ex__`.
+/// Returns the result of a `__reduce__`: pickle makes an object of `class` from the arguments and the options (keyword
+/// arguments), then sets its state. Uses `__newobj_ex__`, because pickle's protocols 0 and 1 can pass keyword arguments
+/// only to this function.
 pub(crate) fn rebuild<'py>(
     class: Bound<'py, PyType>,
     arguments: Bound<'py, PyTuple>,
@@ -102,8 +103,8 @@ pub(crate) fn collect<T>(items: impl Iterator<Item = PyResult<T>>) -> PyResult<V
     Ok(all)
 }
 
-/// Raises `MemoryError` if `bytes` bytes cannot be allocated now. Call this before code that allocates so much and, if
-/// it cannot, aborts the process.
+/// Raises `MemoryError` if `bytes` bytes cannot be allocated now. Call this before code that allocates as much,
+/// because Rust aborts the process if an allocation fails.
 pub(crate) fn room(bytes: usize) -> PyResult<()> {
     stopscan::host::ask_memory(bytes).or_raise()
 }
@@ -163,8 +164,8 @@ impl SegmentTemplate {
         }
     }
 
-    /// Makes the segment without the template. Without the GIL, other threads share the template. With the GIL, a
-    /// finalizer that ran during the copy may have changed the template.
+    /// Makes the segment without the template, which may have the wrong text: without the GIL, another thread may have
+    /// changed it; with the GIL, a finalizer that ran during the copy may have changed it.
     #[cold]
     fn segment_of_its_own<'py>(&self, text: &Bound<'py, PyString>, part: u32) -> PyResult<Bound<'py, PyTuple>> {
         let region = self.items.bind(text.py()).get_item(0)?;

@@ -94,7 +94,8 @@ macro_rules! set_methods {
 /// - ``patterns``: regular expressions in the syntax of Rust's regex crate, with ASCII ``\d``, ``\s``, ``\w`` and
 ///   ``\b``. They are hidden stops. The match that completes first fires.
 /// - ``max_held``: the most code points that are withheld while a pattern may still match. A longer match does not
-///   fire: its text is emitted. Without this limit, a pattern that could withhold ordinary text for ever is refused.
+///   fire: its text is emitted. Without ``max_held`` the limit is 65,536, and a pattern that could withhold ordinary
+///   text for ever is refused.
 /// - ``protect``: pairs of an opening and a closing marker. Between the markers, no stop except a loop fires.
 /// - ``regions``: a graph of regions as in ``SegmentSet``. In a ``StopSet`` the markers stay in the text. ``protect``
 ///   is short for a graph with the region ``answer``, in which stops fire, and a region for each pair, named after the
@@ -202,7 +203,7 @@ impl StopSet {
 
     /// Returns the text before the stop, and the match; or ``text`` itself and ``None`` if no stop fires.
     ///
-    /// A visible stop stays in the text. If the text repeats itself (a loop), the first copy stays. With
+    /// A visible stop stays in the text. If a loop fires, the first copy of the repeated block stays. With
     /// ``include_stop=True``, all of the stop stays.
     ///
     /// >>> StopSet("END").truncate("The END.")
@@ -624,8 +625,8 @@ fn set_options<'py, E: Emit>(
 
 type Names = Vec<Py<PyString>>;
 
-/// Returns the name of each node's region, and the name of each region. If `keys` has a name, the returned string is
-/// the same Python object as in `keys`.
+/// Returns the name of each node's region, and the name of each region. If a name is in `keys`, the returned string
+/// is the Python object from `keys`.
 fn node_names<E: Emit>(py: Python<'_>, set: &Set<E>, keys: &[Bound<'_, PyString>]) -> PyResult<(Names, Names)> {
     let object = |name| match keys.iter().find(|key| key.to_str().is_ok_and(|key| key == name)) {
         Some(key) => Ok(key.clone().unbind()),

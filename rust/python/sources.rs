@@ -344,8 +344,8 @@ impl Source {
             return Ok(());
         }
         let closed = close(self.iterator.bind(py));
-        // The stream of an API client has an iterator of its own. Only closing the stream itself ends the request, so
-        // both are closed.
+        // An API client's stream (`deltas`) has a separate iterator. Closing the iterator alone does not end the
+        // request, so both are closed.
         if self.deltas.is(&self.iterator) {
             closed?
         } else {

@@ -318,9 +318,9 @@ impl<E: PyEmit> Deltas<E> {
         Ok(Guarded::new(self.set.clone_ref(py), self.fork()?))
     }
 
-    /// Fast path: if the stream is idle and no stop or marker completes in `text` or may still complete after `text`,
-    /// reads `text` without waiting for the lock and returns the open node. All of `text` is safe in this case.
-    /// Otherwise returns `None` and changes nothing.
+    /// Fast path: if the stream is idle, no stop or marker begins in `text`, and no loop may complete in `text`, reads
+    /// `text` without waiting for the lock and returns the open node. All of `text` is safe in this case. Otherwise, or
+    /// if `skip` needs the lock and another thread has it, returns `None` and changes nothing.
     #[inline(always)]
     pub(crate) fn feed_plain(&self, text: &str) -> Option<u32> {
         let (node, length) = self.plain(text)?;
@@ -518,7 +518,7 @@ pub(crate) trait Core: Sized {
     /// Reads the tokens of `unread`, which were fed without the lock.
     fn catch_up(&mut self, _unread: &Self::Unread) {}
 
-    /// Writes into `unread` the number of tokens that this stream has read: tokens without the lock count on from it.
+    /// Writes into `unread` the number of tokens that this stream has read. Tokens without the lock add to that number.
     fn publish(&self, _unread: &Self::Unread) {}
 
     fn fork(&self) -> PyResult<Self>;
@@ -539,17 +539,17 @@ pub(crate) trait Core: Sized {
 /// The fields that plain text needs come first, so that reading plain text touches one cache line of a stream.
 #[repr(C)]
 pub(crate) struct Guarded<C: Core> {
-    /// The number of bytes that were read without the lock and not yet reported to the core.
+    /// The number of bytes that were read without the lock and not yet reported to `core`.
     passed: AtomicUsize,
     /// If the shape of a text (the kinds of its bytes) passes this filter, no stop or marker begins in the text.
     filter: AtomicU64,
     /// How many of the `passed` bytes are not the first byte of their code point.
     continued: AtomicUsize,
-    /// The open node (a region, or a state of one) if the stream is idle: nothing has begun. Otherwise `NOT_IDLE`.
+    /// The open node (a region, or a state of one) if the stream is idle. Otherwise `NOT_IDLE`.
     node: AtomicU32,
     /// The part (see `Segmenter`) to which the next text of an idle stream belongs.
     part: AtomicU32,
-    /// Whether the core needs the text itself, because the set has patterns or loops.
+    /// Whether `core` needs the text itself and not only its length, because the set has patterns or loops.
     needs_text: bool,
     pub(crate) set: Py<<C::Emit as PyEmit>::Class>,
     core: Turns<C>,
@@ -601,7 +601,7 @@ impl<C: Core> Guarded<C> {
         result
     }
 
-    /// Tells the core how much was read without the lock, and closes the fast path.
+    /// Tells `stream` how much was read without the lock, and closes the fast path.
     fn close_fast_path(&self, stream: &mut Stream<C::Emit>) {
         let (bytes, continued) = (self.passed.load(Relaxed), self.continued.load(Relaxed));
         stream.skip(Place { bytes, code_points: bytes - continued });
@@ -637,8 +637,8 @@ impl<C: Core> Guarded<C> {
         self.part.load(Relaxed)
     }
 
-    /// Reads plain `text` of this length. If a loop may complete in the text, or another thread has the stream, returns
-    /// `false` and changes nothing.
+    /// Reads plain `text`, which is `length` long, and returns `true`. If a loop may complete in the text, or another
+    /// thread has the stream, returns `false` and changes nothing.
     #[inline(always)]
     pub(crate) fn skip(&self, text: &str, length: Place) -> bool {
         if self.needs_text {

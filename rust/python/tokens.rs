@@ -498,8 +498,8 @@ fn given<'py>(argument: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>
     Ok(Some(argument.clone()))
 }
 
-/// The most tokens in `UnreadTokens::ids`. A line break or a bracket often looks like the beginning of a stop, but the
-/// text seldom still looks like one after more tokens than this.
+/// The most tokens in `UnreadTokens::ids`. A line break or a bracket often looks like the beginning of a stop. After
+/// more tokens than this, the text seldom still does.
 const MOST: usize = 4;
 
 /// The number of all fed tokens, and the ids of those that the core (the stream behind the lock) must still read. The
@@ -552,7 +552,7 @@ pub(crate) enum Decoding {
 }
 
 /// Decodes by calling the tokenizer. Has two objects of the class `stopscan.tokens._window.Window`: `now` decodes the
-/// stream, and `start` is a copy of it as it was after the prompt.
+/// stream, and `start` is a copy of `now` from before the first token of the stream.
 pub(crate) struct Window {
     now: Py<PyAny>,
     start: Py<PyAny>,

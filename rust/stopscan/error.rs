@@ -5,7 +5,7 @@ use std::fmt;
 /// The most text that a set may have, in bytes of UTF-8: its stops and markers, counted once for each region in which
 /// they are live (looked for).
 ///
-/// Stops come from the users of a server, so this bounds the memory that one request can take.
+/// Stops come from the users of a server, so the limit bounds the memory that one request can take.
 pub const MAX_SET_BYTES: usize = 8_000_000;
 
 /// The most regions of a set. Each state of a region counts, and so does the text outside protected regions.
@@ -156,7 +156,7 @@ impl fmt::Display for StopSetError {
             ErrorKind::Pattern { index, pattern, problem } => write!(f, "pattern {index}, {pattern:?}: {problem}"),
             ErrorKind::PatternsTooLarge { patterns } => {
                 write!(f, "the {patterns} patterns together are too large; about 200 short ones fit. ")?;
-                write!(f, "A pattern of plain characters counts as a stop")
+                write!(f, "A pattern without special characters is a stop, and does not count")
             }
             ErrorKind::Repeat { name, value, bound, limit } => {
                 write!(f, "repeat: {name} must be {bound} {limit}, not {value}")

@@ -3,7 +3,7 @@
 //!
 //! Most text is plain: no stop or marker begins in it, and reading it changes only how much was read. A host looks for
 //! plain text first ([`Set::plain_length`], [`Shape`], [`Set::skim`]), because it can then avoid the lock or a new
-//! string. It counts this text itself, and reports the count to the stream later, with [`Stream::skip`].
+//! string. The host counts this text itself, and reports the count to the stream later, with [`Stream::skip`].
 
 use crate::graph::Graph;
 use crate::{Emit, Set, Stream};
@@ -52,7 +52,7 @@ impl<E: Emit> Set<E> {
     }
 
     /// Returns the cursor after `text`. Returns `None` if a stop completes in `text`, a marker is taken out of it, or
-    /// another node is reached at its end. Call this only for sets without patterns and loops.
+    /// the cursor would be at another node after `text`. Call this only for sets without patterns and loops.
     pub fn skim(&self, mut cursor: Cursor, text: &str) -> Option<Cursor> {
         let node = cursor.node;
         let completed = self.graph().scan_words(&mut cursor, text, true);
@@ -65,9 +65,9 @@ impl<E: Emit> Set<E> {
     }
 }
 
-/// Returns the length of `text` even if stops or markers begin in it, unless a stop or marker completes in it or is
-/// unfinished at its end. Also returns `None` for a marker that leads back to the node, because a marker changes the
-/// state of patterns and loops.
+/// Returns the length of `text` even if stops or markers begin in it. Returns `None` if a stop or marker completes in
+/// `text` or is unfinished at its end, if the node has patterns, or if `text` is long. A marker that leads back to the
+/// node also gives `None`, because it changes the state of loops.
 #[inline(never)]
 fn begins_in_vain(graph: &Graph, node: u32, text: &str) -> Option<Place> {
     if text.len() >= LONG {

@@ -62,10 +62,12 @@ impl Clone for Held {
     }
 }
 
-/// The text that a delta releases: `from..to` of the buffer of `Held` or, if that is empty, `..of_delta` of the delta.
+/// The text that a delta releases: the range `from..to` of the buffer of `Held` or, if this range is empty, the range
+/// `..of_delta` of the delta.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Released {
-    /// `from..to` are places instead of a slice, so that the buffer is not borrowed. Equal if no text was held before.
+    /// `from..to` are places instead of a slice, so that the buffer is not borrowed. They are equal if no text was held
+    /// before.
     from: usize,
     to: usize,
     /// The number of bytes at the beginning of the delta that are released.

@@ -28,14 +28,14 @@ settings.load_profile("stopscan")
 
 
 def pytest_collection_finish() -> None:
-    """Freezes the million objects of the imports, so that the garbage collections of tests do not visit them."""
+    """Freezes the million objects that the imports made, so that the garbage collector skips them during the tests."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _one_certificate(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Lets HTTP clients load one root certificate. Loading all 140 takes 20 ms a client, and no test
+    """Lets HTTP clients load one root certificate. Loading all 140 takes 20 ms for each client, and no test
     needs a certificate."""
     try:
         import certifi

@@ -169,7 +169,8 @@ fn what_completes_in_unarmed_text_ends_what_contains_it() {
     }
 }
 
-/// A marker is taken out. So its beginning is held, even after a pattern completed inside the marker in unarmed text.
+/// A segmenter takes markers out. So it must hold the beginning of a marker, even if a pattern has completed inside the
+/// marker in unarmed text.
 #[test]
 fn a_marker_around_a_match_in_unarmed_text_is_held() {
     let set = SegmentSet::builder().region("a", [("<think>", "b")]).region("b", [("|", "a")]).patterns(["[Tt]h"]);

@@ -79,8 +79,8 @@ fn every_chunking_gives_one_answer() {
     }
 }
 
-/// If no stop has begun, the length of a delta decides which of several ways the library reads it. In all of them, no
-/// stop is overlooked, wherever it begins or completes, and every code point is counted.
+/// While no stop has begun, the library has several ways to read a delta, and chooses one by the delta's length. Each
+/// way must find a stop, wherever the stop begins or completes, and must count every code point.
 #[test]
 fn deltas_of_every_length() {
     let rules = hidden(&["x", "yz"]);

@@ -66,7 +66,8 @@ fn random_loop(seed: u64) -> bool {
     Case::arbitrary(&mut Unstructured::new(&bytes)).expect("any bytes are a case").check()
 }
 
-/// Periods of every size, because long ones are looked for less often. The texts are so long that old text is dropped.
+/// Loops with short and long periods, because the library looks for long periods less often. The texts are so long that
+/// the library drops old text.
 #[test]
 fn random_loops_of_long_periods() {
     for seed in 0..300 {
@@ -119,8 +120,8 @@ fn what_is_forgotten_and_what_fired_repeats_nothing() {
 }
 
 /// A stream keeps text of about three times the longest period, and a little more that a check may need. It drops old
-/// text when it has a quarter more than that. In text that is not ASCII, a period may have four bytes for each of its
-/// characters.
+/// text only when it has a quarter more text than that. In text that is not ASCII, each character of a period may have
+/// four bytes.
 #[test]
 fn what_a_stream_keeps_is_bounded() {
     for (character, bytes) in [("a", 1), ("日", 4), ("🤦", 4)] {

@@ -1,4 +1,5 @@
-//! Tests of snapshots that are damaged or restored with another set. `reference` restores snapshots with their own set.
+//! Tests of snapshots that are damaged or restored with another set. The tests in the module `reference` restore
+//! snapshots with their own set.
 
 use stopscan::{Options, Repeat, Snapshot, SnapshotError, StopScanner, StopSet, StopSetBuilder};
 

@@ -170,8 +170,8 @@ fn an_end_beyond_the_vocabulary_is_counted() {
     }
 }
 
-/// The library compares the lowest six bits of ids first. 67 has the same ones as 3, a stop token, but does not end the
-/// stream.
+/// The library compares the lowest six bits of ids first. In these bits, the id 67 is equal to the stop token 3, but 67
+/// must not end the stream.
 #[test]
 fn an_id_with_the_lowest_bits_of_an_end_is_none() {
     let vocabulary = (0..200).fold(Vocabulary::builder(), |builder, _| builder.text("a")).build().unwrap();

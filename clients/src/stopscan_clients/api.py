@@ -19,7 +19,7 @@ class Text:
     """Where an event, or a choice in it, has text: a string, or a list of pieces, some of which are text."""
 
     path: str
-    when: tuple[str, str] | None = None  # another field that the event must have, with its value
+    when: tuple[str, str] | None = None  # a field that the event must also have, and the value of that field
 
 
 class Run(NamedTuple):
@@ -31,7 +31,7 @@ class Run(NamedTuple):
 
 
 class Ref(str):
-    """A reference in the template of an event: it is replaced by the fact of this name."""
+    """A reference in the template of an event. The string is the name of the fact that replaces the reference."""
 
 
 class Memory:
@@ -82,9 +82,9 @@ def _filled(template: Any, facts: Mapping[str, Any]) -> Any:
 class Api:
     name: str
     # How to recognize the events and answers of the API.
-    kinds: tuple[str, ...] = ()  # beginnings of the kinds (``type``, or the only key) that the fields below do not have
+    kinds: tuple[str, ...] = ()  # prefixes of the kinds (``type`` or the only key) that no field below lists
     signs: tuple[str, ...] = ()  # for events without kinds: an event has a value at one of these paths (``has``)
-    answers: tuple[str, ...] = ()  # the same for a whole answer, if its paths are not ``signs``
+    answers: tuple[str, ...] = ()  # the paths by which a whole answer is recognized, if they are not ``signs``
     kind_is_key: bool = False  # an event is a dict with its kind as the only key
     # Where an event has text.
     each: str | None = None  # the field with the choices; "" if the event is the only choice; None if events have kinds
@@ -94,13 +94,13 @@ class Api:
     calls: tuple[str, ...] = ()
     # What ends a text.
     words: tuple[str, ...] = ()  # the fields by which a choice says that it ends
-    finished: Callable[[Any], Any] = lambda unit: True  # ``None``: the fields ``words`` do not mean an end
+    finished: Callable[[Any], Any] = lambda unit: True  # returns ``None`` if ``words`` do not mean an end
     final: bool = True  # no text of the choice follows its end
     # Kinds that begin a part. For each kind: a field of the event, and the values that it has if the part is text.
     opens: Mapping[str, tuple[str, tuple[Any, ...]]] = field(default_factory=dict)
     ends: tuple[str, ...] = ()  # kinds that end the parts at the event's place
     over: tuple[str, ...] = ()  # kinds that end the message
-    repeats: Mapping[str, str] = field(default_factory=dict)  # kinds that repeat earlier texts, with the texts' path
+    repeats: Mapping[str, str] = field(default_factory=dict)  # by kind: the path of the earlier texts that it repeats
     # Other fields that depend on the text. Paths begin at a choice, or at an event that has a kind.
     beside: Beside = NOTHING
     copies: tuple[str, ...] = ()  # fields that repeat the text: dropped when the text is changed
@@ -110,10 +110,10 @@ class Api:
     # What is written at a stop, and for held text. A made choice is one that the machine writes itself.
     write: Callable[[Finish], Any]
     keeps: tuple[str, ...] = ()  # fields that a made choice copies from the last choice of the source
-    goes_on: Mapping[str, Any] = field(default_factory=dict)  # fields with their values in a choice that has not ended
+    goes_on: Mapping[str, Any] = field(default_factory=dict)  # fields and their values in a choice that has not ended
     text_at: str = ""  # the path of the text in a made choice, if it is not that of ``texts``
     without_text: tuple[str, Any] | None = None  # what a made choice has instead of an empty text: a path and a value
-    places: tuple[str, ...] = ()  # fields of an event: their numbers are the place of its part
+    places: tuple[str, ...] = ()  # the fields of an event whose numbers give the place of its part
     piece: Mapping[str, Any] = field(default_factory=dict)  # if events have kinds: the template for held text
     # The closing events. For each: the level of the place that it closes (0: the message), and its template.
     closing: tuple[tuple[int, Mapping[str, Any]], ...] = ()
@@ -124,7 +124,7 @@ class Api:
     memory: type[Memory] = Memory
     # Whole answers.
     whole: tuple[str, str] = ("", "")  # a key in the choices of a stream, and the key that whole answers have instead
-    answer: str = ""  # the path of the pieces of text if there are no choices; ``*`` is each element of a list
+    answer: str = ""  # if there are no choices: the path of the pieces of text, with ``*`` for each element of a list
     beside_answer: Beside = NOTHING
     beside_piece: Beside = NOTHING  # for the piece in which a stop fired
     # Fields of the objects around the piece with the stop, and their new values. Only existing fields are set.

@@ -88,8 +88,8 @@ def _spelled(entry: Any, place: int) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Spans:
-    """A list of remarks on spans of the text, such as citations. At a stop, the remarks that end after it are removed.
-    Remarks without an end are removed too, unless ``lenient`` is true."""
+    """A list of remarks on spans of the text, such as citations. At a stop, remarks that end after the stop are
+    removed. Remarks without an end are removed too, unless ``lenient`` is true."""
 
     path: str
     end: tuple[str, ...]  # the paths at which a remark may have its end

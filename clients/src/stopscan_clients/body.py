@@ -31,7 +31,7 @@ class Alike:
     """Fast path for events that differ only in their text. Remembers the bytes before and after the text of an event:
     an event with the same bytes around its text needs no parsing."""
 
-    TRIES = 5  # give up after this many events whose ids or numbers differ
+    TRIES = 5  # learn at most this many events: after more misses, ids or numbers probably differ in each event
 
     def __init__(self, tries: int) -> None:
         self.part: Part | None = None  # the part to which the text of these events belongs
@@ -282,7 +282,7 @@ def sniffed(head: bytes, streamed: bool, ended: bool = False) -> type[Lines] | L
         return "more"
     if head.startswith(SSE):
         return Sse
-    if head.startswith(b"[") and streamed:  # a stream as an array: no API sends a whole answer as one
+    if head.startswith(b"[") and streamed:  # no API sends a whole answer as an array, so this is a stream
         return Array
     if not head.startswith(b"{"):
         return "raw"

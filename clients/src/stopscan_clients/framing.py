@@ -29,7 +29,7 @@ class Lines:
 
     def __init__(self) -> None:
         self.rest = bytearray()  # the beginning of a frame that has not ended
-        self._seen = 0  # where in `rest` to continue the search for its end
+        self._seen = 0  # where in `rest` to continue the search for the end of that frame
 
     def split(self, data: bytes) -> list[bytes]:
         """Returns the frames that the next piece of the body completes."""

@@ -44,7 +44,7 @@ class Options:
     drain: bool = False
     begin: Mapping[str, Any] = field(default_factory=dict)  # the scanner's options for the region at the start
     choices: int = 1  # the number of choices that are expected
-    echoed: Callable[[int], int] = lambda index: 0  # the number of characters of the prompt at the start of a choice
+    echoed: Callable[[int], int] = lambda index: 0  # the length of the echoed prompt at the start of a choice
 
     def __post_init__(self) -> None:
         if type(self.drain) is not bool:
@@ -86,7 +86,8 @@ class Part:
         return ended.match is not None
 
     def within(self, place: Path) -> bool:
-        """Returns whether an event with this place may belong to the part: its place is a prefix of the part's."""
+        """Returns whether an event with this place may belong to the part: whether ``place`` is a prefix of the
+        part's place."""
         return self.place[1 : 1 + len(place)] == place
 
     def feed(self, text: str, tokens: Sequence[Token] = (), fed: str | None = None) -> tuple[str, list[Any]]:
@@ -218,7 +219,7 @@ class Machine:
         raise NotImplementedError
 
     def end(self, confirms: bool | None = False) -> Out:
-        """Returns the output at the source's end: held text, and the closing events of a stop that `drain` has put off.
+        """Returns the output at the source's end: held text, and the closing events that `drain` has put off.
 
         ``confirms`` says in which parts patterns such as ``END$`` may match at the end. ``True``: in every part.
         ``False``: only in parts that the API has ended, because the stream may have broken off. ``None``: in no part,
@@ -272,7 +273,7 @@ class Machine:
         unit.sent = [row for _, row in tokens]
         if unit.text:
             part.event, part.unit = event, unit
-        elif not unit.runs and tokens and part.held:  # an incomplete character after held text: its tokens wait too
+        elif not unit.runs and tokens and part.held:  # only half a character: its tokens wait with the held text
             part.feed("", tokens)
         elif not unit.runs:
             unit.rows = unit.sent
@@ -290,8 +291,8 @@ class Machine:
                 break
 
     def _end_text(self, unit: Unit, early: Out, confirms: bool = True) -> None:
-        """Flushes the held text and adds it to the unit's last text, or as an event to ``early`` if the unit has no
-        text."""
+        """Flushes the held text. Adds it to the unit's last text or, if the unit has no text, adds an event with the
+        held text to ``early``."""
         rest, rows = unit.part.flush(confirms)
         if rest and unit.outs and unit.runs[len(unit.outs) - 1].paths:
             unit.outs[-1] += rest
@@ -554,7 +555,7 @@ class Blocks(Machine):
         return super()._stopped(part, out)
 
     def _closings(self, part: Part) -> Out:
-        # Closes the message. Of the part's place (``api.places``), closes the levels of which an event was sent.
+        # Closes the message, and those levels of the part's place (``api.places``) for which an event was sent.
         self.ended = True
         self._left.clear()
         write = self.api.write(Finish.of(part.match))
@@ -570,8 +571,8 @@ class Blocks(Machine):
         return {"item_id": get(part.event, "item_id"), "said": "".join(part.said), "said_rows": part.rows, **places}
 
     def _after(self, event: Any, kind: Any, place: Path, runs: list[Run]) -> Out:
-        """Returns the output for an event after a stop with `drain`: the closing events if the event ends the message,
-        the event itself if it belongs to no part, otherwise nothing."""
+        """With `drain`, returns the output for an event after the stop: the closing events if the event ends the
+        message, the event itself if it belongs to no part, otherwise nothing."""
         part = next(part for part in self.parts.values() if part.match is not None)
         part.passed("".join(run.text for run in runs))
         if kind in self.api.over:
@@ -581,8 +582,8 @@ class Blocks(Machine):
         return [(self._bare(without_all(event, self.api.beside.drops)), self._source)]
 
     def _repeated(self, event: Any, kind: str, place: Path) -> Part | None:
-        """Looks for a stop in the texts that the event repeats, if the deltas did not bring the same texts: they may be
-        missing, or the stream may be the rest of an earlier one. Returns the part with the stop, or ``None``."""
+        """Looks for a stop in the texts that the event repeats, if the deltas did not bring the same texts: the deltas
+        may be missing, or the stream may be the rest of an earlier one. Returns the part with the stop, or ``None``."""
         for at, text in self.api.texts_in(event, dotted(self.api.repeats[kind])):
             part = self.part((0, *self._whole_place((*place, *(index for index in at if type(index) is int)))))
             if text == "".join(part.said) + part.held:

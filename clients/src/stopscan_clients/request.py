@@ -102,7 +102,7 @@ def echoed_in(body: Any) -> Callable[[int], int]:
         return lambda index: 0
     if not all(isinstance(prompt, str) for prompt in prompts):
         raise ValueError(
-            "echo with stops needs a prompt of text: if it is token ids, it is unknown where it ends in the answer"
+            "echo with stops needs a prompt of text: where a prompt of token ids ends in the answer is unknown"
         )
     each = get(body, "n") if type(get(body, "n")) is int and get(body, "n") > 0 else 1
     return lambda index: len(prompts[index // each]) if index // each < len(prompts) else 0
@@ -133,7 +133,7 @@ def _options(own: Options, at: tuple[str, ...], body: Any, limits: Limits) -> Op
     told.setdefault("stopscan.max_held", own.stops.max_held)
     defaults = Defaults(repeat=own.stops.repeat, limits=limits)
     try:
-        fields = (*OPTIONS, *REGIONS)  # `REGIONS` were taken out: only the message about an unknown name lists them
+        fields = (*OPTIONS, *REGIONS)  # `told` has no `REGIONS` now, but the message about unknown names lists them
         asked = read_options(told, defaults, prefix="stopscan.", fields=fields, own={"stop": stops})
     except ValueError as error:
         raise ValueError(re.sub(r"^stop\b", ".".join(at), str(error))) from None
@@ -150,8 +150,8 @@ def _options(own: Options, at: tuple[str, ...], body: Any, limits: Limits) -> Op
 
 
 def _merged(own: StopSet, asked: StopSet, limits: Limits, regions: Any, stop_in: Any, protect: Any) -> StopSet:
-    """Returns the stops of the transport and of the request together. An option of the request replaces the
-    transport's."""
+    """Returns the stops of the transport and of the request together. An option of the request replaces
+    the same option of the transport."""
     graph: Any = regions or own.regions or {}
     states = graph if isinstance(graph, Mapping) else {}  # `StopSet` raises for anything else
     there = list(dict.fromkeys(state.partition("/")[0] for state in states))

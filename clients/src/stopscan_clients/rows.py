@@ -28,7 +28,7 @@ CHAT = Api(
         # No call may follow a stop. `token_ids` and `stop_reason` are vLLM's fields about the uncut text.
         ("delta.tool_calls", "delta.function_call", "delta.parsed", "token_ids", "stop_reason"),
     ),
-    copies=("message",),  # Perplexity repeats the text so far in it
+    copies=("message",),  # Perplexity repeats in `message` the text so far
     event_drops=("__verbose",),  # a field of llama.cpp
     usage=("usage", "timings"),
     silent=REASONING,
@@ -76,8 +76,8 @@ ANTHROPIC = Api(
         (0, {"type": "message_delta", "delta": Ref("finish"), "usage": Ref("usage")}),
         (0, {"type": "message_stop"}),
     ),
-    known={"usage": (("message.usage", "usage"), "tokens|server_tool_use")},  # the fields in `message_delta`'s usage
-    default={"usage": {"output_tokens": 0}},  # the schema requires it, also if `message_start` is missing
+    known={"usage": (("message.usage", "usage"), "tokens|server_tool_use")},  # those fields that `message_delta` has
+    default={"usage": {"output_tokens": 0}},  # the schema requires `usage`, also if `message_start` is missing
     answer="content.*",
     beside_piece=Beside(drops=("parsed_output", "citations")),
     stops="stop_sequences",
@@ -136,7 +136,8 @@ COHERE = Api(
 
 
 def to_response(end: finish.Finish) -> dict[str, Any]:
-    """Returns the status and, in the field of chat completions, the stop: Responses has no field for a stop."""
+    """Returns the status, and the stop in `matched_stop`, the field of chat completions, because the Responses API has
+    no field for the stop."""
     named = {} if end.matched_stop is None else {"matched_stop": end.matched_stop}
     return {**finish.to_responses(end), **named}
 
@@ -299,7 +300,7 @@ def api_of_answer(answer: Mapping[str, Any]) -> Api | None:
 
 
 def _spelled(api: Api, told: Mapping[str, Any]) -> Api:
-    """Returns the row itself, or for Gemini the row for the spelling of the keys in the event or answer."""
+    """Returns the row. For Gemini, returns the row with the spelling (camel or snake case) of the event or answer."""
     if api is not GEMINI:
         return api
     names = [*told, *(name for one in items(told.get("candidates")) if isinstance(one, dict) for name in one)]

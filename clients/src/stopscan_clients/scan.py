@@ -1,4 +1,4 @@
-"""Stops in streams and answers that are dicts, such as boto3's events or parsed lines of JSON."""
+"""Finds stops in streams of dicts, such as boto3's events or parsed lines of JSON, and in whole answers."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class _Events(Generic[E]):
 
     @property
     def matches(self) -> Mapping[int, StopMatch]:
-        """A live mapping of choice to ``StopMatch``. The ``offset`` of a match counts from the beginning of the text of
-        the choice, or of the text of the content part or block."""
+        """A live mapping of choice to ``StopMatch``. The ``offset`` of a match is an offset in one text: that of the
+        choice or, in APIs with content parts or blocks, that of the part or block."""
         return MappingProxyType(self._matches)
 
     @property
@@ -67,7 +67,7 @@ class _Events(Generic[E]):
 
     def _feed(self, event: Any) -> None:
         """Adds the output for an event to the events that are ready."""
-        if type(event) is not dict:  # not a subclass: a client's events may be dicts with copies in attributes
+        if type(event) is not dict:  # refuses subclasses, too: a client's may keep the text also in attributes
             raise TypeError(instead(event))
         if self._machine is None and len(self._options.stops):
             self._machine = machine_of(event, self._options, self._matches)
@@ -208,7 +208,7 @@ def scan_events(
 ) -> EventStream[E]:
     """Returns an iterator over ``events`` up to a stop in the assistant's text. Its ``matches`` tell which stop fired.
 
-    - ``events`` is an iterable of dicts: boto3's stream, or parsed lines of JSON. Objects of a client library are a
+    - ``events`` is an iterable of dicts: boto3's stream, or parsed lines of JSON. Objects of a client library raise
       ``TypeError``: give the client a ``StopTransport`` instead.
     - When stops have ended all choices, the source is closed, so that the server stops generating, and the closing
       events of the API follow. ``drain=True`` reads the source to its end instead, and yields only the usage from it.

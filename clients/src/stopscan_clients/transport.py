@@ -1,5 +1,5 @@
-"""Transports for httpx and httpx2 that end HTTP answers at stops. ``Body`` does the work, and the transports the
-I/O."""
+"""Transports for httpx and httpx2 that end HTTP answers at stops. ``Body`` finds the stops, and the
+transports do the I/O."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     class _AsyncBase(  # type: ignore[misc]  # pyright: ignore[reportIncompatibleMethodOverride]
         httpx.AsyncBaseTransport, httpx2.AsyncBaseTransport
     ): ...
-else:  # at run time either package may be missing, and both look only for the methods
+else:  # at run time either package may be missing; both look for the methods, not for the base class
     _SyncBase = _AsyncBase = object
 
 REFUSALS = (400, 422)
@@ -50,11 +50,11 @@ def without_headers(message: Any, *names: bytes) -> list[tuple[bytes, bytes]]:
 class _Transport:
     """The code that ``StopTransport`` and ``AsyncStopTransport`` share. They differ only in how they wait."""
 
-    _HANDLE: ClassVar[str]  # the names of the sync or async methods and classes
+    _HANDLE: ClassVar[str]  # this and the next three: the names of the sync or async methods and classes
     _READ: ClassVar[str]
     _CLOSE: ClassVar[str]
     _KIND: ClassVar[str]
-    limits = NO_LIMITS  # of the stops that a request may have; only the proxy sets limits
+    limits = NO_LIMITS  # for the stops of a request; only the proxy sets limits
 
     def __init__(
         self,
@@ -71,12 +71,12 @@ class _Transport:
         if api is not None:
             limits_of(api)
         if transport is not None and not hasattr(transport, self._HANDLE):
-            raise TypeError(f"transport has no {self._HANDLE}: {type(transport).__name__}")
+            raise TypeError(f"transport needs a method {self._HANDLE}: {type(transport).__name__} has none")
         self._options = Options(StopSet(stop), include_stop, drain)
         self._options.scanner()  # raises for a wrong option here, before the first answer
         self._api, self._on_match, self._strict = api, on_match, strict
         self._given = transport
-        self._own: dict[Any, Any] = {}  # if no transport was given: those made here, by package and proxy
+        self._own: dict[Any, Any] = {}  # the transports made here, if none was given, by package and proxy
 
     async def _exchange(self, request: Any) -> Any:
         """Returns the answer to a request."""
@@ -104,7 +104,7 @@ class _Transport:
         media: str = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         body = Body(asked, media, self._strict, self._on_match)
         encodings = re.findall(r"[^\s,]+", response.headers.get("content-encoding", "").lower())
-        unknown = {*encodings} - {*DECODED, "identity"}  # httpx leaves such a body undecoded
+        unknown = {*encodings} - {*DECODED, "identity"}  # httpx leaves a body with an unknown encoding undecoded
         whole = not asked.streamed and media.endswith("json") and media not in EVENTS
         if unknown:
             if not self._strict or not (whole or media in EVENTS or asked.streamed):
@@ -143,7 +143,8 @@ class _Transport:
                 await settled(getattr(transport, self._CLOSE)())
 
     def _sent(self, request: Any, body: bytes | None) -> Any:
-        """Returns the request with this body. Asks for an uncompressed answer, because the transport must read it."""
+        """Returns the request with this body, or the same request if ``body`` is ``None``. A request with a new body
+        asks for an uncompressed answer, because the transport must read the answer."""
         if body is None:
             return request
         headers = without_headers(request, b"content-length", b"transfer-encoding", b"accept-encoding")

@@ -20,7 +20,7 @@ from stopscan_conformance.probe import probe, trouble
 from stopscan_conformance.scripts import SCRIPTS, THINKING, made_scripts, named, plain_vectors
 from stopscan_conformance.space import Point
 
-# Named cases whose requests are sent together, at once or in turn.
+# Named cases whose requests form one case together. Those of IN_TURN are sent one after another, the others at once.
 TOGETHER = ("one-token", "three-tokens", "split", "as-encoded", "no-stop", "held-at-eos", "long", "no-stop-limit")
 ONE_PROMPT = ("one-token", "three-tokens", "first-of-three", "no-stop", "no-stop-limit", "limit-of-one")
 IN_TURN = ("no-stop", "three-tokens", "no-stop", "first-of-three", "no-stop-limit", "held-at-eos", "no-stop")
@@ -69,7 +69,7 @@ def counted(api: Api, level: Level) -> list[str]:
 
 
 def result_of(findings: Findings, rules: Sequence[str], more: str | None = None) -> Result:
-    """Returns the result for these findings. Only the rules in `rules` fail it. A failure's detail ends with `more`."""
+    """Returns the result: a failure if the findings break a rule in `rules`. Its detail then ends with `more`."""
     wrong = [fault for rule, fault in findings.items() if fault and rule in rules]
     details = [*wrong, *([more] if more and wrong else ())]
     return Result("fail" if wrong else "pass", "; ".join(details), findings)
@@ -310,7 +310,7 @@ def _pairs(api: Api, stream: bool, made: Made) -> Iterator[Told]:
         both = [replace(point, stream=point.stream != stream) for point in pair]
         if not all(plays.fits(api, point) for point in both):
             continue
-        # Both requests have the same limit, unless it is the limit in which they differ.
+        # Both requests get the same limit, unless the limit is the field in which the pair differs.
         asked = [plays.asked_of(point) for point in both]
         if "limit" not in name:
             asked = [replace(one, max_tokens=LIMIT_OF_PAIRS) for one in asked]
@@ -331,7 +331,7 @@ def _costs(api: Api, stream: bool, made: Made) -> Iterator[Told]:
         yield "cost", "cost-of-a-stop", "generation ends with the stop", clock.of_a_stop(load)
     left = {"during an answer": load.tokens(clock.LASTING)}
     if stream and api.stops:
-        # An answer whose text is held from the third token on, and an answer with reasoning.
+        # Clients also leave an answer whose text is held from the third token on, and an answer with reasoning.
         pieces = next(one["pieces"] for one in named() if one["script"] == LONG)
         held = {"stop": [pieces_text(pieces[2:]) + "#"]}
         left["while text was held"] = Request(load.prompt, stream, held, 300)

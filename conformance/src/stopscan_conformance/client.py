@@ -1,7 +1,7 @@
 """`Server`, and `ask`, which sends a request and returns the `Answer` with everything that came.
 
 Every request of the kit goes through `ask`. It follows redirects, as the official clients do. It multiplies the time
-limit by the number of running requests, because a right server may answer them one after the other. Time in which
+limit by the number of running requests, because a correct server may answer them one after another. Time in which
 this process did not run does not count.
 """
 
@@ -89,7 +89,7 @@ class Server:
             return []
 
     def has(self, model: Any) -> bool:
-        """Whether an answer may have `model` as the name of its model."""
+        """Whether an answer may give `model` as the name of the model."""
         known = (None, self.model, self.alias)
         return model in known or str(model).startswith(f"{self.model}:") or model in self.models
 
@@ -130,7 +130,7 @@ class Answer:
     error: str | None = None
     timed_out: bool = False
     faults: list[str] = field(default_factory=list)
-    read_again: bool = False  # the official client has also read the answer; `unread` says what went wrong there
+    read_again: bool = False  # the official client has also read the answer; `unread` says what went wrong when it did
     unread: str | None = None
     began: float = 0.0
     first: float = 0.0
@@ -185,8 +185,8 @@ async def ask(
 ) -> Answer:
     """Returns the answer of `server`, or the part that came within the server's time limit.
 
-    Errors of the server are not raised: they are in the answer. With `leave`, closes the connection after this number
-    of pieces of text. `kept` is a connection to use, which stays open. `body` is sent instead of the request's own.
+    Errors of the server are not raised: they are in the answer. If `leave` is not 0, closes the connection after that
+    many pieces of text. `kept` is a connection to use, which stays open. `body` replaces the body made from `request`.
     """
     answer = Answer()
     sent = api.body(server.model, request) if body is None else body

@@ -2,9 +2,9 @@
 stream comes.
 
 Times are compared only with other times of the same run. If the server has nothing left to do, a request takes about as
-long as on an idle server; if the server still generates, it takes as long as beside other requests. Chunks are compared
-with the pace of their own stream, without the time in which this process did not run. A case for which the server is
-too fast is `NotSupported`.
+long as on an idle server; if the server still generates, it takes as long as beside other requests. The time of a chunk
+is compared with the pace of its own stream. Time in which this process did not run does not count. If the server is too
+fast for a case, the case raises `NotSupported`.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from stopscan_conformance.probe import probe
 OTHERS = 16
 FEW, LASTING = 100, 800  # tokens: of an answer that is measured; of a long answer, which a client leaves or a stop ends
 TRIES = 6
-TOO_MUCH = 0.6  # a larger `Times.share` is a fault: it is near 0 if the server stops generating, and near 1 if not
+TOO_MUCH = 0.6  # a larger `Times.share` is a fault: near 0, the server stops generating; near 1, it goes on
 
 
 @dataclass(frozen=True, eq=False)
 class Load:
     """Requests for a known text of 828 tokens. Of the two `stops`, the first is not in the text. The second is near the
-    beginning of the text, and a right server stops generating there."""
+    beginning of the text, and a correct server stops generating there."""
 
     api: Api
     prompt: str
@@ -69,10 +69,10 @@ class Times(NamedTuple):
 class Cost:
     """A play (what a case runs) that compares the times of `works` with the times that `scale` returns.
 
-    A share says where a measured time is between the time of little work (0) and of much work (1). Disturbances make
-    times longer, so each is measured up to `TRIES` times, two of them with one scale. The smaller of two shares is
-    judged: the share of the least times, and the median of all shares. Works that are not done share one scale. If much
-    work takes less than twice as long as little, the server is too fast.
+    A share says where a measured time lies between the time of little work (0) and the time of much work (1).
+    Disturbances make times longer, so each work is measured up to `TRIES` times, two with one scale. The smaller of two
+    shares is judged: the share of the least times, and the median of all shares. A small share ends the tries, and the
+    next work begins with the same scale. If much work takes less than twice as long as little, the server is too fast.
     """
 
     load: Load
@@ -95,7 +95,7 @@ class Cost:
                     if share < TOO_MUCH / 2:
                         break
                 else:
-                    scaled = None  # the server may still do this work
+                    scaled = None  # the server may still be at this work: measure a new scale
             except NoAnswer as error:
                 return {**found, rule: str(error)}
             found.setdefault(rule, None)
@@ -119,13 +119,13 @@ async def by_length(server: Server, load: Load) -> tuple[float, float]:
 
 
 async def by_company(server: Server, load: Load) -> tuple[float, float]:
-    """Returns the seconds of an answer alone, and of an equal answer beside others."""
+    """Returns the seconds of an answer while no other request runs, and of an equal answer beside `OTHERS` requests."""
     await _seconds(server, load, _long(load))
     few = replace(load.tokens(FEW), stream=False)
     *_, beside = await asyncio.gather(
         *(ask(server, load.api, few) for _ in range(OTHERS)), _seconds(server, load, load.tokens(FEW))
     )
-    # Alone after the others, as the answers that are measured: on a busy machine, a server is slower after much work.
+    # Alone, but after the other requests, as the works are measured: a server may be slower after much work.
     return await _seconds(server, load, load.tokens(FEW)), beside
 
 
@@ -136,8 +136,8 @@ def of_a_stop(load: Load) -> Cost:
 
 
 def for_the_next(load: Load, left: Mapping[str, Request]) -> Cost:
-    """Returns a play that measures an answer after answers that a stop ended, and after clients that left. `left` has
-    the requests of such clients, and says when they leave."""
+    """Returns a play that measures an answer after answers that a stop ended, and after clients that left. `left` maps
+    words for the time at which such clients leave to the request that they send."""
     wait = "the next answer has to wait"
     stopped = Work("cost-of-a-stop", f"after answers that a stop ended, {wait}", partial(_after_stops, load=load))
     works = [stopped] if load.api.stops else []
@@ -168,7 +168,7 @@ async def _after_leaving(server: Server, load: Load, left: Request) -> float:
 
 def _long(load: Load) -> Request:
     """Returns a request for the longest answer of these cases. When that answer has come, the server has also finished
-    all earlier ones. The request is not for a stream, because its time would include the reading of the stream."""
+    all earlier answers. The answer is not a stream, because its time would include the reading of all events."""
     return replace(load.tokens(LASTING), stream=False)
 
 
@@ -183,17 +183,17 @@ async def _seconds(server: Server, load: Load, request: Request) -> float:
 
 # Limits for the pace of a stream. With faster tokens, this process cannot tell a late chunk from its own late reading.
 FAST = 0.0005  # seconds for each token
-AT_ONCE = 0.3  # chunks closer together than this part of a token's time count as one
+AT_ONCE = 0.3  # chunks less than this share of a token's time apart count as one burst
 PAUSE = 0.15
 # An answer of less than LEAST seconds is too fast to judge. A server that makes the whole answer and then replays it
 # sends nothing at first, for more than the share WAITED of the whole time.
 LEAST, WAITED = 0.05, 0.25
 GATHERED = 4  # chunks that may come together: speculative decoding makes several tokens in one step
-# With fewer seconds for each token, bursts are not judged: this process may wake up late and read several tokens.
+# With fewer seconds for each token, bursts (chunks that come together) are not judged: this process may read them late.
 UNHURRIED = 0.0018
 BEHIND = 0.6  # held text is late if it comes later than this many tokens after it became safe
 # The last chunk may have more tokens than usual: the last token may come with the one before, and with held text.
-MANY_MORE = 2  # at most this many tokens above the 90th percentile of the earlier bursts (chunks that come together)
+MANY_MORE = 2  # at most this many tokens above the 90th percentile of the earlier bursts
 ENOUGH = 12  # fewer samples than this are not judged
 
 
@@ -252,7 +252,7 @@ def unevenness(answer: Answer, recital: Recital, /) -> str | None:
 
 
 def _crowded(known: Sequence[int], awake: Sequence[bool], total: int) -> str | None:
-    """Returns a complaint if most tokens come in large bursts. Counts only those that came while this process ran."""
+    """Returns a complaint if most tokens come in large bursts. Counts only tokens that came while this process ran."""
     seen, came = [], 0
     for step, was_awake in zip((after - before for before, after in pairwise([0, *known])), awake, strict=True):
         came += step if was_awake else 0
@@ -290,7 +290,7 @@ def _gathered(
     ends: Sequence[int], bursts: Sequence[tuple[float, int]], known: Sequence[int], awake: Sequence[bool]
 ) -> str | None:
     """Returns a complaint if most bursts have many chunks. A single burst of many chunks is not a fault: chunks also
-    come together after a pause of a right server or of this process."""
+    come together after a pause of a correct server or of this process."""
     counts = []
     for (_, first), (_, last), tokens, was_awake in zip(
         bursts, bursts[1:], (after - before for before, after in pairwise(known)), awake[1:], strict=False

@@ -28,7 +28,7 @@ PRINTABLE = [chr(code) for code in range(0x21, 0x7F)]
 
 def spellings(tokens: list[bytes]) -> list[str]:
     """Returns the tokens, escaped so that all strings differ. Of equal tokens only the last has the plain spelling, so
-    that llama.cpp finds this one when it encodes a text."""
+    that llama.cpp finds the last one when it encodes a text."""
     seen: Counter[bytes] = Counter()
     escaped = []
     for token in reversed(tokens):
@@ -42,8 +42,8 @@ def spellings(tokens: list[bytes]) -> list[str]:
 def digits(byte: int, variant: int = 0) -> str:
     """Returns one of nine spellings of a byte, such as `\\x41`, that llama.cpp reads as the same byte.
 
-    llama.cpp subtracts "0" from any character before "a", so a digit can be above 15. What the second digit has above
-    15 adds to the first digit, which is lowered by as much. What the first digit has above 15 is lost in the byte.
+    llama.cpp subtracts "0" from any character before "a", so a digit can be above 15. If the second digit is, it
+    carries into the first, which is lowered to make up for that. If the first digit is, the byte loses its excess.
     """
     carried, more = divmod(variant, 3)
     first = (byte // 16 - carried) % 16 + 16 * more

@@ -205,10 +205,10 @@ SPLIT = 1.3  # with more chunks than this for each step, the server sends parts 
 
 
 def lateness(chunks: Sequence[str], recital: Recital, /) -> str | None:
-    """Returns what is wrong with the places or sizes of the chunks, or None. Call it only if their text is right.
+    """Returns what is wrong with the places or sizes of the chunks, or None. Call it only if the text is correct.
 
-    Each chunk must end where the safe text ends after some token. It may have several tokens. If a server sends parts
-    of tokens, such as single characters, the chunks are not judged here: `clock` judges their times.
+    Each chunk must end where the safe text ends after some token, and may have the text of several tokens. If a server
+    sends parts of tokens, such as single characters, the chunks are not judged here: `clock` judges their times.
     """
     ends = [*accumulate(map(len, chunks))]
     steps = steps_of(recital)

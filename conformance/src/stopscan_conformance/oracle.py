@@ -89,8 +89,8 @@ def beginnings(stops: Sequence[str]) -> frozenset[str]:
 
 
 def withheld(text: str, begun: frozenset[str]) -> int:
-    """Returns the length of the longest end of `text` that is in `begun`. The first character of each beginning is also
-    in `begun`, so only such characters are tried as the start."""
+    """Returns the length of the longest end of `text` that is in `begun`. A beginning starts with a character that
+    is itself in `begun`, as the beginning of length 1, so only the places of such characters are tried."""
     starts = (start for start, character in enumerate(text) if character in begun)
     return next((len(text) - start for start in starts if text[start:] in begun), 0)
 
@@ -110,7 +110,7 @@ class Recital:
     said: tuple[int, ...]
     safe: tuple[int, ...]
     competes: bool = False  # another stop is also in the text when the stop fires, so a rule must choose between them
-    at_limit: bool = False  # the text ends at the last token that the limit allows, for another reason than the limit
+    at_limit: bool = False  # the text ends at the last token that the limit allows, but not because of the limit
 
 
 def recite(asked: Asked, /, *, protected: bool = True) -> Recital:
@@ -119,7 +119,7 @@ def recite(asked: Asked, /, *, protected: bool = True) -> Recital:
     text, said = _decoded(pieces)
     reading = read(text, asked.stops, protected=protected, marked=_marked(pieces, said) if protected else frozenset())
     fired = reading.fired
-    # The index of the token that completes the stop string, and of the first stop token.
+    # The indexes of the token that completes the stop string, and of the first stop token.
     stopped = bisect_left(said, fired.end) if fired else NO_LIMIT
     token = min((index for index in asked.stop_pieces if index < len(pieces)), default=NO_LIMIT)
     if fired and stopped <= token:

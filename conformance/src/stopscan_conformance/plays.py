@@ -37,7 +37,7 @@ TOO_FAST = "not tested: the server answers too fast"
 
 
 class NotSupported(Exception):  # noqa: N818
-    """Raised if the server does not support the request, or if the kit cannot see whether the server is right."""
+    """Raised if the server does not support the request, or if the kit cannot see whether the server is correct."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class Exchange:
     api: Api
     request: Request
     expected: Expected
-    optional: bool = False  # a server may refuse the request for other reasons than its stops
+    optional: bool = False  # a server may refuse the request for reasons other than its stops
 
     async def run(self, server: Server, kept: httpx.AsyncClient | None = None, /) -> Findings:
         """Returns what is wrong with the answer. Raises `NotSupported` if the server refuses the request."""
@@ -112,7 +112,7 @@ def _answers(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def _also(asked: Asked, recital: Recital, apart: bool) -> dict[str, tuple[tuple[str, str], ...]]:
-    """Returns wrong answers that break only one rule of the level "advice", by the name of this rule."""
+    """Returns, under the name of a rule of the level "advice", the wrong answers that break only this rule."""
     if apart:
         return {"stop-in-reasoning": (*_answers(recite(asked, protected=False).text), *_joined(asked))}
     half = recital.text.rstrip("\N{REPLACEMENT CHARACTER}")
@@ -132,12 +132,12 @@ def _joined(asked: Asked) -> tuple[tuple[str, str], ...]:
 
 
 def fits(api: Api, point: Point) -> bool:
-    """Returns whether `api` can express the point's request."""
+    """Returns whether `api` can express the request that `point` describes."""
     if api.harmony or said(point.says, api.name) is None:
         return False
     if not api.stops and (point.among != "none" or point.after.startswith("refused")):
         return False
-    # Without a limit in the request, a server has a default, which is 16 tokens for completions.
+    # If the request has no limit, the server applies its default, which is 16 tokens for completions.
     if point.limit == "none" and _most(point) > (16 if api.name == "openai-completions" else DEFAULT_LIMIT):
         return False
     if point.limit.endswith("-reasoning") or point.script == "thought":
@@ -189,8 +189,8 @@ class Generated:
         """Sends what comes just before the request: requests whose clients leave, or a wrong request."""
         point, api = self.point, self.api
         if point.after in ("left", "left-held"):
-            # With `left-held`, the stop is a copy of the answer from the last character of its first token on, with a
-            # "#" that never comes: the server holds all text after that character when the clients leave.
+            # With `left-held`, the stop is a copy of the answer from the last character of its first token on, and
+            # a "#" that never comes. So the server holds all text of the copy when the clients leave.
             held = script("paced").text[script("paced").starts[1] - 1 :][:1100] + "#"
             left = exchange_of(api, Point(script="paced", place=None, stream=True))
             stops = {"stop": [held if point.after == "left-held" else "@never@"]} if api.stops else {}
@@ -214,7 +214,7 @@ async def together(runs: Sequence[Awaitable[Findings]]) -> list[Findings]:
     return found
 
 
-@lru_cache(500)  # points recur beside other points, and tests/measure.py sends all points to each server
+@lru_cache(500)  # the same point runs beside many others, and tests/measure.py sends all points to each server
 def exchange_of(api: Api, point: Point) -> Exchange:
     """Returns the point's own request, with the answer that must come."""
     if not api.stops:
@@ -266,8 +266,8 @@ def _before(point: Point) -> Iterator[Point]:
 
 
 def _beside(point: Point) -> Iterator[Point]:
-    """Yields the points whose requests run at the same time: in turn one of the script `deep`, one of a script
-    `looks-…`, and this one."""
+    """Yields the points whose requests run beside `point`: in turn one of the script `deep`, one of a script
+    `looks-…`, and `point` itself."""
     alone = replace(point, company=1, kept=0, after="nothing")
     for number in range(1, point.company):
         if number % 3 == 0:
@@ -335,7 +335,7 @@ def leaving(left: Exchange, pieces: int = 1) -> Play:
 
 def prompted_twice(exchange: Exchange, before: str = "") -> Play:
     """Returns a play that sends the request twice, the second time with `before` in front of the prompt. The answers
-    must have different ids, and the longer prompt must have more tokens (without `before`, both as many)."""
+    must have different ids. The longer prompt must have more tokens; without `before`, both must have equally many."""
 
     async def play(server: Server) -> Findings:
         if before and not (await probe(server, exchange.api)).count_prompt:
@@ -363,7 +363,7 @@ def prompted_twice(exchange: Exchange, before: str = "") -> Play:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Sends one request, with `n` or with several prompts, and judges each of its answers (rows) by its exchange."""
+    """Sends one request for several answers, by `n` or by several prompts. Judges each by its exchange in `rows`."""
 
     api: Api
     rows: Sequence[Exchange]
@@ -403,7 +403,7 @@ class Rows:
         return {"rows": "; ".join(text) or None, **ends, "usage": usage}
 
 
-# Requests that are wrong on purpose. A right server answers with a status of 4xx.
+# Requests that are wrong on purpose. A correct server answers with a status of 4xx.
 
 Change = Callable[[Api, "dict[str, Any]"], Any]  # returns the changed body of a request
 
@@ -451,7 +451,7 @@ class Wrong:
 
 @dataclass(frozen=True, eq=False)
 class Odd:
-    """A play of a list of stops with a wrong entry. The server may refuse the list or ignore the entry."""
+    """A play that sends a list of stops with a wrong entry. The server may refuse the list or ignore the entry."""
 
     exchange: Exchange
 
@@ -465,7 +465,7 @@ class Odd:
 
 
 def odd_stops(exchange: Exchange) -> Iterator[tuple[str, Odd]]:
-    """Yields plays of lists of stops with null or an empty string in them."""
+    """Yields two plays with names: null, or an empty string, is put in front of the exchange's stops."""
     for name, odd in (("null-among-stops", None), ("an-empty-stop-among-stops", "")):
         stops = [odd, *exchange.request.stops["stop"]]
         yield name, Odd(replace(exchange, request=replace(exchange.request, stops={"stop": stops}), optional=True))

@@ -39,7 +39,7 @@ class Can:
 async def probe(server: Server, api: Api, /) -> Can:
     """Returns what the server can do through `api`. The first call sends requests to find that out.
 
-    Raises `ConnectionError`, `TimeoutError` or `RuntimeError` if the server cannot be tested, for example is down.
+    Raises `ConnectionError`, `TimeoutError` or `RuntimeError` if the server cannot be tested, as if it is down.
     """
     if api.name not in server.probed:
         server.probed[api.name] = await _probe(server, api)
@@ -119,7 +119,7 @@ async def _recites(server: Server, api: Api) -> tuple[str | None, Answer]:
 
 
 async def _know_the_model(server: Server, api: Api, prompt: str, answer: Answer) -> None:
-    """Raises `RuntimeError` if the server refused the request for the model's name, and not for a missing route."""
+    """Raises `RuntimeError` if the server refused the request because of the model's name, not for another reason."""
     if server.named is None or not server.models or server.named in server.models:
         return
     other = Server(server.url, model=server.models[0], api_key=server.api_key, timeout=server.timeout)

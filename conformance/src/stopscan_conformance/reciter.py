@@ -3,9 +3,9 @@
 One Llama layer whose attention and MLP are zero leaves the embedding of the last token as it is. Each token has a code
 of 16 signs. The embedding of a token is the code of its successor, and `lm_head` compares it with all codes: the logit
 of the successor is 128, and the others are at most 96. So greedy decoding, and sampling at temperature 1, recite a
-script from its prompt to EOS. The tokenizer is byte-level without merges, so a stop encodes to single bytes; each piece
-of a script is a token of its own, even if another token has the same text. Only a Unigram vocabulary can hold such
-tokens; mlx-lm from 0.32.0, vLLM and transformers load it. A mapping from text to id would keep only one of them.
+script from its prompt to EOS. The tokenizer is byte-level without merges, so a stop encodes to one token for each byte.
+Each piece of a script is a token of its own, even if another token has the same text. Only a Unigram vocabulary, a
+list, can hold equal tokens; a mapping from text to id could not. mlx-lm from 0.32.0, vLLM and transformers load it.
 
 `stopscan-conformance reciter DIR` writes the default checkpoint.
 """
@@ -36,7 +36,7 @@ CHAT_TEMPLATE = (
     "{% else %}{% for part in content %}{{ part['text'] }}{% endfor %}{% endif %}"
 )
 CODE_BITS = 16  # more make each step of the model slower; fewer would give too few codes
-MOST_TOKENS = 32_768  # each token needs a word of the code (`_codes`), which has this many
+MOST_TOKENS = 32_768  # each token needs its own word of the code (`_codes`), which has this many words
 
 
 class Reciter:
@@ -190,8 +190,8 @@ def _encoded(piece: str | bytes) -> bytes:
 
 
 def _byte_spelling() -> list[str]:
-    """Returns the character for each byte in byte-level vocabularies since GPT-2: the byte itself if it is
-    printable."""
+    """Returns the character that stands for each byte in byte-level vocabularies since GPT-2: the character with the
+    byte's number if it is printable, otherwise a character from U+0100 on."""
     printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     others = (chr(code) for code in count(256))
     return [chr(byte) if byte in printable else next(others) for byte in range(256)]

@@ -21,7 +21,7 @@ from stopscan_conformance.judge import COLUMNS, RULES, Column, Level
 from stopscan_conformance.probe import Can
 
 Results = Mapping[Case, Result]
-Failure = tuple[str, bool, str, str]  # an API, whether it is a stream, a case and a rule
+Failure = tuple[str, bool, str, str]  # the API, whether the answer is a stream, the case and the rule
 MOST_SHOWN = 6
 
 
@@ -269,7 +269,7 @@ def _finding(rule: str, fault: str | None, case: Case, report: Report) -> dict[s
 
 
 def write_junit(path: Path, report: Report) -> None:
-    """Writes one suite for each API. Cases that are not supported and known failures count as skipped."""
+    """Writes one suite for each API. Known failures, and cases that are not supported, count as skipped."""
     root = ElementTree.Element("testsuites")
     for api, found in by_api(report.results):
         fresh = {case: report.new(case, result) for case, result in found.items()}
@@ -313,7 +313,7 @@ def _replace(path: Path, content: bytes) -> None:
     except BaseException as error:
         beside.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.filename:
-            error.filename = str(path)  # the user does not know the temporary file
+            error.filename = str(path)  # not the temporary file, which the user does not know
         raise
 
 

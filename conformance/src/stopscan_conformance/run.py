@@ -35,11 +35,11 @@ def run(
     told: Told = lambda case, result: None,
     write: Callable[[], None] = lambda: None,
 ) -> None:
-    """Adds the results of the cases to `results`, API after API. At the end they are in the order of the cases.
+    """Runs the cases, API after API, and adds their results to `results`, which has the order of the cases at the end.
 
     For each API it finds out what the server can do, then sends several cases at once, and then, one by one, the cases
     that have several requests or compare times. It calls `can` with the abilities of the server, `told` with each
-    result, and `write` about every second. `counts` returns the part of a result that counts, or None.
+    result that counts, and `write` about every second. `counts` returns the part of a result that counts, or None.
 
     Raises `Terminated` when SIGTERM comes.
     """
@@ -104,7 +104,7 @@ async def _worker(server: Server, rest: Iterator[Case], level: Level, add: Told)
 
 
 async def _all(workers: Iterator[Any]) -> None:
-    """Runs all. If one raises, cancels the others, as a task group of Python 3.11 does."""
+    """Runs all workers. If one raises, cancels the others, as a task group of Python 3.11 does."""
     tasks = [asyncio.ensure_future(worker) for worker in workers]
     try:
         await asyncio.gather(*tasks)

@@ -1,5 +1,5 @@
 """The scripts of the default checkpoint: the texts that the kit's model recites. They come from `scripts.json`,
-`named/` and `vectors/`. `made_scripts` adds long texts, and texts that contain almost a stop."""
+`named/` and `vectors/`. `made_scripts` adds long texts, and texts that almost contain a stop."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def harmony(script: Script, /) -> Script:
             "<|start|>", "assistant", "<|channel|>", "final", "<|message|>", *script]  # fmt: skip
 
 
-# Each script without reasoning is also there in Harmony's channels, under the name `harmony-…`.
+# Each script without reasoning also exists in Harmony's channels, under the name `harmony-…`.
 SCRIPTS: Mapping[str, Script] = _SCRIPTS | {
     f"harmony-{name}": harmony(script)
     for name, script in _SCRIPTS.items()
@@ -63,7 +63,7 @@ def named() -> list[dict[str, Any]]:
 @cache
 def plain_vectors() -> list[dict[str, Any]]:
     """Returns the test vectors of stopscan's scanner that can be sent as a request, with their texts as `pieces`. Such
-    a vector only feeds and flushes the scanner, and protects no region except the reasoning."""
+    a vector has only hidden stops, feeds and flushes the scanner, and protects no region except the reasoning."""
     read = [vector for file in sorted((FOLDER / "vectors").glob("*.json")) for vector in written(file)]
     return [{**one, "pieces": tuple(text.encode() for text in _fed(one) if text)} for one in read if _is_plain(one)]
 
@@ -92,7 +92,7 @@ def _is_plain(vector: Mapping[str, Any]) -> bool:
     )
 
 
-# Pairs by name: a text that looks like the stop or hides where the stop begins, and the stop.
+# Pairs by name: a text, and a stop that the text looks like or whose beginning the text hides.
 NEAR: Mapping[str, tuple[str, str]] = {
     name: (near, stop) for name, (near, stop) in written(FOLDER / "near.json").items()
 }

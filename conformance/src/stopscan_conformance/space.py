@@ -21,7 +21,7 @@ from stopscan_conformance.scripts import BORDER, FOLDER, NEAR, made_scripts, wri
 
 @dataclass(frozen=True)
 class Point:
-    """A request. Each field is a dimension. Its default is its smallest value, to which a failing request shrinks.
+    """A request. Each field is a dimension. Its default is its smallest value. A failing request shrinks to defaults.
 
     The stop begins in token `place` of `script`, `skip` characters after the start of the token, and has `length`
     characters. If `place` is None, the stop never comes.
@@ -51,14 +51,14 @@ class Point:
 
     @property
     def longest(self) -> int:
-        """About the most tokens that the answer has: the tokens up to the stop, or 300 (a limit) if the stop never
-        comes, or the whole script if the limit allows it."""
+        """The most tokens that the answer can have, roughly: the tokens up to the stop, or 300 (a limit) if the stop
+        never comes, or the whole script if the limit allows it."""
         if self.limit == "all":
             return len(script(self.script).pieces)
         return 300 if self.place is None else self.place + self.length // 3
 
     def smaller(self) -> Iterator[Point]:
-        """Yields points that differ in one field, which has its default or, if a number, is halfway to its default."""
+        """Yields points with one field changed: set to its default, or if it is a number, halfway to its default."""
         least = Point()
         for field in fields(self):
             mine, default = getattr(self, field.name), getattr(least, field.name)
@@ -105,7 +105,7 @@ def small(seed: int) -> list[Point]:
 
 
 def deep(seed: int, count: int = RANDOM) -> list[Point]:
-    """Returns the points of `small`, and the same kinds of points with long answers."""
+    """Returns points of the same kinds as `small`, with short and with long answers."""
     found = [*_each_value(), *_ids(), *_looks(), *_borders(), *_around_reasoning(), *_random(seed, count)]
     return list(dict.fromkeys(found))
 
@@ -349,7 +349,7 @@ PAIRS: Mapping[str, tuple[Point, Point]] = {
 # The other options of a request.
 CHATS = ("openai-chat", "anthropic", "ollama-chat")
 LONG_PROMPT = "Here is what was said before, and it is long. " * 60
-# For each value of `says`: what a request says, and by `apis` for which APIs. Without `apis`, it is for all APIs.
+# For each value of `says`: what the value adds to a request, and under `apis` for which APIs (by default for all).
 OPTIONS: Mapping[str, list[dict[str, Any]]] = written(FOLDER / "options.json")
 
 

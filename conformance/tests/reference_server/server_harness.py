@@ -28,7 +28,7 @@ __all__ = ["CountingEngine", "Engine", "Parts", "clients", "running", "served"]
 
 
 class CountingModel:
-    """A model that adds the number of rows in each step to `widths`, and raises `error`, if set, after `left` steps."""
+    """A model that appends the number of rows in a step to `widths`, and raises `error`, if set, after `left` steps."""
 
     def __init__(self, model: Any) -> None:
         self._model = model

@@ -132,8 +132,8 @@ def broken_row(engine: Engine) -> Any:
 
 @pytest.mark.parametrize("path", BODIES)
 def test_failure_in_mid_stream(client: httpx.Client, engine: CountingEngine, path: str) -> None:
-    # The model fails after 20 steps. The error is set in advance: after it has read some lines, the test might be too
-    # late, because the model may have made its last step.
+    # The model fails after 20 steps. The error is set in advance, because the model may have made its last step when
+    # the test has read some lines.
     engine.model.error, engine.model.left = RuntimeError("out of memory"), 20
     try:
         with client.stream("POST", path, json={**BODIES[path], "stream": True}) as response:
@@ -243,7 +243,7 @@ NAMES = st.sampled_from(
 @given(extra=st.dictionaries(NAMES, VALUES, min_size=1, max_size=3))
 def test_malformed_bodies(client: httpx.Client, path: str, extra: dict[str, Any]) -> None:
     short = json.loads(json.dumps(BODIES[path]).replace("[long]", "[count]"))
-    answer = client.post(path, content=json.dumps({**short, **extra}))  # `json.dumps` also writes Infinity
+    answer = client.post(path, content=json.dumps({**short, **extra}))  # may have Infinity, which is not JSON
     assert answer.status_code in (200, 400, 404)
     if answer.status_code != 200:
         error = answer.json()["error"]

@@ -21,7 +21,7 @@ from stopscan_conformance.reciter import SCRIPTS, Reciter
 STOPS = ["END", "STOP", "hello world", "abc", "b", "aab", "###", "\n", "fox jumps", "é", "世", "ha!", "gap  t"]
 LONG = 1_500
 
-Ask = Callable[..., Iterable[Any]]  # url, prompt, the stops for the server, and a transport with the client's stops
+Ask = Callable[..., Iterable[Any]]  # url, prompt, the server's stops, and a transport that stops in the client
 
 
 def chat(url: str, prompt: str, stop: list[str], transport: Any = None) -> Iterable[Any]:

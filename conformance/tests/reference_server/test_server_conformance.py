@@ -25,7 +25,7 @@ EVERY = [
     *(case for case in cases(*APIS) if case.topic != "generated"),
     *(case for case in cases("openai-chat", vectors=True) if case.topic == "vectors" and case.name != LEFT_OVER),
 ]
-# The default of this server: stops fire only in the answer, on all routes, also on those for text completions.
+# The default of the tested server: on all routes, also those for text completions, stops fire only in the answer.
 PROTECT = Defaults(CHAT)
 HARMONY = [case for case in EVERY if case.api.startswith("harmony")]
 APART = [case for case in EVERY if not case.timed and case not in HARMONY]

@@ -23,7 +23,7 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
          "frequency_penalty": 0.0, "presence_penalty": 0.0, "reasoning_effort": "medium", "seed": 42,
          "stop": ["<end>"], "logit_bias": {}, "response_format": {"type": "text"}},
     ),
-    # The file of the entry above: apply_model_params_to_body_ollama and convert_payload_openai_to_ollama
+    # The same file as for the entry above: apply_model_params_to_body_ollama and convert_payload_openai_to_ollama
     "Open WebUI, Ollama": (
         "/api/chat",
         {"stream": False, "messages": [{"role": "user", "content": "[count]"}], "keep_alive": "5m", "think": False,
@@ -34,7 +34,7 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
                      "frequency_penalty": 0.0, "stop": ["<end>"], "num_gpu": 99, "use_mmap": True,
                      "use_mlock": False, "num_thread": 4}},
     ),
-    # In the file of the entry above: convert_messages_openai_to_ollama writes tool calls whose id is null
+    # The same file as for the entry above: convert_messages_openai_to_ollama writes tool calls whose id is null
     "Open WebUI, Ollama's calls": (
         "/api/chat",
         {"stream": False, "messages": [
@@ -49,8 +49,8 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
         {"messages": CHAT, "stream": False, "max_completion_tokens": 1000,
          "metadata": {"task": "title_generation", "task_body": {"messages": CHAT}, "chat_id": None}},
     ),
-    # The function of the entry above, for a model of Ollama. It puts the limit where Ollama does not read it: at the
-    # top of the body.
+    # The same function as for the entry above, for a model of Ollama. The function puts the limit at the top of the
+    # body, where Ollama does not read it.
     "Open WebUI, titles by Ollama": (
         "/api/chat",
         {"messages": CHAT, "stream": False, "num_predict": 1000, "metadata": {"task": "title_generation"}},
@@ -95,7 +95,7 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
          "include": ["reasoning.encrypted_content"], "max_output_tokens": 4096,
          "tools": [{"type": "function", **TOOLS[0]["function"]}]},
     ),
-    # core/llm/llms/Anthropic.ts: convertArgs, and the cache of packages/openai-adapters/src/apis/Anthropic.ts
+    # core/llm/llms/Anthropic.ts: convertArgs; and packages/openai-adapters/src/apis/Anthropic.ts for `cache_control`
     "Continue, Anthropic": (
         "/v1/messages",
         {"messages": PARTS, "system": [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}],
@@ -169,7 +169,7 @@ def test_ordinary_requests_are_answered(client: Any, name: str) -> None:
 @pytest.mark.parametrize(
     ("path", "body"),
     [
-        ("/v1/chat/completions", {"messages": CHAT, "max_tokens": 32_000}),  # Continue's default for some models
+        ("/v1/chat/completions", {"messages": CHAT, "max_tokens": 32_000}),  # a default of Continue, an editor plugin
         ("/v1/completions", {"prompt": "[count]", "max_tokens": 2**40}),
         ("/v1/messages", {"messages": CHAT, "max_tokens": 64_000}),
         ("/v1/responses", {"input": "[count]", "max_output_tokens": 128_000}),

@@ -55,7 +55,7 @@ def test_stop_ends_its_row_at_once(client: httpx.Client, long: CountingEngine) -
     before = steps_after(long)
     reply = client.post("/v1/completions", json={"prompt": "[long]", "stop": "word word word"}).json()
     assert reply["usage"]["completion_tokens"] == 3
-    # One step more than tokens: mlx-lm begins the next step before it reads the result of a step.
+    # One step more than tokens, because mlx-lm begins a step before it reads the result of the previous one.
     assert steps_after(long) - before == 4
 
 

@@ -49,7 +49,7 @@ class Staged:
     key: str | None = None  # the API key that clients have to send
     on_leaving: str = "cancel"  # or "go on": what happens to an answer whose client leaves
     around: Callable[[Any], Any] = lambda app: app  # wraps the server, as an ASGI application
-    memory: dict[str, Any] = field(default_factory=dict)  # for later requests; a right server leaves it empty
+    memory: dict[str, Any] = field(default_factory=dict)  # kept for later requests; a right server keeps nothing
 
     async def answer(self, form: Form, body: Any, receive: Receive, send: Send, client: Any = None) -> None:
         try:

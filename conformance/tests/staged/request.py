@@ -1,4 +1,4 @@
-"""A request in a form that is the same for all APIs, and the checks that refuse a wrong one."""
+"""A request in a form that is the same for all APIs, and the checks that refuse a wrong request."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ App = Callable[[Any, Any, Any], Any]
 
 class Right(NamedTuple):
     """A right server, the APIs through which it is tested, and whether it lacks a feature that may be missing. `alike`:
-    official clients read the same from it as from the plain right server."""
+    whether official clients read the same from it as from the plain right server."""
 
     staged: Staged
     apis: tuple[str, ...]

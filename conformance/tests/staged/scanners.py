@@ -11,7 +11,7 @@ Found = tuple[int, str]  # where a stop begins, and the stop
 
 
 class Simple:
-    """A right scanner. Wrong ones override what they do wrong."""
+    """A right scanner. Wrong scanners override the methods that they get wrong."""
 
     def __init__(self, stops: list[str]) -> None:
         self.stops = stops
@@ -67,8 +67,8 @@ def ordered(key: Callable[[int, str], Any]) -> type[Simple]:
 
 
 def only(which: Callable[[str, int, int, list[int]], Any]) -> type[Simple]:
-    """Returns a scanner in which a stop fires only if `which` returns true. `which` gets the text, the offsets in it at
-    which the stop begins and ends, and a list of the offsets at which the tokens begin."""
+    """Returns a scanner in which a stop fires only if `which(text, start, end, starts)` returns true. `start` and `end`
+    are offsets of the stop in `text`, and `starts` has the offset of each token."""
 
     class Only(Simple):
         def __init__(self, stops: list[str]) -> None:

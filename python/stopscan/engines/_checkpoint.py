@@ -13,7 +13,7 @@ from stopscan.tokens import TokenScanner, TokenSegmenter, Vocabulary
 
 # The regions in which no stop fires by default, on routes that separate reasoning and tool calls from the answer.
 CHAT = NAMES
-# How many tokens at the end of a prompt are decoded to find its last marker. These suffice: little text follows it.
+# How many tokens at the end of a prompt are decoded to find its last marker. 32 suffice: little text follows it.
 PROMPT_TOKENS = 32
 
 Frozen = tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
@@ -40,7 +40,7 @@ class Checkpoint:
         return Vocabulary(self.tokenizer)
 
     def stops(self, stops: StopSet, protect: Any = None, default: Any = ()) -> StopSet:
-        """Returns a set with the stops of ``stops``, which do not fire in the regions of ``protect``. It is cached.
+        """Returns a set with the stops of ``stops``, which do not fire in the regions of ``protect``. Sets are cached.
 
         If ``protect`` is ``None``, the regions of ``default`` are protected, except those that the model lacks. If
         ``stops`` has no stops, the set still has the model's regions, so that its scanner counts their tokens.
@@ -62,7 +62,7 @@ class Checkpoint:
         ``prompt`` is text or token ids. The markers at its end decide, unless ``start_protected`` is given. If none of
         them opens a region and ``inside`` is true, the answer begins in the reasoning.
 
-        Raises ``ValueError`` whose message begins with ``start_protected``, if it is true and no region is protected.
+        Raises ``ValueError`` whose message begins with ``start_protected``, if that is true and no region is protected.
         """
         prompt_decides = (stops.regions is not None or stops.protect) and start_protected is None
         return begins(stops, self._end_of(prompt) if prompt_decides else "", start_protected, inside=inside)
@@ -124,7 +124,7 @@ def _in_regions(stops: StopSet, frozen: Frozen, protect: Any, default: Any) -> S
         return protected(stops, graph, entries)
     if stops.stop or stops.patterns or stops.visible or not graph:
         return stops
-    # There are no stops and no protected regions. `repeat` fires everywhere, and the regions' tokens are counted.
+    # No strings, patterns or protected regions. `repeat` fires everywhere; the regions are there to count their tokens.
     return StopSet(regions=graph, repeat=stops.repeat)
 
 

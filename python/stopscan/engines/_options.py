@@ -265,7 +265,7 @@ def _ids(value: object, limits: Limits) -> tuple[int, ...]:
 
 
 def _flag(value: object, _: Limits) -> bool:
-    if value not in (0, 1):  # 0 and 1 count, because some engines' mappings cannot have booleans
+    if value not in (0, 1):  # 0 and 1 are accepted: some engines' mappings cannot have booleans
         raise ValueError(f"must be true or false, not {_shown(value)}")
     return bool(value)
 

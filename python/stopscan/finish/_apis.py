@@ -65,7 +65,8 @@ APIS: dict[Api, Row] = {
         choice_lists=("choices", "completions", "generations", "results", "outputs"),
         done_field="is_end",  # of Baidu, whose `finish_reason` is "normal" in every chunk
         whole_fields=paths("message.role message.content message.tool_calls"),
-        # Who sends them, in order: sglang, smg; vLLM, TensorRT-LLM; llama.cpp; dynamo; llama.cpp --verbose; Anthropic.
+        # Who sends each field, in order: sglang and smg; vLLM and TensorRT-LLM; llama.cpp; dynamo;
+        # llama.cpp --verbose; Anthropic.
         stops=paths("matched_stop stop_reason stopping_word nvext.stop_reason __verbose.stopping_word stop_sequence"),
         # Who sends them, in order: OpenRouter, LM Studio, dynamo#14525.
         native_words=paths("native_finish_reason stats.stop_reason nvext.detailed_finish_reason"),
@@ -82,10 +83,11 @@ APIS: dict[Api, Row] = {
         name="Responses status",
         words=paths("status"),
         silent=(".delta",),
-        # No others: in `response.reasoning_summary_part.done` the status can be "incomplete" before the response ends.
+        # No other events: the status in `response.reasoning_summary_part.done` can be "incomplete" before the response
+        # ends.
         events=("response.completed", "response.incomplete", "response.failed", "response.cancelled"),
         vague_words=("incomplete",),
-        details=paths("incomplete_details.reason status_details.reason"),  # the second is of the Realtime API
+        details=paths("incomplete_details.reason status_details.reason"),  # the second path is of the Realtime API
         failed=conditions("type=error"),
         calls=paths("item output.*"),
         is_call=_waits_for_caller,

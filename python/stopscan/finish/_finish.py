@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias, get_args
 
 from stopscan._stopscan import StopMatch
 
-# The reasons for an end without a stop. A token loop can pass them to `flush`.
+# The reasons for an end without a stop. A loop over tokens can pass them to `flush`.
 EndReason: TypeAlias = Literal[
     "eos", "length", "tool_calls", "content_filter", "refusal", "pause", "abort", "repetition", "unknown"
 ]  # fmt: skip
@@ -51,9 +51,9 @@ class Finish:
 
     @classmethod
     def of(cls, match: StopMatch | None, otherwise: EndReason = "eos") -> Finish:
-        """Returns the report of a scanner's match. If `match` is None, the reason is `otherwise`.
+        """Returns the `Finish` of a scanner's match. If `match` is None, the reason is `otherwise`.
 
-        A match with a `period` is a loop of the model, and is reported as a "repetition". For a pattern `matched_stop`
+        A match with a `period` is a loop of the model, and is reported as a "repetition". For a pattern, `matched_stop`
         is the text that matched.
 
         >>> Finish.of(StopMatch("END", 26))

@@ -15,14 +15,15 @@ Path: TypeAlias = tuple[str, ...]
 # A path and the value that must be at its end. None stands for any value that is not empty.
 Condition: TypeAlias = tuple[Path, "str | None"]
 
-# Payloads of these types raise `TypeError`. A client's object may have any other type.
+# Payloads of these types raise `TypeError`. An object of a client library may have any other type.
 NOT_PAYLOADS = (Sequence, int, float, complex, set, frozenset, type(None))
 # Reasons that are replaced if the content has calls or a refusal.
 UNDECIDED = ("eos", "stop_token", "unknown")
-# Paths at which APIs wrap an answer. In order: Gemini's Code Assist and batches; the batches of OpenAI; of Anthropic;
-# of Bedrock.
+# Paths at which APIs wrap an answer. In order: Gemini's Code Assist and Gemini's batches; the batches of OpenAI, of
+# Anthropic and of Bedrock.
 WRAPPERS = "response response.body result.message modelOutput"
-# For APIs that send the finish word in an object, perhaps with the stop: the fields of both in sglang, AI21 and Vercel.
+# sglang, AI21 and Vercel send the finish word in an object, and sglang and AI21 also send the stop there: the names of
+# the word's field and of the stop's field.
 WORD_OBJECTS = ("type", "reason", "unified")
 STOP_OBJECTS = ("matched", "sequence")
 # Fields with the name, the id or the arguments of a call, as all APIs spell them. OpenAI nests them in `function` or
@@ -31,7 +32,7 @@ CALL = ("name", "id", "call_id", "toolUseId", "arguments", "args", "partialArgs"
 
 
 def paths(text: str) -> tuple[Path, ...]:
-    """Returns the paths in `text`, such as `message.content`, separated by spaces."""
+    """Returns the paths in `text`, where spaces separate them. A path is written as `message.content`."""
     return tuple(tuple(path.split(".")) for path in text.split())
 
 
@@ -60,24 +61,24 @@ def is_call(call: object, /) -> bool:
 class Row:
     """The names of the fields in which an API says why an answer ended, with a word such as "stop".
 
-    The word is in a choice. A body is the payload or a part of it. It has a list of choices, or is itself the choice.
+    The word is in a choice. A body is the payload or a part of it. A body has a list of choices, or is the choice.
     """
 
-    name: str  # of the API and the word's field, for error messages
+    name: str  # the API and the field of the word, for error messages
     words: tuple[Path, ...]  # in a choice: the first that is not None counts
     bodies: tuple[Path, ...] = ((), *paths(WRAPPERS))
     choice_lists: tuple[str, ...] = ()  # in a body: the names that its list of choices may have
     silent: tuple[str, ...] = ()  # suffixes of the `type` of events that never say why the stream ended
-    events: tuple[str, ...] = ()  # types of final events: the word is in a body, or is the end of the type, after a dot
+    events: tuple[str, ...] = ()  # types of final events. The word is in a body, or is the type after its last dot
     done_field: str = ""  # in a body. If False, the stream goes on, whatever the word is. If True, it has ended
     reason_if_done: Reason = "unknown"  # if `done_field` is True and there is no finish word
     whole_fields: tuple[Path, ...] = ()  # in a choice without `delta`: fields that only a whole answer has
     flags: tuple[str, ...] = ()  # in a choice: booleans whose names are finish words
-    numbered_words: tuple[str, ...] = ()  # the word for each number, if a client sends numbers
-    vague_words: tuple[str, ...] = ()  # finish words that say too little: a better one may be at one of `details`
+    numbered_words: tuple[str, ...] = ()  # the finish word of each number, if a client library gives numbers
+    vague_words: tuple[str, ...] = ()  # finish words that say too little: `details` are paths to better ones
     details: tuple[Path, ...] = ()
     stops: tuple[Path, ...] = ()  # in a choice or its body: the stop that fired
-    native_words: tuple[Path, ...] = ()  # in a choice or its body: the model's own word, if a router sends it too
+    native_words: tuple[Path, ...] = ()  # in a choice or its body: a model's word that a router sends beside its own
     blocked: tuple[Path, ...] = ()  # in a body: why the prompt was blocked
     failed: tuple[Condition, ...] = ()  # in a body without a word: signs of an error, besides the field `error`
     calls: tuple[Path, ...] = ()  # in a choice: its tool calls
@@ -94,7 +95,8 @@ class Row:
         return decide(finish, self.content(found.choice))
 
     def find(self, payload: object) -> Found:
-        """Returns the choice that counts, with its finish word. Without choices, a body or the payload counts."""
+        """Returns the choice that counts, with its finish word. Without a list of choices, a body with a finish word is
+        the choice, or else the payload."""
         kind = field(payload, "type") if self.silent or self.events else None
         if isinstance(kind, str) and self.silent and kind.endswith(self.silent):
             return Found(payload, None)
@@ -136,7 +138,7 @@ class Row:
         return Finish("refusal", raw="refusal" if self.raw_is_type else None) if refuses else None
 
     def _word(self, choice: object) -> tuple[Path, Any]:
-        """Returns the path and the value of the first of `words` that is not None, else the first flag that is true."""
+        """Returns the path and the value of the first word that is not None, or else of the first flag that is true."""
         for path in self.words:
             word = value_at(choice, path)
             if word is not None:
@@ -195,10 +197,10 @@ ERROR: Condition = (("error",), None)
 
 
 class Found(NamedTuple):
-    """The choice of a payload that counts, and its finish word, which says why it ended. `Row.find` makes a `Found`."""
+    """The choice that counts in a payload, and its finish word, which says why it ended. `Row.find` makes a `Found`."""
 
     choice: Any
-    body: Any  # has the choice. None: events of this type never say why the answer ended
+    body: Any  # the part of the payload with the choice. None: events of this type never say why the answer ended
     number: int | None = None  # the index of the choice; None if it is not in a list
     word_path: Path = ()
     word: Any = None
@@ -247,7 +249,7 @@ def value_at(part: object, path: Path) -> Any:
 
 
 def first_value(part: object, names: tuple[Path, ...]) -> Any:
-    """Returns the first value at one of these paths that is not None."""
+    """Returns the value at the first of these paths whose value is not None."""
     for path in names:
         value = value_at(part, path)
         if value is not None:

@@ -50,7 +50,7 @@ SOURCES: Mapping[str, Mapping[Reason, str]] = {
     },
     "Responses: `openai.types.responses.Response`, `status` and `incomplete_details.reason`": {
         "eos": "completed",
-        "abort": "failed cancelled incomplete",  # "incomplete" only if the response does not say why
+        "abort": "failed cancelled incomplete",  # "incomplete": only if the response does not say why it is incomplete
         "length": "max_output_tokens max_messages",
         "pause": "steered",  # another response goes on with the queued input
     },
@@ -95,7 +95,8 @@ SOURCES: Mapping[str, Mapping[Reason, str]] = {
         "length": "maximum_tokens",
     },
     "LLM Gateway: `getUnifiedFinishReason`": {"abort": "canceled gateway_error upstream_error client_error"},
-    "Vercel's AI SDK: `LanguageModelV2FinishReason`": {"unknown": "unknown"},  # "has not transmitted a finish reason"
+    # The docs say: the model "has not transmitted a finish reason".
+    "Vercel's AI SDK: `LanguageModelV2FinishReason`": {"unknown": "unknown"},
     "AutoGen: `FinishReasons`": {"tool_calls": "function_calls"},
     "Local engines that tell an end token from a stop string, without its id": {"eos": "stop_token"},
     "LM Studio: `LlmPredictionStopReason`; the first by earendil-works/pi#2107": {

@@ -17,7 +17,7 @@ from stopscan.finish._finish import Finish, Reason
 
 # anthropic.types.StopReason
 AnthropicReason: TypeAlias = Literal["end_turn", "max_tokens", "stop_sequence", "tool_use", "pause_turn", "refusal"]
-# openai.types.chat.chat_completion.Choice. Its text completions have no "tool_calls".
+# openai.types.chat.chat_completion.Choice. OpenAI's text completions have no "tool_calls".
 OpenAIReason: TypeAlias = Literal["stop", "length", "tool_calls", "content_filter"]
 # openai.types.responses.ResponseStatus, and IncompleteDetails beside it
 ResponsesStatus: TypeAlias = Literal["completed", "incomplete", "cancelled"]
@@ -122,7 +122,8 @@ _CUT = _Words(
     "length",
 )
 # When OpenAI's model refuses, OpenAI sends the refusal as content, with "stop". But the reason "refusal" means that the
-# server ended the answer, and "content_filter" says so: "content was omitted due to a flag from our content filters".
+# server ended the answer, as in OpenAI's definition of "content_filter": "content was omitted due to a flag from our
+# content filters".
 _BLOCKED = _END._replace(
     anthropic="refusal",
     openai="content_filter",
@@ -142,7 +143,7 @@ _WORDS: dict[Reason, _Words] = {
     "content_filter": _BLOCKED,
     "refusal": _BLOCKED,
     "pause": _END._replace(anthropic="pause_turn"),
-    # llama.cpp's "none" means that the end was none of its other three: "eos", "limit" and "word".
+    # llama.cpp sends "none" for an end that none of its other three words fits: "eos", "limit" and "word".
     "abort": _CUT._replace(responses="cancelled", incomplete=None, sglang="abort", llama_cpp="none", gemini="OTHER"),
     "repetition": _END,  # not "length", which makes clients discard the answer
     "unknown": _END._replace(gemini="FINISH_REASON_UNSPECIFIED"),

@@ -65,8 +65,8 @@ class BatchRow(Row[Any]):
         return self
 
     def advance(self, token_id: int, /) -> bool:
-        """Returns whether the row ends with ``token_id``. mlx-lm calls ``advance`` for each token, before it returns
-        the response."""
+        """Feeds ``token_id``, and returns whether the row ends with it. mlx-lm calls ``advance`` for each token, before
+        it returns the response."""
         scanner = self.scanner
         self._pieces.append(scanner.feed(token_id))
         finish = scanner.finish
@@ -147,7 +147,8 @@ def wrapped(tokenizer: Any) -> Any:
 
 def checkpoint_of(tokenizer: Any) -> Checkpoint:
     wrapper = wrapped(tokenizer)
-    # Pass the inner tokenizer, not mlx-lm's wrapper: errors name its class, and its users share one vocabulary.
+    # Pass the inner tokenizer, not mlx-lm's wrapper: then errors name the class of the inner tokenizer, and all
+    # wrappers of one tokenizer share a vocabulary.
     return Checkpoint(wrapper._tokenizer, graph=graph_of(wrapper) or {})
 
 

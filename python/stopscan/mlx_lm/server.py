@@ -48,7 +48,7 @@ class _Row(RowScanner):
         BatchRow.__init__(self, scanner)
         self.counter: Any = scanner
         if "reasoning" in checkpoint.graph and "reasoning" not in self.tokens_in:
-            # Without protected regions, the scanner of a `StopSet` does not count regions' tokens: a second one does.
+            # Without protected regions, the row's scanner does not count the tokens of each region: a second one does.
             self.counter = checkpoint.scanner(StopSet(), prompt, **options)
 
     def advance(self, token_id: int, /) -> bool:
@@ -102,7 +102,7 @@ class _ResponseGenerator(server.ResponseGenerator):
                 raise ValueError("stopscan failed repeatedly and is switched off; only `stop` still works")
             stops.row = _Row(tokenizer, stops, tokenized[0], inside=tokenized[3] == "reasoning")
         except (TypeError, ValueError) as error:
-            # A TypeError means that stopscan cannot read the tokenizer. Requests without stops still work with it.
+            # A TypeError means that stopscan cannot read the tokenizer. Requests without stops still work.
             if asked.asks or isinstance(error, ValueError):
                 raise _RequestError(str(error)) from error
         except BaseException as error:
@@ -135,11 +135,11 @@ def _safe(responses: Any, row: _Row, connection: socket) -> Iterator[Any]:
     for response in responses:
         with suppress(BlockingIOError):
             # `recv` raises if the client has reset the connection, which mlx-lm would notice only when it writes the
-            # whole answer. A client that has closed only its sending half still reads, so an empty result is no error.
+            # whole answer. A client that has closed only its sending half still reads, so an empty result is fine.
             connection.recv(1, MSG_PEEK | MSG_DONTWAIT)
         if row.failed:
             raise RuntimeError("stopscan failed in this request")
-        # Calls every end "length": after "stop", mlx-lm would drop the last text and the text that it has held back.
+        # Reports every end as "length": after "stop", mlx-lm would drop the last text and the text that it held back.
         yield replace(response, text=row.text(response), finish_reason=response.finish_reason and "length")
 
 
@@ -166,8 +166,9 @@ class _Handler(server.APIHandler):
         except ConnectionError:
             self.close_connection = True  # the client has left
         finally:
-            # Nobody reads the answer any more: `left` ends its row at the next token. mlx-lm itself checks only twice a
-            # second. `left` is not set if several machines run one model: all must end a row at the same token.
+            # Nobody reads the answer any more: `left` ends its row at the next token. mlx-lm itself removes such rows
+            # only twice a second. If several machines run one model, `left` is not set, because all of them must end
+            # a row at the same token.
             if stops.row is not None and not self.response_generator._is_distributed:
                 stops.row.left = True
 

@@ -38,7 +38,8 @@ def graph_of(tokenizer: Any, /) -> Graph | None:
 
 
 def with_reasoning(graph: Graph | None, own: Graph | None, /) -> Graph | None:
-    """Returns a graph with the reasoning of ``own``, the graph of an engine's parser, and the tool calls of either.
+    """Returns a graph with the reasoning of ``own``, and with tool calls if one of the graphs has them. ``own`` is the
+    graph of an engine's parser.
 
     If ``graph`` already has the markers of ``own``, returns ``graph`` unchanged. Otherwise returns ``own``, with the
     tool calls of ``graph`` if ``own`` has none. If one of the graphs is unknown (``None``), returns the other.
@@ -94,7 +95,7 @@ def _of_chat_template(template: str) -> Graph | None:
         edges = {(marker, region_name(to)) for markers in form.values() for marker, to in markers.items()}
         found = {marker for marker, _ in edges if marker in template}
         missing = {*NAMES} & regions_in(form) - {to for marker, to in edges if marker in found}
-        # If no marker in the template leads to the reasoning or tool calls of a form, the form is another model's.
+        # If a form has a reasoning or tool calls to which no marker in the template leads, it is another model's form.
         # Otherwise, each marker of the form that the template lacks counts against the form.
         size = sum(map(len, found)) - len({marker for marker, _ in edges} - found)
         score = size, SIGNS.get(name, "\0") in template

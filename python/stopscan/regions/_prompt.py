@@ -9,7 +9,7 @@ from stopscan import StopSet
 from stopscan.regions._names import NAMES, Graph, region_name
 from stopscan.segments import Segmenter, SegmentSet
 
-# How much of the end of a prompt is read, in code points. No chat template appends more to the user's prompt.
+# How much of the end of a prompt is read, in code points. No chat template writes more after the user's message.
 PROMPT_END = 256
 
 # The regions that have content. Any other region has only markup, such as the header "assistant to=self".
@@ -53,9 +53,9 @@ def begins(
 ) -> str | None:
     """Returns the region in which the answer begins, as a scanner's argument ``region`` (``None`` is its default).
 
-    With ``start_protected=True`` the answer begins in the first protected region, with ``False`` in the first region of
-    all. With ``None`` the end of the prompt decides; if no marker there opens a region, ``inside=True`` means that the
-    answer begins in the reasoning.
+    With ``start_protected=True`` the answer begins in the first protected region, with ``False`` in the graph's first
+    region. With ``None`` the end of the prompt decides; if no marker there opens a region, ``inside=True`` means that
+    the answer begins in the reasoning.
 
     Raises ``ValueError`` for ``start_protected=True`` if no region of the set is protected.
 

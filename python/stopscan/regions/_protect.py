@@ -11,12 +11,13 @@ from stopscan.segments import SegmentSet, keep
 
 Protect = str | Iterable[str | Sequence[str]]
 
-# The suffix of the name of the region between the markers of a pair: "answer protected" is inside the answer.
+# The text between the markers of a given pair is a region of its own. Its name is that of the region around it, with
+# this suffix: "answer protected".
 PROTECTED = " protected"
 
 
 class RegionOptions(TypedDict, total=False):
-    """The options about regions: the regions in which no stop fires, and whether the text begins in the first of them.
+    """The options about regions: the regions in which no stop fires, and whether the text begins in the first one.
 
     With ``start_protected=None`` the end of the prompt decides.
     """
@@ -110,7 +111,8 @@ def _shared_options(stops: StopSet) -> dict[str, Any]:
 
 
 def _names_and_pairs(stops: StopSet, graph: Graph | None, protect: Protect) -> tuple[list[str], list[tuple[str, str]]]:
-    """Returns the names and the pairs of markers to protect: also those of ``stops``, but no pair with a stop in it."""
+    """Returns the names of regions and the pairs of markers to protect. Also returns the pairs that ``stops`` protects.
+    Leaves out a pair if one of its markers is a stop."""
     names, pairs = read_protect(protect)
     regions = regions_in(graph or {})
     if protect is NAMES:

@@ -14,7 +14,7 @@ def restricted(graph: Graph, names: Collection[str], /) -> Graph:
 
     Adapters use it for a route that does not separate all regions, such as a route without a parser of tool calls. The
     text of the other regions becomes part of the answer, and so do their markers: a stop can reach across them. A graph
-    with regions of its own, such as Harmony's headers, is returned unchanged.
+    that also has regions of other kinds, such as Harmony's headers, is returned unchanged.
 
     >>> restricted({"answer": {"<think>": "reasoning", "<call>": "tool_call"}, "reasoning": {"</think>": "answer"},
     ...             "tool_call": {"</call>": "answer"}}, ["reasoning"])
@@ -24,7 +24,7 @@ def restricted(graph: Graph, names: Collection[str], /) -> Graph:
         return graph
     kept = {state for state in graph if region_name(state) in (ANSWER, *names)}
     next_kept = {state: next((to for to in graph[state].values() if to in kept), next(iter(graph))) for state in graph}
-    # The answer may also have closing markers of dropped regions, which lead back to the answer: they are text now.
+    # The answer may also have the closing markers of dropped regions, leading back to the answer: these are text now.
     now_text = {mark for state in graph if state not in kept for mark in graph[state]}
     now_text -= {mark for state in kept if region_name(state) != ANSWER for mark in graph[state]}
     return {

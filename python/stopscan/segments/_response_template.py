@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from stopscan.segments._format import Format
 
-# The keys of transformers 5.23. Any other key is refused, because it could change the meaning of these.
+# The keys of transformers 5.23. Any other key is refused, because it could change the meaning of the known keys.
 TEMPLATE_KEYS = {"version", "defaults", "fields", "start_anchor", "start_anchor_pattern"}
 FIELD_KEYS = {"open", "close", "content", "content_args", "repeats", "join", "optional", "transform", "transform_each"}
 PATTERN_KEYS = {"open_pattern": "open", "close_pattern": "close"}
@@ -61,8 +61,8 @@ def from_response_template(template: Mapping[str, Any], /) -> Format:
 
 class _Anchor(NamedTuple):
     marker: str
-    where: str  # the field, the key and the marker, for errors
-    leads_to: str | None  # None: back to the outer region
+    where: str  # the field, the key and the marker, for error messages
+    leads_to: str | None  # a region. None: back to the outer region
 
 
 class _Field(NamedTuple):

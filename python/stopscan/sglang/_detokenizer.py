@@ -13,15 +13,16 @@ from stopscan.sglang._scheduler import KEY
 
 def decode(manager: Any, recv: Any) -> Generator[tuple[Any, ...] | None, list[str], list[str] | None]:
     """Wraps ``_decode_batch_token_id_output``, which returns the new text of each row. Rows with stops get the text
-    that the scheduler put into ``customized_info``. The text is removed there, because the client gets the rest."""
+    that the scheduler put into ``customized_info``. The text is removed there, because the client gets the rest of
+    ``customized_info``."""
     info = unwrap_from_pickle(recv.customized_info) if recv.customized_info is not None else {}
     rows = info.pop(KEY, None)
     if rows is None:
         yield None
         return None
     recv.customized_info = wrap_as_pickle(info) if info else None
-    # sglang itself decodes the rows of requests without stops, and rows without a new token: the first row of a request
-    # may have none.
+    # sglang itself decodes the rows of requests without stops, and rows without a new token. The first row of a
+    # request may have no new token.
     theirs = [place for place, texts in enumerate(rows) if not texts or None in texts]
     made = dict(zip(theirs, (yield (manager, _part(recv, theirs))), strict=True))
     return [made[place] if place in made else "".join(texts) for place, texts in enumerate(rows)]

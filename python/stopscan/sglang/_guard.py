@@ -10,7 +10,7 @@ from stopscan.engines import Failures
 
 # A hook is a generator with one `yield`, called with the arguments of a function of sglang. The code up to the `yield`
 # runs before the function, and may yield other arguments for it. The `yield` then returns the function's result to the
-# hook. The hook may return another result; `None` keeps it.
+# hook. The hook may return another result, or `None` to keep the function's result.
 Hook = Callable[..., Generator[tuple[Any, ...] | None, Any, Any]]
 
 

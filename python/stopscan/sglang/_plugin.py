@@ -31,7 +31,7 @@ def register() -> None:
             return
         fitting = _fitting(Defaults.from_environment("STOPSCAN_SGLANG"))
     except Exception as error:
-        if asked != "optional" or isinstance(error, ValueError):  # a variable has a wrong value
+        if asked != "optional" or isinstance(error, ValueError):  # ValueError: a variable has a wrong value
             raise SystemExit(f"stopscan: {error}; see docs/sglang.md") from error
         logger.warning("running without stopscan: %s", error)
         return

@@ -114,7 +114,8 @@ class Requests:
             "prompt_token_ids": prompt[-LAST_TOKENS:],
         }
         regions = stops.regions is not None or stops.protect
-        # A stop that is a region's marker removes the region. If no region is left, `start_protected=True` would raise.
+        # A stop that is a region's marker removes the region. If no region is left, `start_protected=True`
+        # would raise, so this option is dropped.
         start = asked.start_protected if regions else None
         inside = bool(req.require_reasoning) and self.model(tokenizer).inside
         try:
@@ -148,20 +149,21 @@ class Requests:
 
 def beyond(patterns: Any, given: Any) -> bool:
     """Returns whether a request asks for something that sglang cannot do well: options of stopscan, protected regions,
-    or ``patterns`` (its ``stop_regex``). sglang finds patterns, but sends parts of the match, and a slow pattern stops
+    or ``patterns`` (``stop_regex``). sglang finds patterns, but sends parts of the match, and a slow pattern stops
     the whole server."""
     return bool(patterns or _ours(given) or (given or {}).get(TOLD))
 
 
 def added(given: Any) -> list[Any]:
-    """Returns the stops that sglang added to those of a chat request. They are left to sglang, because they must fire
-    in all regions."""
+    """Returns the stops that sglang added to those of a chat request. The added stops are left to sglang, because they
+    must fire in all regions."""
     stops = (given or {}).get(ADDED)
     return stops if isinstance(stops, list) else []
 
 
 def _ours(given: Any) -> bool:
-    """Returns whether ``given`` has options of stopscan, or is neither a dict nor None."""
+    """Returns whether ``given`` has an option of stopscan. True also if ``given`` is neither a dict nor ``None``:
+    ``read`` refuses it then."""
     return any(str(name).startswith(PREFIX) for name in given or ()) if isinstance(given, dict | None) else True
 
 

@@ -23,8 +23,8 @@ class Routes:
         self._requests, self._guard = requests, guard
 
     def normalize(self, params: Any, tokenizer: Any) -> Generator[None, Any, None]:
-        """Wraps `SamplingParams.normalize`, whose errors sglang answers with a 400. Hides the stops from it:
-        `normalize` would compile the patterns with Python's `re`, and limits the number of stops."""
+        """Wraps `SamplingParams.normalize`, whose errors sglang answers with a 400. Hides the stops from
+        `normalize`, which would compile the patterns with Python's `re`, and limits the number of stops."""
         if tokenizer is None:  # the server makes no text
             yield
             return

@@ -35,7 +35,7 @@ class Scheduler:
         self._said = False
 
     def queued(self, scheduler: Any, req: Any, *args: Any, **options: Any) -> Generator[None, Any, None]:
-        """Wraps `_add_request_to_queue`. Leaves a request alone that comes again after a pause ("retraction")."""
+        """Wraps `_add_request_to_queue`. Ignores a request that comes again after a pause (a "retraction")."""
         if req.tokenizer is not None and not isinstance(req, Stopping):
             if not self._said:
                 self._said = True
@@ -85,7 +85,7 @@ class Stops:
             if req.finished() and not isinstance(req.finished_reason, FINISH_ABORT):
                 self._close(req, self._decoded(req, ids[:last]))
             return
-        if len(texts) > last:  # a retracted request with input embeddings starts again at its first token
+        if len(texts) > last:  # sglang starts a paused request with input embeddings again at its first token
             texts.clear()
             scanner.reset()
         while (finish := scanner.finish) is None and len(texts) < last:

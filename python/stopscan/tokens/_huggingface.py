@@ -60,7 +60,7 @@ class HuggingFace:
             return None
         try:
             state: bytes = self._tokenizer.decoder.__getstate__()
-        except Exception:  # the library raises no narrower class
+        except Exception:  # the library raises plain `Exception`s
             return None
         return state.decode()
 
@@ -83,7 +83,8 @@ class HuggingFace:
     def tables(self) -> Tables | None:
         if self._description is None or self.carrier_decode != CarrierDecode():
             return None
-        # Does not call `to_str()`, which fails for normalizers and pre-tokenizers in Python. Decoding needs neither.
+        # Does not call `to_str()`, which fails if the normalizer or pre-tokenizer is a Python object. Decoding needs
+        # neither.
         added = self._tokenizer.get_added_tokens_decoder()
         left_out = {*self.special.values()}
         tokens = [

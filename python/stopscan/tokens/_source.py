@@ -6,8 +6,8 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
-# A token: its text; its bytes, also of a part of a character; an `int` for a token of one byte; or `None` if no token
-# has the id.
+# A token: its text as a `str`; its bytes, which may be only a part of a character; an `int` if it is one byte; or
+# `None` if no token has the id.
 Token: TypeAlias = "str | bytes | int | None"
 
 
@@ -64,7 +64,8 @@ class Source(Protocol):
         """Compares ``decode`` of the carrier with that of the tokenizer, on samples."""
 
     def tables(self) -> Tables | None:
-        """Returns the tokens, or ``None`` if their joined bytes are known to differ from the text of a stream."""
+        """Returns the arguments of a native vocabulary, or ``None`` if the joined bytes of its tokens would differ from
+        the text of a stream."""
 
     def contains(self, token_id: int, /) -> bool: ...
 

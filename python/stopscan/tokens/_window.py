@@ -140,7 +140,8 @@ class Window:
             return whole, whole[len(self._context_text) :]
         if self._last_number == 0:  # `pending` completes a character of the prompt
             return whole, whole[_common_length(self._context_text, whole) :]
-        return whole, self._decode(pending)  # `pending` changes the context's text, which is emitted already
+        # `pending` changes the context's text, which is emitted already. So `pending` is decoded without the context.
+        return whole, self._decode(pending)
 
     def _move_context(self, whole: str, tokens: list[int]) -> None:
         """Adds emitted ``tokens`` to the context, whose text becomes ``whole``. Cuts a long context to ``tokens``."""
@@ -159,12 +160,12 @@ class Window:
         starts = [_common_length(before, text) for before in texts]
         for index, (before, after) in enumerate(zip(texts, [*texts[1:], text], strict=False)):
             if before == after and after.endswith(REPLACEMENT) and starts[index] == len(before):
-                starts[index] -= 1  # the token is a part of the same half character
+                starts[index] -= 1  # the token continues the half character: U+FFFD becomes the token's piece
         pieces = zip(starts, [*starts[1:], len(text)], numbers, strict=False)
         return [(text[start:end], number) for start, end, number in pieces if start < end]
 
     def _clean(self, pieces: list[Piece]) -> list[Piece]:
-        """Returns ``pieces`` with the spaces cleaned up, or unchanged if the user's tokenizer object cleans up none."""
+        """Returns ``pieces``, with the spaces cleaned up if the user's tokenizer object cleans up spaces."""
         if self._clean_up is None:
             self._last_number = pieces[-1][1] if pieces else self._last_number
             return pieces

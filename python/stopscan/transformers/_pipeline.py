@@ -51,7 +51,7 @@ class _Cut:
     def _forward(self, model_inputs: Any, *, stop_options: Options, streamer: Any, **given: Any) -> Any:
         stops = Stops.of(stop_options, streamer)
         given["stopping_criteria"] = [*(given.get("stopping_criteria") or ()), stops]
-        if streamer is not None:  # beam search refuses any streamer
+        if streamer is not None:  # otherwise pass none, because beam search refuses any streamer
             given["streamer"] = stops
         try:
             outputs = super()._forward(model_inputs, **given)  # type: ignore[misc]
@@ -69,7 +69,8 @@ class _Cut:
         prompts, records = outputs["input_ids"], []
         prompt_length = 0 if prompts is None else prompts.shape[-1]
         rows = outputs.pop("rows")
-        # If the pipeline has split a batch, each tensor still has a first axis of length 1, but `rows` is one row's.
+        # These are the outputs of one prompt. If the pipeline has split a batch, `rows` has the rows of this prompt.
+        # Otherwise `rows` has one item: the list of these rows.
         for index, row in enumerate(rows[0] if isinstance(rows[0], list) else rows):
             one_row = {
                 name: value[:, index : index + 1]
@@ -87,7 +88,7 @@ class _Cut:
 
 
 class _Decoded:
-    """A tokenizer whose first ``decode`` returns the given text. The pipeline first decodes the row's tokens."""
+    """A tokenizer whose first ``decode`` returns ``text``, because the pipeline decodes the row's tokens first."""
 
     def __init__(self, tokenizer: Any, text: str) -> None:
         self._tokenizer, self._texts = tokenizer, [text]

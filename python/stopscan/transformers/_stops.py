@@ -36,7 +36,8 @@ class Stops(StoppingCriteria, BaseStreamer):
 
     - ``streamer`` gets the answer's text up to the stop. It is a text streamer of transformers, a list with a
       streamer for each row, or any object with ``on_finalized_text(text, stream_end)``.
-    - As ``streamer=``, a ``Stops`` gets the prompts. For beam search, which refuses streamers, leave it out.
+    - As ``streamer=``, a ``Stops`` gets the prompts. Leave ``streamer=`` out for beam search, which
+      refuses streamers.
     - Assisted decoding needs transformers 5.18.
     - A ``Stops`` serves one generation: make a new one for each.
     - ``eos_token_ids``: the default is the tokenizer's EOS. The EOS ids of the generation count as well.
@@ -83,8 +84,8 @@ class Stops(StoppingCriteria, BaseStreamer):
         self._closed: EndReason | None = None
         self._ended = False
         self._rows: list[TextRow] = []
-        # `_sequences`: the prompts, if generate announced them, and then the sequences of the last step. `_length`:
-        # their length.
+        # `_sequences`: the prompts, if generate announced them, and then the sequences of the last step. `_length`: the
+        # number of tokens in each of these sequences.
         self._announced = self._beams = False
         self._sequences: Any = None
         self._prompts: Any = None
@@ -92,7 +93,7 @@ class Stops(StoppingCriteria, BaseStreamer):
         self._done: Any = None
 
     def __call__(self, input_ids: Any, scores: Any = None, **kwargs: Any) -> Any:
-        """Returns which rows have ended. transformers calls each criterion after each step."""
+        """Feeds the new tokens. Returns which rows have ended. transformers calls each criterion after each step."""
         with self._lock:
             if not self._rows:
                 # If the prompts are unknown, assume that everything except the newest token is prompt.
@@ -185,7 +186,7 @@ class Stops(StoppingCriteria, BaseStreamer):
         Reading ``segments`` ends the rows that still run, with "length".
         """
         if not self.tells_segments:
-            raise RuntimeError("segments needs a SegmentSet as the stop")
+            raise RuntimeError("segments needs a SegmentSet as the argument stop")
         return [row.segments for row in self._results()]  # type: ignore[attr-defined]
 
     @property
@@ -201,8 +202,8 @@ class Stops(StoppingCriteria, BaseStreamer):
 
     @property
     def lengths(self) -> list[int]:
-        """The number of tokens that ``trim`` keeps of each row. If a stop ended the row: those up to the end of its
-        text. Otherwise: all."""
+        """The number of tokens that ``trim`` keeps of each row. If a stop ended the row: those up to the end of the
+        row's text. Otherwise: all."""
         return [length_of(row) for row in self._results()]
 
     def trim(self, output: Any, /) -> Any:
@@ -242,7 +243,7 @@ class Stops(StoppingCriteria, BaseStreamer):
         return self._streamers
 
     def _follow(self, known: Any) -> None:
-        """Moves the rows to the places of their sequences, since a beam search reorders and copies sequences."""
+        """Moves the rows to the places of their sequences, because a beam search reorders and copies sequences."""
         if torch.equal(known, self._sequences):
             return
         rows = {_key(sequence): row for sequence, row in zip(self._sequences.cpu(), self._rows, strict=True)}
@@ -266,7 +267,7 @@ class Stops(StoppingCriteria, BaseStreamer):
         while length and tokens[length - 1] in (self._pad, -1):  # transformers pads with -1 if there is no EOS
             length -= 1
         row.steps(tokens[: length + (self._pad in (*self._eos, *self._options.eos_token_ids))])
-        # Whisper's sequences (`start` is 0) have no EOS. A sequence shorter than the generation was ended by one.
+        # Whisper's sequences (`start` is 0) have no EOS. An EOS ended a sequence that is shorter than the generation.
         row.end("length" if start or length >= self._length - len(prompt) else "eos")
         return row
 

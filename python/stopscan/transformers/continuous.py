@@ -91,8 +91,8 @@ class _Request(Row[Any]):
             self._in_use = False
 
     def length(self) -> int:
-        """Returns how many token ids and logprobs to keep. If a stop ended the row: those up to the end of its text.
-        Otherwise: all."""
+        """Returns how many token ids and logprobs to keep. If a stop ended the row: those up to the end of the row's
+        text. Otherwise: all."""
         return length_of(self)
 
     def flush(self, reason: EndReason = "abort") -> Any:

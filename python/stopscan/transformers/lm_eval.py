@@ -56,7 +56,7 @@ class ExactHFLM(EvalModel):
         self._answers = Options(self.tokenizer, stops, protect=region, start_protected=bool(region), **options)
         with patch.object(huggingface, "stop_sequences_criteria", lambda *_: [criterion]):
             sequences = super()._model_generate(context, max_length, stop, **generation_kwargs)  # type: ignore[misc]
-        # Leave out the decoder's start token. It is not part of the answer, and is often the EOS, which would end it.
+        # Leave out the decoder's start token: it is not in the answer. It is often the EOS, which would end the row.
         return sequences[:, 1:] if self.backend == "seq2seq" else sequences
 
     def tok_decode(self, tokens: Any, skip_special_tokens: bool = True) -> Any:
@@ -64,8 +64,8 @@ class ExactHFLM(EvalModel):
         nothing to cut."""
         if self._answers is None or not skip_special_tokens:
             return super().tok_decode(tokens, skip_special_tokens=skip_special_tokens)  # type: ignore[misc]
-        # The row has no prompt, because lm_eval also decodes answers without their prompts. (SentencePiece then drops
-        # the first space of an answer.)
+        # Leave out the prompt, because lm_eval itself also decodes an answer without its prompt. (SentencePiece then
+        # drops the first space of the answer.)
         row = row_of(self._answers, ())
         row.steps(tokens)
         row.end("length")

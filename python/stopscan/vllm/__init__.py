@@ -2,7 +2,7 @@
 
 vLLM calls ``plugin`` in each of its processes, but only the process that detokenizes needs stopscan. That process makes
 an ``InputProcessor`` before anything else of an engine, and no other process makes one. So ``plugin`` waits for the
-first ``InputProcessor``. Engine cores, workers and processes that inspect models import only this module.
+first ``InputProcessor``. Engine cores, workers and processes that inspect models import only this module of stopscan.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ RUST_FRONT = "with VLLM_USE_RUST_FRONTEND=1, stops are found outside of Python; 
 def plugin() -> None:
     """Arranges that stopscan is installed before the first engine of this process, if ``STOPSCAN_VLLM`` asks for it.
 
-    If stopscan does not work with this vLLM, the server does not start with ``1``. With ``optional``, vLLM logs a
-    warning and runs without stopscan.
+    If stopscan does not work with this vLLM, the value of ``STOPSCAN_VLLM`` decides: with ``1`` the server does not
+    start; with ``optional`` vLLM logs a warning and runs without stopscan.
     """
     asked = os.environ.get("STOPSCAN_VLLM", "0")
     if asked in ("", "0"):
         return
     from vllm import envs
 
-    if getattr(envs, "VLLM_USE_RUST_FRONTEND", False):  # such a server never makes an InputProcessor
+    if getattr(envs, "VLLM_USE_RUST_FRONTEND", False):  # the Rust frontend never makes an InputProcessor
         if asked == "1":
             raise RuntimeError(f"stopscan: {RUST_FRONT}")
         if parent_process() is None:

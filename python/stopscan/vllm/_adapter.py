@@ -26,7 +26,7 @@ FIELDS = ("patterns", "max_held", "protect", "start_protected", "repeat")
 # The key in a request's `extra_args` under which the HTTP route says which regions (reasoning, tool calls) it separates
 # from the content. The key is random, so that no client can send it.
 TOLD = f"stopscan told {token_hex(8)}"
-# No limits, for requests of a program that calls vLLM itself. The limits are there for the clients of a server.
+# No limits, for requests of a program that calls vLLM directly. The limits are for the clients of a server.
 UNLIMITED = Limits(*[2**62] * 4)
 
 
@@ -51,13 +51,13 @@ class Adapter:
         self._tool_parser: str | None = None
 
     def renew(self, defaults: Defaults, failures: Failures | None = None, *, optional: bool = False) -> None:
-        """Replaces the defaults, and forgets earlier failures. With ``optional``, vLLM runs without stopscan if
-        stopscan cannot use an engine. Without ``optional``, the engine does not start."""
+        """Replaces the defaults, and forgets earlier failures. If stopscan cannot use an engine, the engine runs
+        without stopscan if ``optional`` is true, and does not start otherwise."""
         self.defaults, self.failures, self.optional = defaults, failures or Failures(logger), optional
 
     def engine_made(self, _: None, processor: Any, vllm_config: Any, *args: Any, **options: Any) -> None:
-        """Runs after ``InputProcessor.__init__``, and makes the ``Engine``. Only here does the process that detokenizes
-        have both an engine's configuration and its tokenizer."""
+        """Runs after ``InputProcessor.__init__``, and makes the ``Engine``. This is the only place where the process
+        that detokenizes has both an engine's configuration and its tokenizer."""
         name = "unreadable in vLLM's configuration"
         try:
             name = vllm_config.structured_outputs_config.reasoning_parser or ""
@@ -73,7 +73,8 @@ class Adapter:
             raise UnfitError(said) from error
 
     def parser_made(self, parser: Any, _: Any, tool_parser_name: Any = None, *args: Any, **options: Any) -> None:
-        """Runs after ``ParserManager.get_parser``, in which a server makes the parser of its chat routes."""
+        """Runs after ``ParserManager.get_parser``, from which a server gets the parser of its chat routes. Notes the
+        parser, and tells each ``Engine`` the name of the tool parser."""
         self._parser = parser
         self._tool_parser = tool_parser_name if getattr(parser, "tool_parser_cls", None) else None
         for engine in [*self._engines.values()]:
@@ -96,8 +97,8 @@ class Adapter:
             self._read(params, engine, self.defaults)
 
     def generate_called(self, _: Any, asked: Any, prompt: Any, sampling_params: Any, *args: Any, **more: Any) -> None:
-        """Runs after a call of ``AsyncLLM.generate``, and checks the request before it runs. That also checks requests
-        of routes without ``params_made``."""
+        """Runs after ``AsyncLLM.generate`` has returned its generator, but before the generator runs. Checks the
+        request, because some routes do not run ``params_made``."""
         if isinstance(sampling_params, SamplingParams) and self._concerns(sampling_params):
             engine = getattr(getattr(asked, "input_processor", None), "stopscan", None) or self._newest()
             self._read(sampling_params, engine, self.defaults, resumable=isinstance(prompt, AsyncGenerator))
@@ -111,7 +112,7 @@ class Adapter:
         params, theirs = request.sampling_params, state.detokenizer
         if params is None or isinstance(theirs, ScanningDetokenizer) or not self._concerns(params):
             return
-        # Requests without a queue come from a program that calls the engine itself, not from a server's client.
+        # Requests without a queue come from a program that calls the engine directly, not from a server's client.
         defaults = self.defaults if state.queue is not None else replace(self.defaults, limits=UNLIMITED)
         # If vLLM's engine was made before stopscan was installed, make the `Engine` here. Its parsers are unknown here.
         engine = None if tokenizer is None else self._engines.get(id(tokenizer)) or Engine(tokenizer)
@@ -147,7 +148,8 @@ class Adapter:
         return bool(params.stop or params.extra_args or self.defaults.repeat)
 
     def _default(self, params: Any) -> Any:
-        """Returns the regions in which no stop fires if the request names none: the operator's, or else the route's."""
+        """Returns the regions in which no stop fires if the request does not name such regions: those that the operator
+        set, or else those that the route separates from the content."""
         return (params.extra_args or {}).get(TOLD, ()) if self.defaults.protect is None else self.defaults.protect
 
     def _read(
@@ -163,7 +165,7 @@ class Adapter:
         except ValueError as error:
             raise refusal(str(error)) from None
         mine = next((name for name in ("stopscan_patterns", "stopscan_repeat") if given.get(name)), "")
-        if mine and (resumable or not params.detokenize):  # streaming input has several answers in one stream
+        if mine and (resumable or not params.detokenize):  # resumable: streaming input, several answers in one stream
             raise refusal(f"{mine} needs detokenize, and cannot be used with streaming input")
         if (mine or asked.protect) and self.failures.off:
             raise refusal(f"{mine or 'stopscan_protect'} is switched off, because stopscan failed repeatedly")
@@ -193,8 +195,8 @@ def _report_end(state: Any, detokenizer: Any) -> None:
 def _reportable(stops: Sequence[str]) -> list[str]:
     """Returns the stops that vLLM can report: if several complete at one character, vLLM reports the first in the list.
 
-    A stop is left out if it ends with one that is earlier in the list, such as "xEND" after "END": whenever it
-    completes, so does the earlier one. If one of the remaining stops ends with another, the longer one is earlier in
+    A stop is left out if it ends with an earlier stop of the list, such as "xEND" after "END": whenever "xEND"
+    completes, "END" also completes. If one of the remaining stops ends with another, the longer one is earlier in
     the list. So stopscan, which reports the longest, reports the same stop as vLLM.
     """
     first = {stop: place for place, stop in reversed([*enumerate(stops)])}

@@ -53,11 +53,12 @@ class ScanningDetokenizer:
     # Whether the end of the text may complete a match of a pattern such as `END$`. After an abort or an error, it may
     # not.
     end_confirms = True
-    # The length of the text that was returned before stopscan failed. The whole text never gets shorter than this.
+    # The length of the text that was returned before stopscan failed. Later outputs of the whole text are not shorter.
     least = 0
 
     def update(self: Any, new_token_ids: list[int], stop_terminated: bool) -> str | None:
-        """Returns the stop that fired, or ``None``, and drops the tokens after the stop."""
+        """Returns the stop that fired, or ``None``, and drops the tokens after the stop. If stopscan fails and vLLM
+        cannot take over, returns a text that is not a stop: vLLM then ends the request."""
         scanner, token_ids = self.scanner, self.token_ids
         if scanner is None or self.match is not None:
             return super().update(new_token_ids, stop_terminated)  # type: ignore[misc, no-any-return]
@@ -83,7 +84,7 @@ class ScanningDetokenizer:
         self.terminated = stop_terminated
         if match is None:
             return None
-        if not hasattr(OutputProcessor, "_trim_surplus_tokens"):  # as vLLM before 0.32: keep the tokens after a stop
+        if not hasattr(OutputProcessor, "_trim_surplus_tokens"):  # vLLM before 0.32 keeps tokens after a stop
             self.token_ids.extend(new_token_ids[len(self.token_ids) - before :])
         self.match = match
         return str(match.sequence)

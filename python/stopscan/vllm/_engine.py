@@ -24,15 +24,15 @@ CHARACTER = 4
 # An entry in the list of regions that a route separates from the content. It means that the whole answer is a call.
 ANSWER = "answer"
 
-# Markers, and stops of one token, that `skip_special_tokens` leaves out of the text. Each has its token ids and its
-# text. The key is the last of these ids.
+# Markers (and stops that are one token) that `skip_special_tokens` leaves out of the text: the token ids and the text
+# of each, under the last of its ids.
 Hidden = dict[int, list[tuple[tuple[int, ...], str]]]
 
 
 class Engine:
     """What stopscan knows about an engine of vLLM. The regions come from its parsers, or else from its checkpoint.
 
-    Raises whatever the reasoning parser raises when it is made.
+    If the reasoning parser cannot be made, raises the error of that parser.
     """
 
     # The regions that were logged last. They are logged again only after a change.
@@ -81,8 +81,8 @@ class Engine:
         return told
 
     def stops(self, asked: StopOptions, default: Collection[Any]) -> StopSet:
-        """Returns the ``StopSet`` of a request. ``default``: the regions in which no stop fires if the request names
-        none.
+        """Returns the ``StopSet`` of a request. ``default``: the regions in which no stop fires if the request
+        does not name such regions.
 
         Raises ``ValueError`` for a region that is not known.
         """
@@ -118,7 +118,7 @@ class Engine:
             self.vocabulary
             and hasattr(theirs, "stream")
             and (skip or params.spaces_between_special_tokens)
-            # If the prompt ends inside a character, vLLM repeats text of the prompt. A `TokenScanner` would not.
+            # If the prompt ends inside a character, vLLM's answer repeats text of the prompt. TokenScanner's would not.
             and not theirs.tokenizer.decode(prompt[-CHARACTER:], skip_special_tokens=skip).endswith("\ufffd")
         ):
             counts = {"min_tokens": params.min_tokens, "unknown_ids": "count", "skip_special_tokens": skip}
@@ -128,7 +128,7 @@ class Engine:
         return StopScanner(stops, **options), self._hidden(stops) if skip else {}
 
     def _begins(self, stops: StopSet, prompt: Sequence[int], start: bool | None, request: Any) -> str | None:
-        """Returns the region (or the state of a region) in which the answer begins, or ``None`` for the first."""
+        """Returns the region (or the state of a region) in which the answer begins: ``None`` for the first."""
         end = str(self.tokenizer.decode(prompt[-PROMPT_TOKENS:], skip_special_tokens=False)) if prompt else ""
         thinks = start is None and "reasoning" in map(region_name, stops.regions or ())
         inside = thinks and self._begins_inside(prompt, request.reasoning_parser_kwargs)

@@ -1,4 +1,4 @@
-"""Hooks stopscan into vLLM: ``install`` wraps six functions of vLLM, also if other plugins have wrapped them."""
+"""Hooks stopscan into vLLM: ``install`` wraps six functions of vLLM, even if other plugins have wrapped them."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ _current: Adapter | None = None
 def install(*, protect: Any = None, repeat: Repeat | None = None) -> None:
     """Makes vLLM find the stops of all new requests in this process with stopscan. Returns nothing.
 
-    Text, token ids, finish and stop reasons stay vLLM's. If several stops complete at the same character, the first in
-    the request's list is reported, as in vLLM. Text comes as soon as it cannot be the beginning of a stop.
+    Text, token ids, finish and stop reasons are as in vLLM. If several stops complete at the same character, the first
+    in the request's list is reported, as in vLLM. Text comes as soon as it cannot be the beginning of a stop.
 
     - ``protect`` has the regions in which no stop fires, for requests without ``stopscan_protect``: pairs of markers,
       ``"reasoning"`` and ``"tool_call"``. Without ``protect``, a chat route protects the reasoning and the calls that
@@ -62,7 +62,7 @@ def uninstall() -> None:
     _current = None
     for entry in reversed(_placed[:]):
         owner, name, original, ours = entry
-        if vars(owner).get(name) is ours:  # otherwise another plugin has wrapped our hook, which now does nothing
+        if vars(owner).get(name) is ours:  # otherwise our hook stays in another plugin's wrapper, and does nothing
             setattr(owner, name, original)
             _placed.remove(entry)
 
@@ -109,14 +109,14 @@ def _place(owner: type, name: str, after: Callable[..., None]) -> None:
     """Wraps a function or class method of vLLM, so that ``after`` runs after it with the result and all arguments.
 
     If ``after`` fails, the failure is noted and vLLM goes on, but a request with options of stopscan is refused. Only
-    two errors of ``after`` are raised: ``VLLMValidationError``, with which it refuses a request, and ``UnfitError``,
-    with which it refuses an engine. (With ``optional``, stopscan uninstalls itself instead of refusing the engine.)
+    two errors of ``after`` reach vLLM: the one that refuses a request (``VLLMValidationError``) and the one that
+    refuses an engine (``UnfitError``). (With ``optional``, stopscan uninstalls itself instead of refusing the engine.)
     """
     original = vars(owner).get(name)
     if original is None:
         raise RuntimeError(f"{owner.__name__} has no {name}")
     function = getattr(original, "__func__", original)
-    if hasattr(function, "stopscan"):  # our hook, or another plugin's wrapper of it
+    if hasattr(function, "stopscan"):  # our hook is in place, perhaps in another plugin's wrapper
         return
 
     @wraps(function)

@@ -14,7 +14,7 @@ HARMONY = "openai_gptoss"
 
 _MUSE: Graph = {"answer": {"to=self<|message|>": "reasoning"}, "reasoning": {"<|eom|>": "answer"}}
 
-# The regions of reasoning parsers that name no markers, or only some of them.
+# The regions of reasoning parsers that do not name their markers, or name only some of them.
 REASONING: Mapping[str, Graph] = {
     **{name: FORMATS[name] for name in ("granite", "hunyuan_a13b", "k2_horizon")},
     **dict.fromkeys(("muse", "muse_glimmer", "musespark1x"), _MUSE),
@@ -22,7 +22,7 @@ REASONING: Mapping[str, Graph] = {
     HARMONY: FORMATS["harmony"],
 }
 
-# Whether an answer begins in the reasoning, for parsers that have no method that tells this.
+# Whether an answer begins in the reasoning, for parsers that have no method to ask for it.
 BEGINS_INSIDE = {"granite": False, "hunyuan_a13b": False, "minimax_m2_append_think": True, HARMONY: False}
 
 # For parsers whose name is not the name of their form: the form's name in `FORMATS`.
@@ -42,5 +42,6 @@ def form_of(parser: str | None) -> Graph | None:
 def form_of_calls(tool_parser: str | None) -> Graph | None:
     """Returns the form whose calls a tool parser of vLLM reads, or ``None`` if no markers are around the calls."""
     form = form_of(tool_parser)
-    # A form that begins with a header is not used: to vLLM's parser, text without a header is the answer.
+    # A form that begins with a header is not used: to vLLM's parser, text without a header is the answer, but to the
+    # form it is the header.
     return form if form and "tool_call" in form and next(iter(form)) == "answer" else None

@@ -189,7 +189,7 @@ class Host:
         self._tokenizers = {True: fast, False: Slow(fast)}
 
     def run(self, stream: Stream, *, breaks: bool = False) -> Outcome:
-        """Returns the outcome of ``stream``. With ``breaks``, stopscan fails in the second step."""
+        """Returns the outcome of ``stream``. With ``breaks``, stopscan is made to fail in the second step."""
         params = SamplingParams(**{"max_tokens": 64, "output_kind": RequestOutputKind.DELTA, **stream.params})
         delta = params.output_kind is RequestOutputKind.DELTA
         processor = _filled(

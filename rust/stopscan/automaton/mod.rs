@@ -78,9 +78,9 @@ pub(crate) struct Automaton {
 }
 
 impl Automaton {
-    /// Makes the automaton of `words`, which must be distinct and not empty. Leaves out the `hopeless` words, inside
-    /// which a pattern always matches. Also leaves out words inside which another word always completes, and returns
-    /// for each word whether it was left out for that reason.
+    /// Makes the automaton of `words`, which must be distinct and not empty. Leaves out the `hopeless` words:
+    /// a pattern always matches inside them. Also leaves out words inside which another word always completes, and
+    /// returns for each word whether it was left out because of another word.
     pub(crate) fn new(words: Words, hopeless: &[bool], config: Config) -> (Automaton, Vec<bool>) {
         let mut order: Vec<u32> = (0..words.len_with_literals() as u32).collect();
         order.retain(|&word| hopeless.get(word as usize) != Some(&true));

@@ -173,8 +173,8 @@ impl Format {
         vec![thoughts, titled]
     }
 
-    /// Makes the states of calls. Every call ends at a closing marker. If the calls are `unclosed`, a call also ends at
-    /// the opening marker of the next call. A bare call, whose marker stays in its text, also ends at the next such
+    /// Makes the states of calls. A call ends at any closing marker of calls. If the calls are `unclosed`, a call ends
+    /// at the opening marker of the next call. A bare call, whose marker stays in its text, also ends at the next such
     /// marker. In all other calls, the markers of bare calls are text.
     fn calls(&self, calls: &Calls, after: &'static str) -> Vec<State> {
         let call = |name| {
@@ -211,8 +211,8 @@ impl Format {
     }
 }
 
-/// States of calls that all lead back to the same state of the answer. If the calls are `unclosed`, `marked` and `next`
-/// take turns: the marker of the next call leads to the other one, so a new part begins.
+/// States of calls that all lead back to the same state of the answer. If the calls are `unclosed`, the marker
+/// of the next call leads from `marked` to `next`, or back to `marked`, so that each call is a part of its own.
 struct Calls {
     /// The state after an opening marker.
     marked: &'static str,

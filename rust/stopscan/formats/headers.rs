@@ -23,7 +23,7 @@ pub(super) static HEADERS: &[Format] = &[
             ("tool_call", HARMONY_ENDS),
         ],
     ),
-    // A stream begins after `<|message_model|>`, in a header, which may have the name of the function. A call in the
+    // A stream begins after `<|message_model|>`, in a header, which may name the function of a call. A call in the
     // middle of the reasoning ends the reasoning, and a marker that opens another part in the middle of an answer ends
     // the answer.
     Format::graph(
@@ -65,8 +65,8 @@ pub(super) static HEADERS: &[Format] = &[
             ("tool_call", INKLING_ENDS),
         ],
     ),
-    // A stream begins after `<|start|>assistant`, in a header. The header of a call names the tool. So
-    // does the call itself, so nothing is lost without the header.
+    // A stream begins after `<|start|>assistant`, in a header. The header of a call names the tool, but nothing is lost
+    // without the header, because the call itself also names the tool.
     Format::graph(
         "muse",
         "Muse: vLLM's muse_glimmer",

@@ -83,8 +83,8 @@ fn live(names: Option<&[String]>, plans: &[Plan<'_>], protects: bool) -> Result<
     Ok(plans.iter().map(|plan| names.iter().any(|name| plan.region == name)).collect())
 }
 
-/// Refuses a set that is too large or for which there is not enough memory, so that no later step has to report this.
-/// Each node at which stops fire has its own copy of all stops.
+/// Refuses a set that is too large or for which there is not enough memory, so that no later step has to check
+/// the size or the memory. Each node at which stops fire has its own copy of all stops.
 fn check_size(recipe: &Recipe, plans: &[Plan<'_>], live: &[bool]) -> Result<(), StopSetError> {
     let stops = || recipe.stop.iter().chain(&recipe.visible).chain(&recipe.patterns.patterns);
     let markers = || plans.iter().flat_map(|plan| &plan.markers);

@@ -183,7 +183,7 @@ impl Graph {
         Some(Word { node, index: index as u32 })
     }
 
-    /// Returns all stop strings. In the returned `Words`, the markers of some node may come after them.
+    /// Returns all stop strings. In the returned `Words`, the markers of a node may come after the stops.
     pub(crate) fn stops(&self) -> &Words {
         self.nodes.iter().find(|node| node.live).map_or(&self.dormant, |node| node.automaton.words())
     }
@@ -503,7 +503,7 @@ impl History {
         }
     }
 
-    /// Whether no match of a pattern has begun, and markers have no state of their own (see `Threads::markers`).
+    /// Whether no match of a pattern has begun, and `Threads::markers` is `None`.
     pub(crate) fn is_idle(&self) -> bool {
         self.threads.as_ref().is_none_or(Threads::is_idle)
     }

@@ -41,7 +41,7 @@ pub(crate) struct Compiled {
     /// For each word (stop string, marker or literal) of `automaton`, whether it can never complete because another
     /// word always completes inside it.
     pub(crate) pruned: Vec<bool>,
-    /// The table of the patterns. `None` if they cannot fire in the region.
+    /// The table of the patterns. `None` if no pattern can fire in the region.
     pub(crate) machine: Option<Machine>,
 }
 
@@ -61,8 +61,8 @@ impl<'a> Compiler<'a> {
         let source = if list.patterns.is_empty() { None } else { Some(source(list, &mut work)?) };
         let mut hold_work = Work::new(MAX_HOLD_WORK);
         if let Some(pattern) = source.as_ref().and_then(|source| source.endless) {
-            // The set may still be fine: a stop string may end each match before the match holds text for ever. But
-            // checking that for this many bytes of strings costs more than the budget, so refuse the set.
+            // The set may still be fine: a stop string may end each match before the match holds text for ever. But if
+            // there are too many bytes of strings, checking that costs more than the budget, so refuse the set.
             if LETTER * strings > MAX_HOLD_WORK {
                 return Err(unbounded(list, pattern));
             }
@@ -93,8 +93,8 @@ impl<'a> Compiler<'a> {
             literals.retain(|&index| !strings.contains(&*self.list.patterns[index]));
         }
         words.add_literals(literals.iter().map(|&index| &*self.list.patterns[index]));
-        // A stop string never fires if a match always completes inside it. That is not so for a marker: in unarmed text
-        // the match does not fire, and the marker is still found.
+        // A stop string never fires if a match always completes inside it. A marker is found all the same: in unarmed
+        // text the match does not fire, and the marker completes.
         let is_marker = |index: usize| (words.stops()..words.len()).contains(&index);
         let mut hopeless = Vec::with_capacity(words.len_with_literals());
         for (index, text) in words.with_literals().enumerate() {
@@ -242,7 +242,7 @@ const META: [char; 14] = ['\\', '.', '+', '*', '?', '(', ')', '|', '[', ']', '{'
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PatternList {
     pub(crate) patterns: Vec<String>,
-    /// The index of each pattern in the list that the user gave. Empty in a list that `distinct` did not return.
+    /// The index of each pattern in the list that the user gave. Only the lists that `distinct` returns have indices.
     indices: Vec<usize>,
     pub(crate) max_held: Option<usize>,
 }
@@ -277,7 +277,7 @@ impl PatternList {
         plain && self.max_held.is_none_or(|most| text.chars().nth(most.saturating_add(1)).is_none())
     }
 
-    /// Returns the index of a pattern in the list that the user gave.
+    /// Returns the index that a pattern of this list has in the list that the user gave.
     pub(crate) fn index(&self, pattern: usize) -> usize {
         self.indices[pattern]
     }

@@ -5,7 +5,7 @@ use super::dfa::{Accept, Dfa, StateId};
 use super::nfa::{Nfa, Node};
 use super::work::{Lists, Numbers, TooLarge, Work};
 
-/// Stands in a state for the kind of the last character that was read, if this kind does not matter.
+/// Stored in a state instead of the kind of the last character that was read, if this kind does not matter.
 const ANY_BEFORE: u32 = Kind::ALL.len() as u32;
 
 /// Makes the deterministic automaton of `nfa`. Counts in `visits` how often each node is met: if the automaton is too
@@ -74,8 +74,8 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     /// Sets `reached` to the nodes that are reached from `from` without reading a character. Passes a look-around that
-    /// holds before a character of kind `behind`. If `behind` is `None`, the next character is not known. Then adds the
-    /// node of each look-around that depends on the next character.
+    /// holds before a character of kind `behind`. If `behind` is `None`, the next character is not known: a look-around
+    /// that depends on it is not passed, and its node is added to `reached`.
     fn closure(&mut self, from: &[u32], before: Kind, behind: Option<Kind>) -> Result<(), TooLarge> {
         self.round += 1;
         self.reached.clear();
@@ -203,8 +203,8 @@ impl Builder<'_> {
         Ok(patterns)
     }
 
-    /// For each class of characters that one of `nodes` reads, adds the node after it to `self.next[class]`. If `kind`
-    /// is given, only for classes of that kind.
+    /// For each of `nodes` and each class of characters that this node reads, adds the node that follows to
+    /// `self.next[class]`. If `kind` is given, does so only for classes of that kind.
     fn collect_targets(&mut self, nodes: &[u32], kind: Option<Kind>) -> Result<(), TooLarge> {
         for &node in nodes {
             let Node::Read { set, next } = self.nfa.node(node, self.work)? else {

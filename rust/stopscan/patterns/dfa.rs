@@ -172,10 +172,10 @@ impl Dfa {
     /// Refuses an automaton with which a stream could have more than `MAX_THREADS` threads (matches that have begun) in
     /// different states. `begins` marks the classes with which matches begin.
     ///
-    /// The oldest thread has read the first characters of all later threads. So there are at most as many threads as
-    /// the oldest thread has made transitions with a marked class. On a cycle, the oldest thread may make any number of
-    /// such transitions, so each state on a cycle or after one counts as a thread. A state that leads to itself, but
-    /// not with a marked class, is not a cycle here.
+    /// The oldest thread has read the first characters of all later threads. So the number of threads is at most the
+    /// number of transitions with a marked class that the oldest thread has made. On a cycle, the oldest thread may
+    /// make any number of such transitions, so each state on a cycle or after one counts as a thread. A state that
+    /// leads to itself, but not with a marked class, is not a cycle here.
     pub(super) fn check_threads(&self, begins: &[bool], work: &mut Work) -> Result<(), TooLarge> {
         if self.len() <= MAX_THREADS {
             return Ok(());

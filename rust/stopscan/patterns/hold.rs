@@ -16,8 +16,8 @@ pub(super) const LETTER: usize = 8;
 /// Each byte that the strings' automaton reads costs this many units of work.
 const BYTE: usize = 4;
 
-/// Makes an automaton like `dfa`, but in which a begun match ends as soon as another stop completes before it. Also
-/// returns the alphabet of the new automaton, in which each character of `strings` has a class of its own.
+/// Makes an automaton like `dfa`, but in which a begun match ends as soon as another stop completes first. Also returns
+/// the alphabet of the new automaton, in which each character of `strings` has a class of its own.
 pub(super) fn least_hold(
     dfa: &Dfa,
     table: &Table,
@@ -145,7 +145,8 @@ impl Later<'_> {
         Ok(number)
     }
 
-    /// Returns the set of states that follows `set` after a character of `class`, or `None` if it completes a match.
+    /// Returns the set of states that follows `set` after a character of `class`, or `None` if this character completes
+    /// a match.
     fn step(&mut self, set: u32, class: ClassId, work: &mut Work) -> Result<Option<u32>, TooLarge> {
         let at = set as usize * self.kinds.len() + class as usize;
         work.spend(1)?;
@@ -179,8 +180,8 @@ impl Later<'_> {
 #[derive(Clone, Copy)]
 struct StringStep {
     next: State,
-    /// As `Key::is_whole`, but for `next`. If a string or literal completes: whether the whole text of the match is a
-    /// string.
+    /// Like `Key::is_whole`, but for the state `next`. If a string or literal completes, true only if the whole text of
+    /// the match is a string.
     is_whole: bool,
     completes: bool,
 }
@@ -200,8 +201,8 @@ impl Key {
         }
         if step.completes && step.is_whole {
             // A string that is the whole text fires instead of a match that also completes here. A literal (a pattern
-            // that is plain text) may not fire instead: of two patterns, the first in the list fires. So `is_whole` is
-            // false for a literal.
+            // that is plain text) fires instead only if it comes before the pattern of the match in the list. So
+            // `is_whole` is false for a literal.
             let is_string = |word: usize| word < strings.words().len() && strings.is_word(step.next);
             step.is_whole = strings.completed(step.next, true).is_none_or(is_string);
         }

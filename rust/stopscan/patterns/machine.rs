@@ -9,7 +9,7 @@ use crate::automaton::{Automaton, State};
 use crate::text::Plain;
 
 /// The most code points that are held back for a match if the user gives no limit. Only runs of one kind of character,
-/// such as digits, can get there: a pattern that could hold back any other text without a limit is refused.
+/// such as digits, can get so long: a pattern that could hold back any other text without a limit is refused.
 const MAX_HELD: usize = 65_536;
 
 /// A greater limit is lowered to this one, which is as good as no limit: no stream holds back more.

@@ -10,8 +10,8 @@ use super::dfa::{DEAD, StateId};
 use super::machine::Machine;
 use crate::text::Place;
 
-/// Groups in equal states are merged only if there are more roots than this. With fewer, merging costs more than it
-/// saves.
+/// Groups in equal states are merged only if there are more groups than this. With fewer groups, merging costs more
+/// than it saves.
 const FEW: usize = 12;
 
 /// Ended threads are dropped only if there are more of them than this, because dropping them moves all others.
@@ -28,8 +28,8 @@ struct Begun {
     /// The place in bytes, modulo 2^30, in the upper 30 bits. The lower two bits are the kind of the character before
     /// the place.
     bytes_and_kind: u32,
-    /// The index of a later thread in the same state, or this thread's own index if no thread is later; `OVER` if this
-    /// thread has ended.
+    /// The index of a later thread of the same group, or this thread's own index if it is the root of the group. `OVER`
+    /// if this thread has ended.
     root: u32,
 }
 
@@ -65,9 +65,9 @@ pub(super) struct Places {
     /// the group has ended and is not dropped yet.
     roots: Vec<u32>,
     states: Vec<StateId>,
-    /// Groups in equal states are merged only if there are more roots than this, and more than `FEW`.
+    /// Groups in equal states are merged only if there are more groups than this, and more than `FEW`.
     merge_at: usize,
-    /// Whether some group may have ended and not be dropped yet.
+    /// Whether there may be a group that has ended and is not dropped yet.
     ended: bool,
     /// Whether some group may be in a state in which a pattern matches, or matches if certain characters follow.
     pub(super) waits: bool,
@@ -166,8 +166,8 @@ impl Places {
         }
     }
 
-    /// Sets the place of the next character to `here`. Drops the threads before the first that has not ended. A thread
-    /// also ends here if it must hold more than the machine's limit before it can match.
+    /// Sets the place of the next character to `here`. Drops the earliest threads, up to the first thread that has not
+    /// ended and can match within the machine's limit on held text.
     fn settle(&mut self, here: Place, machine: &Machine) {
         self.here = here;
         self.drop_ended();
@@ -442,8 +442,8 @@ impl<'a> Scan<'a> {
         None
     }
 
-    /// Moves the begun matches over the next character. If `begins` and a match can begin with this character, begins
-    /// a thread for it.
+    /// Moves the begun matches over the next character. If `begins` is true and a match can begin with this character,
+    /// begins a thread for this match.
     #[inline(always)]
     fn advance(&mut self, next: Next<'_>, begins: bool) {
         let mut greatest = self.places.advance(next.column);

@@ -245,18 +245,19 @@ fn longest_repetition(ast: &Ast) -> Option<(&Span, usize)> {
     children(ast).filter_map(longest_repetition).chain(own).max_by_key(|(_, positions)| *positions)
 }
 
-/// The steps that a class takes in addition to the steps for its items, and the steps that a letter under `(?i)` takes.
+/// The steps of regex-syntax for a class, in addition to the steps for its items, and for a letter under `(?i)`.
 const CLASS: usize = 200;
 const LETTER: usize = 100;
 
-/// Ideographs and the blocks between them have no case. So regex-syntax skips a range within them when it folds.
+/// Ideographs and the blocks between them have no case. So regex-syntax skips a range of these characters when it folds
+/// case.
 const WITHOUT_CASE: RangeInclusive<char> = '\u{2E80}'..='\u{A4CF}';
 
 /// Counts the steps that regex-syntax needs for the classes of a pattern. regex-syntax compares each item of a class
 /// with all items before it. Under `(?i)`, it also folds each code point of an item.
 #[derive(Default)]
 struct ClassSteps {
-    /// Whether there was a `(?i)` so far. Where it ends is ignored, so the count may be too high.
+    /// Whether a `(?i)` was met. The end of the group in which it holds is ignored, so the count may be too high.
     folds: bool,
     steps: usize,
 }

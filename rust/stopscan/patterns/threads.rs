@@ -10,12 +10,12 @@ use crate::text::{Held, Place};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Threads {
     pub(super) places: Places,
-    /// The text since the first match began. Kept only for streams that hide no stop, because they hold no text for a
-    /// match.
+    /// The text since the first match began. Kept only for streams that hide no stop. In other streams this text is a
+    /// part of the held text.
     pub(super) text: Held,
-    /// The state in which the strings' automaton would be if no match had completed in unarmed text (in which no stop
-    /// fires). `None` if the automaton is in that state. Such a match ends the stops that contain it, but not the
-    /// markers, so markers are found with this state.
+    /// The state with which markers are found, if it is not the state of the strings' automaton. A match that completes
+    /// in unarmed text (in which no stop fires) ends the stops that contain it, so the automaton forgets them. But the
+    /// match does not end markers: this is the state in which the automaton would be without the match.
     pub(super) markers: Option<State>,
     /// The number of bytes that are held for markers because of the state `markers`.
     held_for_markers: usize,
@@ -145,7 +145,8 @@ impl Threads {
         if words.len() > words.stops() {
             self.markers.get_or_insert(*state);
         }
-        // A byte makes the state's text at most one byte longer, a fallback makes it shorter. So the cost is linear.
+        // Each byte that is read makes the state's text at most one byte longer, and each fallback makes that text
+        // shorter. So the cost is linear.
         while machine.length(*state) >= length {
             *state = automaton.fallback(*state);
         }
@@ -243,7 +244,7 @@ fn scan_unarmed_stops(
 /// before the completing character, as for `a\b`.
 fn beats(hit: &PatternHit, machine: &Machine, words: &Words, (index, end): (usize, usize), place: Place) -> bool {
     let start = place.bytes + end - words.text(index).len();
-    // If all three places are equal, a string wins over a pattern, and a pattern over those that are later in the list.
+    // If all three places are equal, a string wins over a pattern, and an earlier pattern over a later one.
     let rank = |pattern: usize| pattern + 1;
     let word = index.checked_sub(words.len()).map_or(0, |literal| rank(machine.literals[literal]));
     (hit.completed, hit.start.bytes, hit.end, rank(hit.pattern)) < (end, start, end, word)

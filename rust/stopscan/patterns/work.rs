@@ -32,7 +32,8 @@ pub(super) const MAX_PRUNING_WORK: usize = 200_000;
 pub(super) const MAX_STATES: usize = 8_192;
 pub(super) const MAX_CELLS: usize = 1 << 20;
 
-/// The most threads (matches that may have begun) of a stream. Each adds about a nanosecond to the time of a character.
+/// The most threads (matches that may have begun) of a stream. Each thread adds about a nanosecond to the time that a
+/// character takes.
 pub(super) const MAX_THREADS: usize = 1_000;
 
 /// One unit of a budget pays for this many bytes of a new vector. So a budget also bounds the memory.
@@ -44,7 +45,8 @@ const LOOKUP: usize = 4;
 /// A budget: the number of units that are left.
 pub(super) struct Work(usize);
 
-/// The budget does not suffice, or there are too many states, cells of the table, or threads (begun matches).
+/// The error if the budget does not suffice, or if there are too many states, cells of the table, or threads (begun
+/// matches).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TooLarge;
 

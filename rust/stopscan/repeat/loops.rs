@@ -29,8 +29,8 @@ pub struct Loops {
     runs: Vec<Run>,
 }
 
-/// The greatest `divisible` that is passed to `Repeat::reach`. With this value, `reach` covers every `max_period` that
-/// is allowed.
+/// The greatest argument `divisible` of `Repeat::reach`. With this value, `reach` covers every `max_period` that is
+/// allowed.
 const MAX_DOUBLED: u32 = 16;
 
 impl Loops {
@@ -60,7 +60,7 @@ impl Loops {
         keeps
     }
 
-    /// Forgets the text that was read. It cannot be a part of a later loop.
+    /// Forgets the text that was read, so that it cannot be a part of a later loop.
     pub fn forget(&mut self) {
         self.text.clear();
         self.runs.clear();
@@ -91,7 +91,8 @@ impl Loops {
         writer.0
     }
 
-    /// Reads the state that `to_bytes` returned, or returns `None` if no stream with this `repeat` returns such bytes.
+    /// Reads the state that `to_bytes` returned, or returns `None` if `to_bytes` cannot have returned these bytes for
+    /// this `repeat`.
     pub fn from_bytes(repeat: &Repeat, bytes: &[u8]) -> Option<Loops> {
         let mut loops = Loops::new(repeat);
         let mut reader = Reader(bytes);
@@ -233,7 +234,7 @@ impl Loops {
         3 * self.longest().max(self.block) + ROW
     }
 
-    /// Drops the text that no check looks at any more.
+    /// Drops the text that no later check reads.
     fn compact(&mut self) {
         let keep = self.keep();
         if self.text.len() >= keep + keep / 4 {

@@ -90,17 +90,19 @@ impl Repeat {
         self.count.saturating_mul(period).max(self.min_length)
     }
 
-    /// The number of bytes between two checks (searches for loops): half of `least`, the length of the shortest run.
+    /// The number of bytes between two checks (searches for loops): half of `least`, the length of the shortest run,
+    /// but at most `MAX_BLOCK`.
     fn block(&self) -> usize {
         let least = self.min_length - self.min_length / self.count;
         least.div_ceil(2).min(MAX_BLOCK)
     }
 
-    /// Returns the longest period that check n looks for. The period grows with `divisible`: how often n can be divided
-    /// by two.
+    /// Returns the longest period that a check looks for. The checks are numbered, and the period grows with
+    /// `divisible`: how often the number of the check can be divided by two.
     ///
-    /// Successive checks for a period are at most `count - 2` periods apart, so that one comes between the second and
-    /// the last copy of a loop. They are also at most `longest` apart, so that the kept text has the first two copies.
+    /// Successive checks for a period are at most `count - 2` periods apart, so that a check comes between the second
+    /// and the last copy of a loop. The checks are also at most `longest` bytes apart, so that the kept text has the
+    /// first two copies.
     fn reach(&self, divisible: u32, longest: usize) -> usize {
         let distance = self.block() << divisible;
         if self.count == 3 {

@@ -32,8 +32,9 @@ pub(super) fn squares(text: &[u8], periods: RangeInclusive<usize>, least: usize,
     }
 }
 
-/// Returns a bit for each of the `ROW` periods from `period` on, the lowest for the shortest. The bit of a period is
-/// set if the bytes at all four `places`, which are counted from the end, equal the bytes one period before them.
+/// Returns a bit for each of the `ROW` periods from `period` on. The lowest bit stands for the shortest period. The bit
+/// of a period is set if the bytes at all four `places`, which are counted from the end, equal the bytes one period
+/// before them.
 #[inline]
 fn equal(text: &[u8], period: usize, places: [usize; 4]) -> u64 {
     let newest = places.map(|place| text[text.len() - 1 - place]);

@@ -130,8 +130,9 @@ impl<E: Emit> SetBuilder<E> {
         self
     }
 
-    /// Adds a region: its name, and the markers that count in it, each with the name of the region to which it leads. A
-    /// stream begins in the region that was added first. In a [`StopSet`](crate::StopSet), markers stay in the text.
+    /// Adds a region: its name, and the markers that are looked for in this region, each with the name of the region to
+    /// which the marker leads. A stream begins in the region that was added first. In a [`StopSet`](crate::StopSet),
+    /// markers stay in the text.
     ///
     /// A region can have several states, each with its own markers. Add each state with its own name, and let markers
     /// lead to that name. The name of the region is the part before the first slash: `"call/in reasoning"` is a state
@@ -176,11 +177,18 @@ impl<E: Emit> SetBuilder<E> {
     /// Compiles the set. A stop, marker or pattern that was given twice counts once.
     ///
     /// # Errors
-    /// If a stop or marker is empty; if a string is both a hidden and a visible stop, both a stop and a marker, or a
-    /// marker that leads to two regions; if a region is missing; if a marker can never be reached, because another
-    /// marker of its region ends inside it; if a pattern is not supported; if the stops and markers have more bytes
-    /// than [`MAX_SET_BYTES`](crate::MAX_SET_BYTES); or if there are more states of regions than
-    /// [`MAX_REGIONS`](crate::MAX_REGIONS).
+    /// If one of these is true ([`StopSetErrorKind`](crate::StopSetErrorKind) names each kind of error):
+    ///
+    /// - A stop or marker is empty.
+    /// - A string is both a hidden and a visible stop, or both a stop and a marker.
+    /// - A marker leads to two regions, or an opening marker has two closing markers.
+    /// - A marker can never be reached, because another marker of its region ends inside it.
+    /// - A region has no name or was added twice, or a marker or `stop_in` names a region that was not added.
+    /// - The set has no regions, or both regions and protected pairs.
+    /// - A pattern is not supported, or the patterns are too large.
+    /// - The stops and markers have more bytes than [`MAX_SET_BYTES`](crate::MAX_SET_BYTES), or there are more states of
+    ///   regions than [`MAX_REGIONS`](crate::MAX_REGIONS).
+    /// - There is not enough memory.
     ///
     /// ```
     /// use stopscan::StopSet;

@@ -278,7 +278,8 @@ impl Set<Text> {
     /// As [`StopSet::find`], with `options` instead of the default options.
     ///
     /// # Errors
-    /// If the set does not have the region where `options` begins, or if both `region` and `start_protected` are set.
+    /// If the set does not have the region in which the text begins according to `options`, or if both `region` and
+    /// `start_protected` are set.
     ///
     /// ```
     /// use stopscan::{Options, StopSet};
@@ -309,7 +310,8 @@ impl Set<Text> {
     /// As [`StopSet::truncate`], with `options` instead of the default options.
     ///
     /// # Errors
-    /// If the set does not have the region where `options` begins, or if both `region` and `start_protected` are set.
+    /// If the set does not have the region in which the text begins according to `options`, or if both `region` and
+    /// `start_protected` are set.
     ///
     /// ```
     /// use stopscan::{Options, StopSet};

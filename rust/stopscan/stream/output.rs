@@ -36,7 +36,7 @@ pub trait Emit: Sized + 'static {
     fn tokens<'a>(stream: &'a Stream<Self>, safe: &'a Self::Safe) -> Self::Tokens<'a>;
 }
 
-/// A buffer for text that is safe to emit, which a stream of tokens fills when it reads tokens.
+/// A buffer that a stream of tokens fills with the text that is safe to emit.
 pub trait SafeText: Clone + Debug + Default + Send + Sync {
     /// Adds `text`, which belongs to `part`.
     fn push(&mut self, part: Part, text: &str);

@@ -1,6 +1,6 @@
 //! Writes and reads the state of a stream for snapshots. An automaton's state is written as the index of the stop or
-//! marker that has begun, and how many of its bytes were read. The held text follows from the two, unless a pattern
-//! holds text.
+//! marker that has begun, and how many of its bytes were read. The held text follows from these two numbers, unless a
+//! pattern holds text.
 
 use super::{Emit, Fired, FiredStop, Stream};
 use crate::graph::{Graph, Word};

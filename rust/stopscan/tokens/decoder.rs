@@ -98,8 +98,8 @@ pub(crate) struct Decoder {
     /// How many of the `len` bytes came with the prompt. If the stream does not complete the character, they are not
     /// part of the stream's text.
     pub(crate) prompted: u8,
-    /// Whether a token, even of the prompt, was decoded and not skipped. Until then, a token with the flag `FIRST` has
-    /// another text. Always true if the vocabulary has no such token.
+    /// Whether a token, even of the prompt, was decoded and not skipped. Before that, a token with the flag `FIRST`
+    /// decodes to another text. Always true if the vocabulary has no such token.
     pub(crate) started: bool,
     /// Whether a byte of the current run (byte tokens in a row) is not valid UTF-8. Set only with [`Strays::Runs`].
     pub(crate) stray: bool,
@@ -227,8 +227,8 @@ impl Decoder {
     }
 
     /// Gives up half a character. With `Strays::Parts`, emits one U+FFFD for it, or none if it began in the prompt.
-    /// Otherwise emits one for each byte that did not come with the prompt. A space before it that was left out becomes
-    /// U+FFFD as well.
+    /// With other `Strays`, emits one U+FFFD for each byte that did not come with the prompt. If a space was left out
+    /// before the half character, the space becomes U+FFFD as well.
     fn give_up(&mut self, strays: Strays, sink: &mut impl Sink) {
         if let Some(token) = self.space.take() {
             sink(REPLACEMENT, token as usize);
@@ -263,11 +263,12 @@ pub trait Decode: Sized {
     /// Whether the vocabulary has a token with this id.
     fn contains(&self, id: u32) -> Result<bool, Self::Error>;
 
-    /// Whether the text of the token `id` is whole characters: it shares no character with the token before it.
+    /// Whether the text of the token `id` consists of whole characters: it shares no character with the token before
+    /// it.
     fn is_whole(&self, id: u32) -> bool;
 
     /// Returns the text that the token `id` would have if it came next. `None` if the vocabulary lacks the id, or if
-    /// the token is not whole characters.
+    /// the token does not consist of whole characters.
     fn token_text(&self, id: u32) -> Result<Option<Cow<'_, str>>, Self::Error>;
 
     /// Resets the decoder to its state after the prompt.
@@ -312,7 +313,8 @@ impl Native {
         Ok(())
     }
 
-    /// Whether the token `id` is whole characters and not special, and would decode to its own text if it came next.
+    /// Whether the token `id` consists of whole characters, is not special, and would decode to its own text if it came
+    /// next.
     #[inline]
     pub(super) fn is_plain(&self, id: u32) -> bool {
         self.vocabulary.kind(id).is_some_and(TokenKind::is_plain) && self.now.is_idle()

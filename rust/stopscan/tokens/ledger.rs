@@ -12,13 +12,12 @@ const SPARE: usize = 4;
 pub(crate) struct Ledger {
     pub(crate) seen: usize,
     pub(crate) kept: usize,
-    /// Two counts of code points, from the last moment at which no text was withheld: `read` counts the code points
-    /// that were read. `settled` counts those of them that were then emitted, or taken out of the text as part of a
-    /// marker.
+    /// Two counts of code points since the last moment at which no text was withheld. `read` counts the code points
+    /// that were read. `settled` counts how many of these were emitted, or taken out of the text as part of a marker.
     pub(crate) read: usize,
     pub(crate) settled: usize,
-    /// The number of the token with the last settled character. If no character is settled yet, of the token with the
-    /// first character that was read.
+    /// The number of the token with the last settled character. If no character is settled yet, the number of the token
+    /// with the first character that was read.
     pub(crate) token: usize,
     /// For each token after `token`: the value of `read` at which its text begins, and its number.
     pub(crate) starts: VecDeque<(usize, usize)>,

@@ -53,17 +53,17 @@ impl Default for TokenOptions {
 }
 
 impl TokenOptions {
-    /// Returns the options with other `stop_token_ids`.
+    /// Returns the options with these `stop_token_ids`.
     pub fn stop_token_ids(self, ids: impl Into<Vec<u32>>) -> TokenOptions {
         TokenOptions { stop_token_ids: ids.into(), ..self }
     }
 
-    /// Returns the options with other `eos_token_ids`.
+    /// Returns the options with these `eos_token_ids`.
     pub fn eos_token_ids(self, ids: impl Into<Vec<u32>>) -> TokenOptions {
         TokenOptions { eos_token_ids: ids.into(), ..self }
     }
 
-    /// Returns the options with another `min_tokens`.
+    /// Returns the options with this `min_tokens`.
     pub fn min_tokens(self, min_tokens: usize) -> TokenOptions {
         TokenOptions { min_tokens, ..self }
     }
@@ -73,22 +73,22 @@ impl TokenOptions {
         TokenOptions { max_tokens: Some(max_tokens), ..self }
     }
 
-    /// Returns the options with another `unknown_ids`.
+    /// Returns the options with this `unknown_ids`.
     pub fn unknown_ids(self, unknown_ids: UnknownIds) -> TokenOptions {
         TokenOptions { unknown_ids, ..self }
     }
 
-    /// Returns the options with another `eos_ends_early`.
+    /// Returns the options with this `eos_ends_early`.
     pub fn eos_ends_early(self, eos_ends_early: bool) -> TokenOptions {
         TokenOptions { eos_ends_early, ..self }
     }
 
-    /// Returns the options with another `skip_special_tokens`.
+    /// Returns the options with this `skip_special_tokens`.
     pub fn skip_special_tokens(self, skip_special_tokens: bool) -> TokenOptions {
         TokenOptions { skip_special_tokens, ..self }
     }
 
-    /// Returns the options with other `prompt_token_ids`.
+    /// Returns the options with these `prompt_token_ids`.
     pub fn prompt_token_ids(self, ids: impl Into<Vec<u32>>) -> TokenOptions {
         TokenOptions { prompt_token_ids: ids.into(), ..self }
     }

@@ -10,7 +10,7 @@ use crate::stream::{Emit, Passed, SafeText, Segmented, Step, StopMatch, Stream, 
 use crate::text::{Released, code_points};
 use crate::vocabulary::{UnknownToken, Vocabulary};
 
-/// Scans one stream of token ids: [`feed`](TokenStream::feed) returns the text that is safe to emit,
+/// Scans one stream of token ids: [`feed`](TokenStream::feed) returns the text that is safe to emit, and
 /// [`finish`](TokenStream::finish) says why the stream ended.
 ///
 /// ```
@@ -251,8 +251,8 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
         self.try_feed_many(&[id])
     }
 
-    /// Like `feed_many`, but if an id fails, the ids before it have been read. If an id may be unknown, feed a copy of
-    /// the stream.
+    /// Like `feed_many`, but if an id fails, the stream has already read the ids before it. If an id may be unknown,
+    /// feed a copy of the stream, so that the stream itself stays as it was.
     pub fn try_feed_many(&mut self, ids: &[u32]) -> Result<E::Tokens<'_>, D::Error> {
         self.decoded.begin();
         ids.iter().try_for_each(|&id| self.read_token(id))?;
@@ -360,7 +360,7 @@ impl<E: Emit, D> TokenStream<E, D> {
         self.decoded.stream.stop_match()
     }
 
-    /// The text that is withheld because it may still become a stop or a marker that is left out of the output.
+    /// The text that is withheld because it may still become a hidden stop, or a marker that is left out of the output.
     pub fn held(&self) -> &str {
         self.decoded.stream.held()
     }
@@ -511,8 +511,8 @@ impl<E: Emit> Decoded<E> {
         }
     }
 
-    /// Emits the text that `step` released. If a marker follows, also emits the marker if it stays in the output, and
-    /// returns where it ends in `text`.
+    /// Emits the text that `step` released, and the marker after it if that marker stays in the output. Returns where
+    /// the marker ends in `text`, or `None` if no marker follows.
     fn emit(&mut self, step: Step, text: &str) -> Option<usize> {
         let Decoded { stream, ledger, out, .. } = self;
         let mut emit = |part, text: &str| {

@@ -35,7 +35,7 @@ pub struct VocabularyBuilder {
 }
 
 impl VocabularyBuilder {
-    /// Adds the next token, which is text. In a byte-level vocabulary it may begin or end within a character.
+    /// Adds the next token, which is text. In a byte-level vocabulary, the text may begin or end within a character.
     ///
     /// ```
     /// use stopscan::Vocabulary;
@@ -181,8 +181,8 @@ impl VocabularyBuilder {
         if u32::try_from(self.bytes.len()).is_err() {
             return Err(VocabularyError::TooLong);
         }
-        // Asks for room for two copies of the text, because both exist while the tokens are joined below, and for the
-        // kind and the place of each token.
+        // Asks for room for the kind and the place of each token, and for two copies of the text: both exist while the
+        // tokens are joined below.
         room::ask(2 * self.bytes.len() + 16 * self.kinds.len()).map_err(|_| VocabularyError::NoMemory)?;
         let mut text = String::with_capacity(self.bytes.len());
         let mut starts = Vec::with_capacity(self.kinds.len() + 1);

@@ -230,7 +230,7 @@ impl Vocabulary {
         lookup(&self.0.firsts, id).map_or(bytes.strip_prefix(b" ").unwrap_or(bytes), |first| first.as_bytes())
     }
 
-    /// The ids whose text at the start of a stream was set by `at_start`, with that text.
+    /// Each id for which `at_start` set a text, with that text.
     #[doc(hidden)]
     pub fn firsts(&self) -> impl Iterator<Item = (u32, &str)> {
         self.0.firsts.iter().map(|(id, text)| (*id, &**text))

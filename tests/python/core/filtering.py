@@ -53,7 +53,7 @@ def write(process: subprocess.Popen[bytes], data: bytes) -> None:
 
 
 def read(process: subprocess.Popen[bytes], count: int) -> bytes:
-    """Waits for `count` bytes of output. The test writes no more input until they are here."""
+    """Waits for `count` bytes of output, and returns them. Meanwhile, the test writes no input."""
     assert process.stdout is not None
     data = b""
     while len(data) < count and (piece := process.stdout.read(count - len(data))):

@@ -1,4 +1,4 @@
-"""Answers with markers that engines do not know by themselves, and test models that write them token by token."""
+"""Answers with markers that engines do not know by themselves, and test models that write these answers."""
 
 from __future__ import annotations
 

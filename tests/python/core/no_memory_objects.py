@@ -44,7 +44,7 @@ def tokens(read: list[int], **options: Any) -> TokenScanner:
 
 
 OBJECTS: dict[str, Callable[[], Any]] = {
-    "StopSet": stops,  # a new set each time: after a failed `repr`, Python shows its tuples as `(...)`
+    "StopSet": stops,  # a new set each time: after a failed `repr`, Python shows the tuples of that set as `(...)`
     "regions": lambda: StopSet("END", regions={"answer": {}, "tool": {}}, stop_in=["answer"]),
     "SegmentSet": lambda: SEGMENTS,
     "Repeat": lambda: Repeat(300, max_period=400, min_length=500),
@@ -73,7 +73,7 @@ CALLS: dict[str, Callable[[Any], object]] = {
 
 
 def check(start: Callable[[], Any], call: Callable[[Any], object]) -> None:
-    """Without memory, `call` raises an allowed error, or returns what it returns with memory."""
+    """Asserts that `call`, without memory, raises an allowed error, or returns what it returns with memory."""
     expected = call(start())
     errors = []
     for _, outcome in failing(start, call):
@@ -82,7 +82,7 @@ def check(start: Callable[[], Any], call: Callable[[Any], object]) -> None:
         else:
             assert outcome == expected
     # pickle raises a PicklingError if it has no memory to look up a module. Python raises a SystemError if it has no
-    # memory to raise another error, such as that of `int("x")`.
+    # memory to raise another error, such as the `ValueError` of `int("x")`.
     allowed = (MemoryError, pickle.PicklingError, SystemError)
     assert [error for error in errors if not isinstance(error, allowed)] == []
 
@@ -93,7 +93,7 @@ def test_an_object(name: str, call: str) -> None:
     """No call may panic if memory runs out. Once, each of these did: a pickle, a `repr`, and an attribute above 256,
     for which Python makes a new `int`."""
     if call == "pickle" and name.startswith("Token"):
-        return  # its `Vocabulary` cannot be pickled; the call "reduce" tests the rest
+        return  # its `Vocabulary` cannot be pickled; "reduce" tests what the scanner itself adds to a pickle
     if call == "repr" and type(OBJECTS[name]()).__repr__ is object.__repr__:
         return  # the `repr` has an address, which differs
     check(OBJECTS[name], CALLS[call])
@@ -148,7 +148,7 @@ def refused(call: Callable[[], object]) -> Callable[[None], object]:
     ],
 )
 def test_an_error(call: Callable[[], object]) -> None:
-    """An error about an argument must not panic if memory runs out. Once it did, because its message was made only
-    while the error was being raised."""
+    """An error about an argument must not panic if memory runs out. Once, it did, because the message was made
+    only while the error was being raised."""
     assert refused(call)(None) in (TypeError, ValueError)
     check(lambda: None, refused(call))

@@ -75,7 +75,7 @@ class Stream:
         return max((prefix for prefix in prefixes if self.text[self.edge :].endswith(prefix)), key=len, default="")
 
     def complete(self, armed: bool) -> str | None:
-        """Follows and returns the marker that completes at the last character. Sets `match` at a stop or loop."""
+        """Follows and returns the marker that completes at the last character. Sets `match` if a stop or loop does."""
         seen, leads = self.text[self.edge :], self.graph[self.state]
         words = [*(self.live_stops() if armed else []), *leads]
         completed = max((word for word in words if seen.endswith(word)), key=len, default=None)
@@ -153,8 +153,8 @@ class Reference(Stream):
         )
 
     def feed(self, delta: str, *, armed: bool = True, one_step: bool = False) -> str:
-        """Returns the safe text. ``one_step`` is for a delta that is a token whose text is a whole marker: nothing
-        completes before its last character."""
+        """Returns the safe text. With ``one_step`` the delta is one token, whose text is a whole marker, so only the
+        last character of the delta completes anything."""
         if self.match:
             return ""
         for index, character in enumerate(delta):

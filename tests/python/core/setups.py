@@ -57,8 +57,8 @@ class Setup(NamedTuple):
 
 
 def numbers_in(drawn: bytes) -> list[int]:
-    """Reads numbers of three bytes each from `drawn`. The first byte says how many of the numbers are read, which is
-    often all of them."""
+    """Reads numbers of three bytes each from `drawn`. The first byte says how many numbers to read: often all of
+    them."""
     count = min(drawn[0] % (len(drawn) // 3 + 2), len(drawn) // 3)
     return [int.from_bytes(drawn[place : place + 3], "big") for place in range(1, 3 * count, 3)]
 
@@ -95,7 +95,7 @@ def pick(draw: st.DrawFn, choices: Iterable[str]) -> str | None:
 
 
 def some(draw: st.DrawFn, choices: Iterable[str]) -> tuple[str, ...] | None:
-    """Any of the first three choices, or `None`, which leaves the default."""
+    """Some of the first three choices, all or none of them, or `None` for the default."""
     chosen = draw(few)
     return tuple(choice for place, choice in enumerate(choices) if chosen >> place & 1) if draw(coins) else None
 

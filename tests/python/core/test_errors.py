@@ -227,7 +227,8 @@ def test_a_scanner_has_no_attributes_to_set(name: str) -> None:
 def test_a_number_that_is_out_of_range_was_an_overflow_error(
     call: Callable[[int], object], message: str, number: int
 ) -> None:
-    """Once, `StopMatch("a", -1)` and `max_held=-1` raised an `OverflowError`, which is not a `ValueError`."""
+    """The error must be a `ValueError`. Once, `StopMatch("a", -1)` and `max_held=-1` raised an `OverflowError`,
+    which is not a `ValueError`."""
     with pytest.raises(ValueError, match=f"^{message}: {number} is out of range$"):
         call(number)
 

@@ -1,4 +1,4 @@
-"""Stops come from users: whatever they send is refused, or compiles in bounded memory and scans in linear time."""
+"""Stops come from users, so every set of stops is refused, or compiles in bounded memory and scans in linear time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from stopscan import StopMatch, StopScanner, StopSet
 LIMIT = 8_000_000  # the documented limit, in bytes of stops and markers
 ON_WINDOWS = sys.platform == "win32"
 
-# Stops that a hostile request may send, as Python code: a new process runs the code, and its memory is measured.
+# Stops that a hostile request may send, as Python code. A new process runs the code, and the memory of that process is
+# measured.
 SETS = {
     "100,000 stops of 20 bytes": "[random.randbytes(10).hex() for _ in range(100_000)]",
     "400,000 stops of 20 bytes": "[random.randbytes(10).hex() for _ in range(400_000)]",

@@ -23,7 +23,7 @@ STATM = Path("/proc/self/statm")
 on_linux = pytest.mark.skipif(not STATM.exists(), reason="the resident set is read from /proc")
 
 STOPS = StopSet(["END", "é🦀END", "</answer>"], visible=["!!"], protect=[("<think>", "</think>")])
-# These deltas hold text and give it up, open and close a region, and have multi-byte text; no stop ever fires.
+# These deltas make the scanner hold and release text, open and close a region, and have multi-byte text. No stop fires.
 DELTAS = ["plain text ", "EN", "d ", "é🦀", "E", "<think>", "END!!", "</think>", "</answ", "!"]
 
 
@@ -193,8 +193,8 @@ SEGMENTS = SegmentSet({"a": {"<b>": "b"}, "b": {"</b>": "a"}}, stop=["END"])
     ],
 )
 def test_no_utf8_of_a_long_text_is_left_behind(letter: str, read: Callable[[str], object]) -> None:
-    """A CPython string that was asked for its UTF-8 keeps a copy of it. Once, these copies doubled the memory of a data
-    set."""
+    """A CPython string that was asked for its UTF-8 keeps that UTF-8. stopscan must not cause this: once, it doubled
+    the memory of a data set."""
 
     def strings(found: object) -> Iterator[str]:
         if isinstance(found, str):
@@ -227,7 +227,8 @@ class Delta(str):
 
 @pytest.mark.parametrize("make", [scan, split])
 def test_a_cycle_through_a_delta_that_comes_again_is_collected(make: Callable[..., Any]) -> None:
-    """Once, if memory ran out while a delta was read, the stream kept a reference that the garbage collector missed."""
+    """A delta that refers to its stream must be collected. Once, if memory ran out while the delta was read, the stream
+    kept a reference that the garbage collector missed."""
     delta = Delta("text<th")
     gone = weakref.ref(delta)
     delta.stream = stream = make(

@@ -202,7 +202,8 @@ def test_max_held_counts_for_words_too() -> None:
 
 
 def shortest_expected(text: str, max_held: int) -> StopMatch | None:
-    """Of the matches of `<[^>]+>` that `max_held` allows, the first to complete. Ties go to the first beginning."""
+    """The match of `<[^>]+>` that completes first, of those that `max_held` allows. If several complete together, it is
+    the one that begins first."""
     for end in range(1, len(text) + 1):
         for start in range(max(0, end - max_held - 1), end):
             if re.fullmatch("<[^>]+>", text[start:end]):

@@ -1,8 +1,8 @@
 """Patterns that people wrote to find where answers of models begin and end, as stops.
 
 `patterns_in_use.json` has them with their sources. Some are from issue trackers and agents. The others were chosen from
-eleven projects that search models' answers: they mark a place in an answer, and most of them are accepted. The test
-checks only that this stays so.
+eleven projects that search models' answers: they mark a place in an answer. Most of them are accepted. The tests
+check that each is accepted or refused as the file says.
 
 Of all 855 patterns of these projects, many of which are for other texts, 544 are accepted. 210 more are accepted with
 `max_held`, because they match text of any length between two places. 101 are refused: 47 look ahead or behind, 45 are
@@ -57,7 +57,7 @@ def test_each_is_taken_as_it_says(entry: dict[str, str]) -> None:
 )
 def test_a_class_with_the_patterns_own_beginning_was_refused(pattern: str, text: str, sequence: str) -> None:
     """These patterns must be accepted. Once, each was refused: as "too large", or because an assertion such as `$` is
-    not at its very end."""
+    not at the very end of the pattern."""
     stops = StopSet(patterns=[pattern])
     match = StopMatch(sequence, text.index(sequence), pattern)
     scanner = StopScanner(stops)

@@ -1,4 +1,4 @@
-"""``Checkpoint``: the regions in a model's output, the region in which an answer begins, and its scanners."""
+"""``Checkpoint``: which regions a model's output has, in which of them an answer begins, and how scanners are made."""
 
 from __future__ import annotations
 

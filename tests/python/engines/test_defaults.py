@@ -1,4 +1,4 @@
-"""An adapter's settings: the operator's defaults, a switch to turn it on, and `Failures`, which turns it off."""
+"""An adapter's settings: the operator's defaults, the switch that turns it on, and `Failures`, which turns it off."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""``read_options`` reads the options of a request. Whatever a client sends, the ``ValueError`` names the option."""
+"""``read_options`` reads the options of a request. Whatever a client sends, the only error is a ``ValueError`` that
+names the option."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ def test_the_same_in_a_flat_mapping_that_others_share() -> None:
 def test_a_request_that_asks_nothing(nothing: Any) -> None:
     assert read_options(nothing) == StopOptions()
     default = Defaults(repeat=Repeat(5))
-    assert read_options(nothing, default) == StopOptions(StopSet(repeat=Repeat(5)))  # a default does not set `asks`
+    assert read_options(nothing, default) == StopOptions(StopSet(repeat=Repeat(5)))  # a default leaves `asks` false
     assert read_options({"repeat": False}, default) == StopOptions()
 
 
@@ -197,6 +198,7 @@ def test_limits_can_be_changed() -> None:
 
 
 def test_patterns_of_two_requests_are_compiled_once() -> None:
-    """vLLM reads options when it checks a request, and again for each child request: equal options share a set."""
+    """vLLM reads the options when it checks a request, and again for each child request. Equal options must share a
+    set, so that the set is compiled once."""
     body = {"stop": ["END"], "patterns": [r"\nUser \d+:"]}
     assert read_options(body).stops is read_options(json.loads(json.dumps(body))).stops

@@ -273,7 +273,7 @@ def test_a_client_that_leaves_while_a_token_is_computed_closes_the_model(http: A
 
 
 def test_a_client_that_does_not_read_and_leaves_closes_the_model(http: Any, put: Any) -> None:
-    model = put(Model("a " * 10_000_000, seconds=600))  # more than the sockets buffer
+    model = put(Model("a " * 10_000_000, seconds=600))  # more text than fits into the buffers of the sockets
     with http.stream("POST", APIS[0], json={"messages": CHAT, "stream": True}) as answer:
         next(answer.iter_lines())
     assert model.closed.wait(SECONDS)

@@ -12,7 +12,7 @@ from stopscan.finish import Reason
 from stopscan.finish._words import SOURCES
 
 PAGE = Path(__file__).parents[3] / "docs" / "finish.md"
-APIS = {  # the fields that each `to_*` function writes, in the order of its values
+APIS = {  # the fields that each `to_*` function writes, in the order in which it writes them
     "anthropic": "`stop_reason`, `stop_sequence`",
     "openai": "`finish_reason`, `matched_stop`",
     "responses": "`status`, `incomplete_details.reason`",

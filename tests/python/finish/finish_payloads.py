@@ -210,7 +210,7 @@ CASES: dict[str, list[tuple[Any, Report]]] = {
         ({"stop": True, "stopped_word": False, "stopped_eos": True, "stopped_limit": False, "stopping_word": ""}, EOS),
         ({"stop": True, "stopped_word": False, "stopped_eos": False, "stopped_limit": True}, LENGTH),
         ({"stop": True, "stopped_word": False, "stopped_eos": False, "stopped_limit": False}, UNKNOWN),
-        ({"content": "A", "stop": True}, UNKNOWN),  # the request's `response_fields` left out why
+        ({"content": "A", "stop": True}, UNKNOWN),  # the request did not ask for the fields that say why
         (ERROR, ABORT),
     ],
     "gemini": [

@@ -1,4 +1,4 @@
-"""Where the readers find the reason and the stop: whole responses and single events, as dicts and as objects."""
+"""Where `from_*` finds the reason and the stop: in whole responses and single events, as dicts and as objects."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ def test_what_is_no_event_is_an_error_and_the_stream_goes_on() -> None:
 
 @given(order=st.permutations([0, 0, 1, 1]))
 def test_of_several_choices_the_first_counts(order: list[int]) -> None:
-    """Choice 0 calls a tool, choice 1 does not. The chunks of the two come in any order."""
+    """Choice 0 calls a tool, choice 1 does not. In whatever order their chunks come, choice 0 is reported."""
     steps = {0: iter([chat(tool_calls=TOOLS), chat("stop")]), 1: iter([chat(index=1), chat("length", 1)])}
     reports = [report for report in readings("openai", [next(steps[index]) for index in order]) if report]
     assert reports[-1] == Finish("tool_calls", raw="stop")
@@ -154,7 +154,7 @@ def test_of_several_choices_the_first_counts(order: list[int]) -> None:
 def test_a_call_of_another_choice_is_not_this_ones() -> None:
     chunks = [chat(index=1, tool_calls=TOOLS), chat("stop", 0), chat("stop", 1)]
     assert readings("openai", chunks) == [None, Finish("eos", raw="stop"), None]
-    reading = Reading("openai")  # this one is fed choices without their chunks
+    reading = Reading("openai")  # fed with the choices alone, outside of their chunks
     assert [reading.feed(chunk["choices"][0]) for chunk in (chunks[0], chunks[2])][-1] == Finish(
         "tool_calls", raw="stop"
     )

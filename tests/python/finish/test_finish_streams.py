@@ -1,4 +1,4 @@
-"""Whole streams, of which one event reports the end, and tests against bugs of projects that lost this report."""
+"""Whole streams, each with one event that reports the end. Also tests for bugs with which projects lost that report."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def test_a_loop_of_ones_own(mlx: tuple[Any, Any], reciter: Reciter) -> None:
                 reasons[response.uid] = response.finish_reason
                 assert response.prompt_cache is not None
         if len(rows) == len(asked):
-            insert(*late)  # while the others are under way
+            insert(*late)  # while the other rows go on
     generator.close()
     for uid, (name, stop) in enumerate([*asked, late]):
         expected = recite(SCRIPTS[name], stop, max_tokens=16)
@@ -188,7 +188,7 @@ def test_stops_for_all_rows_or_for_each(mlx: tuple[Any, Any], reciter: Reciter, 
 def test_what_can_be_read_once_holds_for_all_rows(
     mlx: tuple[Any, Any], reciter: Reciter, options: Any, texts: list[str]
 ) -> None:
-    """Once, the first row read the iterator to its end, and the other rows silently had no stop."""
+    """An option may be an iterator. Once, the first row read it to its end, and the other rows silently had no stop."""
     assert batch_generate(*mlx, prompts(mlx, reciter, ["split", "count"]), **options).texts == texts
 
 

@@ -1,4 +1,4 @@
-"""The loops in ``examples/mlx_lm_*.py`` emit and report the same as the reference, and take no step too many."""
+"""The programs ``examples/mlx_lm_*.py`` emit and report the same as the reference, and take no step too many."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def example(name: str) -> dict[str, Any]:
 
 
 def report(name: str, stop: list[str], max_tokens: int = -1) -> tuple[str, dict[str, str | None]]:
-    """The text of a script under its stops, and Anthropic's report of its end."""
+    """The text that comes out of a script with these stops, and Anthropic's report of why the text ended."""
     recital = recite(SCRIPTS[name], stop, max_tokens=max_tokens)
     reasons = {"stop": "stop_sequence" if recital.matched else "end_turn", "length": "max_tokens"}
     return recital.text, {"stop_reason": reasons[recital.finish_reason], "stop_sequence": recital.matched}

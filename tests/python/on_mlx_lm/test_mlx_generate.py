@@ -1,4 +1,4 @@
-"""Tests ``stream_generate`` and ``generate``, which wrap mlx-lm's own loop."""
+"""Tests ``stream_generate`` and ``generate``, which wrap mlx-lm's own generation loop."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_without_stops_the_text_is_untouched(
 
 @pytest.fixture(scope="module")
 def ends(tmp_path_factory: pytest.TempPathFactory) -> tuple[Reciter, tuple[Any, Any]]:
-    """Two scripts for each length: after that many tokens, one has a token that completes a stop, the other has EOS."""
+    """Two scripts for each length. After `length` words, one has a token that completes a stop, the other has EOS."""
     words = [f" word{number}" for number in range(6)]
     scripts = {f"stop{length}": [*words[:length], "W!ND", *words] for length in range(6)}
     reciter = Reciter(scripts | {f"eos{length}": words[:length] for length in range(6)})

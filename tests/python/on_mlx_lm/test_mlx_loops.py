@@ -1,4 +1,4 @@
-"""``Repeat`` in mlx-lm's generation: if a model repeats itself, the token that proves it ends the generation."""
+"""``Repeat`` in mlx-lm's generation: if a model repeats itself, the token that proves the loop is the last one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``RowScanner`` by itself, as a loop of your own would use it, without mlx-lm's loop."""
+"""``RowScanner`` by itself, without mlx-lm's generation loop, as a loop of your own would use it."""
 
 from __future__ import annotations
 

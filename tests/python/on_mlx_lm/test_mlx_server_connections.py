@@ -1,4 +1,4 @@
-"""Clients that leave, half-close, reset or come in crowds; models over several machines; errors inside of stopscan."""
+"""Clients that leave, half-close, reset or come in crowds; models on several machines; errors inside stopscan."""
 
 from __future__ import annotations
 
@@ -120,7 +120,8 @@ def test_stream_options_do_not_break_a_complete_answer(ours: Server, reciter: Re
 
 
 def test_what_a_request_takes_along_can_be_pickled() -> None:
-    """Once, a request had a socket, which cannot be pickled, and distributed serving ended at its first request."""
+    """Distributed serving pickles each request. Once, a request had a socket, which cannot be pickled, and the server
+    ended at its first request."""
     with socket.socket() as connection:
         stops = server._Stops(read_options({"stop": "END", "patterns": ["a+b"]}), ("reasoning",), connection)
         copy = pickle.loads(pickle.dumps(stops))
@@ -129,7 +130,8 @@ def test_what_a_request_takes_along_can_be_pickled() -> None:
 
 @pytest.mark.parametrize("distributed", [False, True])
 def test_a_row_of_several_machines_does_not_end_alone(distributed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When a client left, its row once ended on only one machine, and the machines no longer took the same steps."""
+    """Several machines must take the same steps. Once, if a client left, its row ended on only one of them. Now
+    the row ends only if there is a single machine."""
     row = object.__new__(server._Row)
 
     def leaves(handler: Any, request: Any, stops: Any) -> None:

@@ -32,7 +32,7 @@ def served(
     faults: bool = False,
     patience: float = 600,
 ) -> Iterator[httpx.Client]:
-    """A client of a new server. At the end, asserts that stopscan failed if ``faults``, and otherwise never failed."""
+    """A client of a new server. At its end, asserts that stopscan failed (with ``faults``) or never did (without)."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -65,7 +65,7 @@ def _healthy(client: httpx.Client) -> bool:
 
 
 def load(server: httpx.Client) -> list[tuple[int, int]]:
-    """For each scheduler: the number of requests that run now, and of tokens that occupy the cache."""
+    """For each scheduler: the number of requests that run now, and the number of tokens in the cache."""
     cores = server.get("/v1/loads", params={"include": "core"}).json()["loads"]
     return [(core["num_running_reqs"], core["num_used_tokens"]) for core in cores]
 

@@ -193,7 +193,7 @@ SENTENCE = r"[.!?]\s*$"
     [
         ({"stop": "\n"}, "One and two! ", "\n", "One and two! "),
         ({"stop_regex": "and|or"}, "One and", "and|or", "One "),
-        # In sglang's own search, `$` matches after each step at the end of the text so far.
+        # sglang's own search runs after each step, and its `$` matches at the end of the text so far.
         ({"stop_regex": SENTENCE}, "One and two!", SENTENCE, None),
         ({"max_new_tokens": 5}, "One a", None, "One a"),
     ],
@@ -237,7 +237,7 @@ BEYOND = {"stop_regex": ["E[A-Z]D"], "custom_params": {"stopscan_protect": ["<",
 
 def break_scanners(monkeypatch: pytest.MonkeyPatch, at: int, *, kept: bool | None = None) -> None:
     """Makes each scanner fail at its ``at``-th use. If ``kept`` is given, only the scanners of requests whose
-    ``no_stop_trim`` is ``kept`` fail."""
+    ``no_stop_trim`` equals ``kept`` fail."""
     make = Checkpoint.scanner
 
     def scanner(*args: Any, **options: Any) -> Any:
@@ -319,8 +319,8 @@ ODD += [{TOLD: [["a"], 5, None], ADDED: 7}, {"stopscan_protect": {"a": 1}}, {"st
 def test_no_custom_params_end_the_server_or_count_as_a_failure(
     host: Host, forgiving: Failures, custom: Any, stop: Any, door: bool
 ) -> None:
-    """The hook ``DOOR`` checks such params. Without the hook (tokenizer workers load no plugins), the params reach the
-    scheduler."""
+    """The hook ``DOOR`` checks the params when a request arrives. Without the hook (tokenizer workers load no plugins),
+    they reach the scheduler unchecked."""
     placed = hooks(Defaults(), forgiving)
     if not door:
         del placed[DOOR]

@@ -63,7 +63,8 @@ class Request:
             "stop_ids": random.sample(ids, random.choice([0, 0, 1])),
         }
         if faults:
-            # After a fault, sglang's own search takes over. It finds the same stop as stopscan if there is only one.
+            # After a fault, sglang's own search takes over. It finds the same stop as stopscan only if the
+            # request has a single stop.
             asked |= {"stops": asked["stops"][:1], "stop_ids": []}
         if random.random() < 0.3:
             asked["limit"] = random.randint(1, len(ids))

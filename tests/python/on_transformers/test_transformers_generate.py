@@ -276,8 +276,8 @@ def test_the_users_eos_ids_count_beside_the_models(engine: Engine, reciter: Reci
 
 @pytest.mark.parametrize("beams", [1, 3])
 def test_a_row_that_another_criterion_ends_has_ended(engine: Engine, reciter: Reciter, beams: int) -> None:
-    """transformers' `stop_strings` ends the first row. Its padding must not be read as text, and it must not end only
-    when the longest row ends. Once, both happened."""
+    """transformers' `stop_strings` ends the first row early. Once, stopscan read the padding of that row as text, and
+    reported the row's end only when the longest row ended."""
     filler = reciter.token_id("late", " fox")
     stops = Stops(engine.tokenizer, "never")
     names = ["count", "late"]
@@ -325,7 +325,7 @@ assert dict(vars(GenerationMixin)) == before
 
 @pytest.fixture(scope="module")
 def ends(tmp_path_factory: pytest.TempPathFactory) -> tuple[Reciter, Engine]:
-    """Two scripts for each length: after that many tokens, one has a token that completes a stop, the other has EOS."""
+    """Two scripts for each length. After `length` words, one has a token that completes a stop, the other has EOS."""
     words = [f" word{number}" for number in range(6)]
     scripts = {f"stop{length}": [*words[:length], "W!ND", *words] for length in range(6)}
     reciter = Reciter(scripts | {f"eos{length}": words[:length] for length in range(6)})

@@ -114,8 +114,8 @@ def test_a_task_has_the_answers_of_lm_eval_before_the_stop(lms: dict[str, Any], 
 
 
 def test_a_stop_that_is_spelled_in_many_tokens_ends_the_answer(own: dict[str, Any]) -> None:
-    """lm_eval searches for a stop only in the last tokens: in two more than its own encoding of the stop has. Here the
-    model spells the stop in more tokens than that."""
+    """lm_eval searches for a stop only in the last tokens: as many as its own encoding of the stop has, and two more.
+    Here the model spells the stop in more tokens than that."""
     assert asked(own["hf-stopscan"], ["<stop-here>"], "spelled") == (["One "], 6)
     assert asked(own["hf"], ["<stop-here>"], "spelled") == (["One "], 10)
 
@@ -167,7 +167,7 @@ def test_no_stop_counts_in_thoughts(recital: Path, name: str, end: str | int) ->
     thinking = {model: load(model, recital, think_end_token=end) for model in MODELS}
     steps = len(OWN.token_ids(name)) - 2
     assert asked(thinking["hf-stopscan"], ["\n\n"], name) == (["5"], steps)
-    # lm_eval finds the stop in the thoughts, so its answer is their beginning.
+    # Plain lm_eval finds the stop in the thoughts, so its answer is only the beginning of the thoughts.
     assert asked(thinking["hf"], ["\n\n"], name)[0] == [OWN.text(name).split("\n\n")[0]]
     # No stop fires before the thoughts end. An answer without thoughts is generated whole, and only then cut at the
     # stop.

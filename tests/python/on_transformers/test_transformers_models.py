@@ -1,5 +1,7 @@
-"""``Stops`` with beams, with samples of a trained model and with encoder-decoder models, compared with a criterion that
-decodes everything at every step."""
+"""Compares ``Stops`` with a stopping criterion that decodes the whole answer at every step.
+
+Generates with beams, with samples of a trained model and with encoder-decoder models.
+"""
 
 from __future__ import annotations
 
@@ -228,7 +230,7 @@ def whisper(tokenizer: Any) -> Any:
 
 @pytest.mark.parametrize("beams", [1, 3])
 def test_whisper_returns_sequences_without_the_prompt(tokenizer: Any, whisper: Any, beams: int) -> None:
-    """``trim`` keeps what the text needs. Once, it left a token too many, and beams lost their first token."""
+    """``trim`` keeps the tokens of the text. Before a fix, it kept one too many, and cut off the first one of beams."""
     # Whisper samples only with one beam.
     options = {"num_beams": beams, "max_new_tokens": 30, "pad_token_id": 1, "temperature": None if beams > 1 else 1.0}
     ends = set()

@@ -109,7 +109,7 @@ def test_the_first_word_of_an_answer_keeps_its_space() -> None:
 def test_steps_that_are_undone_leave_no_trace(
     engine: Engine, reciter: Reciter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # On Apple's GPUs, generate learns one step late that the stopping criteria ended a row. It then undoes that step.
+    # On Apple's GPUs, generate learns one step late that the stopping criteria ended a row, and then undoes that step.
     if not hasattr(utils, "DeferredStopCheck"):
         pytest.skip("this transformers decides at once")
     prompts = [reciter.prompt(name) for name in ("count", "split")]

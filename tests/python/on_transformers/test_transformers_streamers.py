@@ -172,7 +172,7 @@ def test_an_error_of_the_streamer_comes_through_and_loses_nothing(engine: Engine
 
 
 def test_a_stops_that_is_only_a_streamer_fails_at_the_first_token(engine: Engine, reciter: Reciter) -> None:
-    """The error comes at once. Before a fix, it came only after the whole generation."""
+    """The error comes at the first token. Before a fix, the error came only after the whole generation."""
     inputs = engine.tokenizer(reciter.prompt("count"), return_tensors="pt")
     with engine.counted() as steps, pytest.raises(RuntimeError, match="stopping_criteria"):
         engine.model.generate(**inputs, streamer=Stops(engine.tokenizer, "END"))
@@ -186,14 +186,14 @@ def test_a_stops_is_for_one_generation(engine: Engine, reciter: Reciter, streame
     for prompts in (reciter.prompt("count"), [reciter.prompt("count")] * 2):
         with engine.counted() as steps, pytest.raises(ValueError, match="was already used"):
             engine.generate(prompts, stops, streamed=streamed)
-        # Without the streamer, a Stops sees the new generation only after its first step.
+        # A Stops that is not the streamer sees the new generation only after its first step.
         assert len(steps) == (0 if streamed else 1)
     assert stops.texts == ["This is the "]
 
 
 @pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "criterion"])
 def test_a_refused_generation_leaves_the_results(engine: Engine, reciter: Reciter, streamed: bool) -> None:
-    """The second prompt is longer than the first sequence. It must not be read as that sequence with new tokens."""
+    """The second prompt, which is longer, must not be taken for the first sequence with new tokens at its end."""
     stops = Stops(engine.tokenizer, "END")
     engine.generate(reciter.prompt("split"), stops, streamed=streamed)
     with pytest.raises(ValueError, match="was already used"):
@@ -211,7 +211,7 @@ def test_drafts_tell_the_prompt_without_a_streamer(engine: Engine, reciter: Reci
 
 
 def test_a_loop_at_the_top_level_of_a_script(checkpoint: Path) -> None:
-    """Once, the criterion read the name of a caller up the stack, and failed here: a script's stack is too short."""
+    """Before a fix, the criterion read the name of a caller up the stack, and failed on the short stack of a script."""
     script = """
 import sys, torch
 from transformers import AutoTokenizer

@@ -212,7 +212,7 @@ def test_500_streams_with_a_fault_each_none_wrong_none_lost(pieces: tuple[Any, R
         )
         kind = SlowTokenizer if chosen.random() < 0.3 else lambda same: same
         finish = chosen.choice([FinishReason.STOP, FinishReason.LENGTH, None])
-        # A cumulative text never shrinks, which `run` asserts.
+        # `run` also asserts that a cumulative text never shrinks.
         ours, made = through(Clock(chosen.randint(1, 25), RuntimeError), kind(tokenizer), steps, params, finish=finish)
         theirs = run(kind(tokenizer), steps, params, finish=finish)
         failed = bool(made) and made[0].scanner is None
@@ -332,7 +332,7 @@ def test_no_exception_of_ours_leaves_a_hook(pieces: tuple[Any, Reciter], monkeyp
 def test_a_chat_goes_on_with_vllms_stops_while_stopscan_is_off(
     marked: Any, start: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """This chat has protected regions only by default. It did not ask for them, so it is not refused."""
+    """A chat whose regions are protected only by default is not refused. A chat that asks for protected regions is."""
     install()
     start(None, "deepseek_r1")
     calls(None, "deepseek_r1")

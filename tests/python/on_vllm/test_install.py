@@ -55,7 +55,7 @@ def test_the_version_alone_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def note(monkeypatch: pytest.MonkeyPatch) -> tuple[type, list[str]]:
-    """Another plugin: wraps the ``from_new_request`` that it finds, and first records the id of each request."""
+    """Another plugin: its wrapper of ``from_new_request`` records each request's id, then calls the original."""
     found, seen = RequestState.from_new_request.__func__, []
 
     def noting(cls: type, tokenizer: Any, request: Any, *args: Any, **options: Any) -> Any:

@@ -28,7 +28,7 @@ BYTES = ["<0xC3>", "<0xA9>", "<0xE6>", "<0x97>", "<0xA5>", "<0x61>"]
 WORDS = ["▁", "▁▁", "▁a", "a", "b", "▁ab", "é", "."]
 PIECES = {token: place for place, token in enumerate(["<unk>", *BYTES, *WORDS])}
 SPACES = decoders.Replace("▁", " ")
-# The letters with which a byte-level vocabulary spells the same bytes. No token has the id 5.
+# The same bytes in a byte-level vocabulary, which spells each byte as a letter. No token has the id 5.
 SPELLED = {"Ã": 0, "©": 1, "æ": 2, "Ĺ": 3, "¥": 4, "a": 6, "Ġa": 7, "b": 8, "Ġ": 9}
 FAMILIES = {
     "llama": (
@@ -72,7 +72,7 @@ def test_same_text_as_vllm(
     family: tuple[str, Any], numbers: list[list[int]], prompt: list[int], stops: list[str], skip_special: bool
 ) -> None:
     name, tokenizer = family
-    # stopscan decodes gpt2 itself, and gives out a broken character as soon as it is certain. vLLM waits for more text.
+    # stopscan decodes gpt2 itself, and emits U+FFFD as soon as a character is surely broken. vLLM waits for more text.
     broken = "\ufffd" if name == "gpt2" else ""
     steps = [[number % (len(tokenizer) + 2) for number in step] for step in numbers]
     params = SamplingParams(stop=stops, skip_special_tokens=skip_special, output_kind=RequestOutputKind.DELTA)

@@ -1,4 +1,4 @@
-"""Tests that ``install`` refuses a vLLM that does not fit, and no other: patches imitate future releases of vLLM."""
+"""Tests that ``install`` refuses only a vLLM that does not fit. Patches imitate future releases of vLLM."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ STATES: dict[str, tuple[str, str]] = {
     "step3p5": ("always", "</think>"),
     "step5": ("always", "</think>"),
 }
-# The opening marker of the reasoning, if it is not the closing marker without its slash.
+# Opening markers of the reasoning. All other parsers open it with the closing marker without the slash.
 OPENERS = {
     "cohere_command3": "<|START_THINKING|>",
     "cohere_command4": "<|START_THINKING|>",

@@ -13,7 +13,7 @@ STREAMS: list[dict[str, Any]] = json.loads(Path(__file__).with_name("streams.jso
 
 
 class Stream:
-    """The text that was streamed for a script, and its length after each number of tokens."""
+    """The text that was streamed for a script so far, and how long this text was after each number of tokens."""
 
     def __init__(self, script: str) -> None:
         self._pieces = [piece if isinstance(piece, bytes) else piece.encode() for piece in SCRIPTS[script]]

@@ -1,4 +1,4 @@
-"""Makes the table of docs/formats.md from the data. Run as a program, it writes the table into the page."""
+"""Makes the table of docs/formats.md from `FORMATS`. Run as a program, it writes the table into the page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HEAD = "| form | markers | models, and where the form is documented |\n| --- | -
 
 
 def table() -> str:
-    """A row for each set of markers, with all the forms that have it."""
+    """The table: a row for each set of markers, with all the forms that have this set."""
     rows: dict[str, list[str]] = {}
     for form, markers in FORMATS.items():
         regions = [state for state in markers if "/" not in state]

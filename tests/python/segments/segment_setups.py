@@ -54,7 +54,7 @@ class Setup(NamedTuple):
 
 
 def as_read(segments: Iterable[Segment]) -> list[tuple[str, str]]:
-    """Regions and texts, joined as a consumer does it: neighbours of one region, but not two tool calls."""
+    """Regions and texts. Neighbouring segments of one region are joined, but two tool calls stay apart."""
     runs = groupby(segments, key=lambda segment: (segment[0], segment[2] if segment[0] == "tool_call" else None))
     return [(region, "".join(text for _, text, _ in run)) for (region, _), run in runs]
 

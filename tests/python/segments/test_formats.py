@@ -19,7 +19,7 @@ each_answer = pytest.mark.parametrize("answer", ALL, ids=lambda answer: answer.f
 
 
 def segments_of(answer: Answer, deltas: Iterable[str]) -> list[tuple[str, str]]:
-    """The segments of the whole stream. Neighbours of one region are joined, but not two tool calls."""
+    """The segments of the whole stream. Neighbours of one region are joined, but two tool calls stay apart."""
     segments = SegmentSet(FORMATS[answer.form])
     return told_apart(Segmenter(segments, region=segments.region_after(answer.prompt)), deltas)
 
@@ -90,14 +90,14 @@ REOPENING = {"glm45", "glm47", "deepseek_v4", "deepseek_v41", "gemma4", "olmo3",
 
 
 def markers_of(form: str) -> tuple[str, str, str, str]:
-    """The opening and the closing marker of the reasoning, and those of a call; a form may lack the last three."""
+    """The opening and closing markers of the reasoning and of a call. Those of the call are "" if the form has none."""
     markers = FORMATS[form]
     opening = {lead.partition("/")[0]: marker for marker, lead in reversed(markers["answer"].items())}
     return opening["reasoning"], next(iter(markers["reasoning"])), *call_of(form)
 
 
 def call_of(form: str) -> tuple[str, str]:
-    """The markers of a call in the answer; a form may lack either."""
+    """The opening and the closing marker of a call in the answer. Each is "" if the form has none."""
     answer, call = FORMATS[form].get("answer", {}), FORMATS[form].get("tool_call", {})
     opening = next((m for m, lead in answer.items() if lead == "tool_call" and type(lead) is str), "")
     return opening, next((m for m, lead in call.items() if not lead.startswith("tool_call")), "")
@@ -182,11 +182,11 @@ OTHERWISE = {
 
 @pytest.mark.parametrize("form", sorted(set(FORMATS) - {"think"}))
 def test_two_calls_in_a_row_are_two_parts_whatever_the_chunks(form: str) -> None:
-    """Each call is a part of its own. Once, two calls were one part: nothing separated `{"a":1}` from `{"b":2}`."""
+    """Each call is a part of its own. Before a fix, `{"a":1}` and `{"b":2}` came out as one part."""
     opening, closing = OTHERWISE.get(form) or call_of(form)
     kept = opening if isinstance(FORMATS[form].get("answer", {}).get(opening), keep) else ""
     if form in ONE_PART and not closing:
-        return  # one marker opens an array, which goes on to the end
+        return  # one marker opens an array, which goes on to the end of the answer
     text = f'{opening}{{"a":1}}{closing}{opening}{{"b":2}}{closing}'
     for size in (1, 2, 3, 5, len(text)):
         segmenter = Segmenter(FORMATS[form])

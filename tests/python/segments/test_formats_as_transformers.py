@@ -20,7 +20,7 @@ TEMPLATES = {
 }
 FIELDS = {"content": "answer", "reasoning_content": "reasoning", "tool_calls": "tool_call"}
 
-# Leaves out the answers whose reasoning nothing closes: in these, transformers waits for `</think>` (docs/formats.md).
+# Leaves out the answers whose reasoning is never closed: in these, transformers waits for `</think>` (docs/formats.md).
 CLOSED = [answer for answer in ANSWERS if answer.form in TEMPLATES and "never closed" not in answer.source]
 
 

@@ -25,7 +25,7 @@ TEXTS = {
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 @pytest.mark.parametrize("protect", [[], ["reasoning"], ["tool_call"], ["reasoning", "tool_call"]])
 def test_stops_fire_where_those_of_segments_do(text: str, protect: list[str]) -> None:
-    """The segmenter over the same graph takes the markers out, and is the reference for where a stop fires."""
+    """A segmenter over the same graph is the reference: a scanner must find the same match, however the text is cut."""
     stops = protected(StopSet("END"), QWEN3, protect)
     outside = [region for region in ("answer", "reasoning", "tool_call") if region not in protect]
     segments = SegmentSet(QWEN3, stop="END", stop_in=outside)
@@ -77,7 +77,7 @@ def test_segments_of_another_model() -> None:
 
 
 def test_the_pair_of_a_known_region_is_its_name() -> None:
-    """The pair protects what the region's name does. Before, it was ignored if the graph had its opening marker."""
+    """Markers protect as their region's name does. Before a fix, they were ignored if the graph had the opening one."""
     assert protected(StopSet("END"), QWEN3, ["tool_call", "<think>", "</think>"]) == protected(StopSet("END"), QWEN3)
 
 
@@ -116,7 +116,7 @@ def test_a_servers_default_passes_over_what_a_model_lacks() -> None:
     ],
 )
 def test_only_the_prompts_end_opens_a_region(prompt_end: str, region: str) -> None:
-    # A region may have several states: "answer/after reasoning".
+    # A region may have several states, such as "answer/after reasoning".
     assert region_after(QWEN3, prompt_end).split("/")[0] == region
     stops = protected(StopSet("END"), QWEN3)
     assert begins(stops, prompt_end) == region_after(QWEN3, prompt_end)
@@ -136,7 +136,7 @@ def test_only_the_prompts_end_opens_a_region(prompt_end: str, region: str) -> No
     ],
 )
 def test_several_markers_at_the_prompts_end_lead_to_a_region(name: str, prompt_end: str, region: str) -> None:
-    """All markers at the end count. Once, only those of the first region did, and a stop fired in reasoning."""
+    """All markers at the end count. Before a fix, only those of the first region did, so a stop fired in reasoning."""
     assert region_after(FORMATS[name], prompt_end) == SegmentSet(FORMATS[name]).region_after(prompt_end) == region
     stops = protected(StopSet("END"), FORMATS[name])
     scanner = StopScanner(stops, region=begins(stops, prompt_end))
@@ -171,7 +171,7 @@ def test_a_template_of_glm_is_not_one_of_hermes() -> None:
 
 
 def test_a_tokenizer_with_several_chat_templates() -> None:
-    """All templates count. transformers has them in a mapping, which stopscan once ignored."""
+    """All templates count. transformers has them in a mapping, and before a fix stopscan ignored this mapping."""
     templates = {"default": "<think></think>", "tool_use": "<think></think><tool_call></tool_call>"}
     assert graph_of(SimpleNamespace(chat_template=templates)) == FORMATS["hermes"]
 

@@ -21,7 +21,7 @@ def cut(form: str, deltas: Iterable[str], region: str | None = None) -> Segments
 
 
 def chunkings(text: str) -> Iterator[list[str]]:
-    """The whole text, each cut of it in two, and one character at a time."""
+    """Cuts the text in every way that is tested: not at all, in two at each place, and into single characters."""
     yield [text]
     yield from ([text[:at], text[at:]] for at in range(1, len(text)))
     yield list(text)
@@ -76,7 +76,7 @@ CALLS = [answer for answer in ANSWERS if any(region == "tool_call" for region, _
 
 @pytest.mark.parametrize("answer", CALLS, ids=lambda answer: answer.form)
 def test_sglang_35564_calls_that_come_token_by_token(answer: Answer) -> None:
-    """Calls must not depend on the chunks. Token by token, eight parsers of sglang find wrong calls, or none."""
+    """Chunks must not change the calls. If tokens come one by one, eight parsers of sglang find wrong calls or none."""
     region = SegmentSet(FORMATS[answer.form]).region_after(answer.prompt)
     whole, by_character = cut(answer.form, [answer.text], region), cut(answer.form, answer.text, region)
     calls = [text for name, text in answer.segments if name == "tool_call"]
@@ -149,7 +149,7 @@ def test_rapid_mlx_799_reasoning_that_is_cut_off_is_sent_once() -> None:
     [(["<think>abc", "def</th", "ink> answer"], "abcdef", " answer"), (["<think>a</th", "ink>b"], "a", "b")],
 )
 def test_smg_1751_a_marker_behind_text_and_in_two_chunks(deltas: list[str], reasoning: str, answer: str) -> None:
-    """smg holds a chunk only if the whole chunk is the beginning of a marker. Here it sends the answer as reasoning."""
+    """smg holds a chunk only if the whole chunk is the beginning of a marker. So it sends this answer as reasoning."""
     assert cut("qwen3", deltas) == [("reasoning", reasoning), ("answer", answer)]
 
 

@@ -98,7 +98,7 @@ class Book:
 
 @dataclass
 class Decoded:
-    """A vocabulary whose text comes only from `decode`. Text that more tokens may change is left out."""
+    """A vocabulary whose text comes only from `decode`. The end that later tokens may change is left out."""
 
     decode: Callable[[Sequence[int], bool], str]
     withheld: Callable[[str], int] = lambda text: len(text) - len(text.rstrip("\ufffd"))

@@ -127,7 +127,7 @@ def small_bytes() -> Vocabulary:
 
 
 def prefixed_bytes() -> Vocabulary:
-    """A byte-level tokenizer, wrapped by transformers. Its added tokens are not special, and one has a space."""
+    """A byte-level tokenizer, wrapped by transformers. Its added tokens are not special. One of them has a space."""
     transformers = pytest.importorskip("transformers", reason="transformers is not installed")
     tokenizer = trained_bytes(add_prefix_space=True)
     tokenizer.add_tokens(["<think>", "</think>", AddedToken("two words", normalized=False), "é🚀"])

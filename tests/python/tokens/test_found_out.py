@@ -17,7 +17,8 @@ from stopscan.tokens import TokenScanner, Vocabulary
 
 MODEL = partial(sentencepiece, "tokenizer.model.v1")
 
-# Patterns of kinds of tokens: t is text, s special, b a byte, and u the unknown token, whose text differs at the start.
+# Regular expressions for runs of tokens, where each token is a letter: t is text, s is special, b is a byte, and u is
+# the unknown token, whose text differs at the start.
 KINDS = ["^t$", "^tt", "^s.*t", "tst", "ts+t$", "^u$", "^uu", "us", "^tb", "bbt", "bt", "tbs", "sb"]
 RUNS = [b"a", "é".encode(), "你".encode(), "🚀🚀".encode(), b"\xff", b"\x80\x80", b"\xe4\xbd", b"\xf0\x9f\x9a"]
 
@@ -32,7 +33,7 @@ def kind(token_id: int) -> str:
 
 
 def saying(tokenizer: Any, say: Callable[..., str]) -> Any:
-    """A copy of the tokenizer whose `decode` returns what `say` makes of the text and the arguments."""
+    """A copy of the tokenizer whose `decode` passes the decoded text and its own arguments to `say`."""
 
     def decode(self: Any, token_ids: Sequence[int], *policy: Any, **named: Any) -> str:
         return say(type(tokenizer).decode(self, token_ids, *policy, **named), token_ids, *policy, *named.values())
@@ -87,7 +88,7 @@ def test_nowhere() -> None:
 
 
 def louder() -> list[tuple[Any, list[int], list[int]]]:
-    """Three tokenizers that decode to capitals, each with the ids of a special token and "a stop", and unknown ids."""
+    """Three tokenizers that decode to capitals, each with ids of a special token + "a stop", and with unknown ids."""
     letters, model = b"a stop", load(MODEL)
     kinds = (
         (model.tokenizer, [model.special[0], *(model.byte_tokens[byte] for byte in letters)], [-1, 32000]),

@@ -49,7 +49,8 @@ def test_every_token_is_what_decode_says_of_it(vocabulary: Vocabulary) -> None:
             assert decoded(read, [token_id], skip) == vocabulary.decode([token_id], skip)
 
 
-# Tokens with `▁` or a space at all places, byte tokens that can spell "é", and a gap: no token has the id 11.
+# Tokens with `▁` or a space at the start, in the middle or at the end, byte tokens that can spell "é", and a gap: no
+# token has the id 11.
 PIECES = ["▁a", "▁b▁c", "▁▁", " d", "e▁", "<0x20>", "<0x41>", "<0xC3>", "<0xA9>", "é", "_f▁"]
 SPACES = decoders.Replace("▁", " ")
 STRIP = decoders.Strip(" ", 1, 0)
@@ -171,7 +172,7 @@ def test_an_added_token_may_be_a_part_of_a_character() -> None:
 
 
 def texts() -> list[str]:
-    """Prose of several languages, code and mark-up: the repository's own, and characters of every plane."""
+    """Texts to encode: files of this repository, samples in several languages, and characters of every plane."""
     root = Path(__file__).parents[3]
     files = [root / "README.md", Path(__file__), root / "rust" / "stopscan" / "tokens" / "decoder.rs"]
     samples = [
@@ -192,7 +193,7 @@ def test_real_text(vocabulary: Vocabulary) -> None:
         assert decoded(vocabulary.tokenizer, token_ids) == whole
         prompt = token_ids[: len(token_ids) // 3]
         while vocabulary.decode(prompt, True).endswith("\ufffd"):
-            prompt.pop()  # half a character at the prompt's end would come out in the stream
+            prompt.pop()  # a character that begins in the prompt would come out in the stream
         rest = decoded(vocabulary.tokenizer, token_ids[len(prompt) :], True, prompt)
         assert vocabulary.decode(prompt, True) + rest == whole
 

@@ -223,7 +223,7 @@ def test_tokens_without_text() -> None:
 
 
 class Strict(Shouting):
-    """Its `decode` fails for an id that it does not know."""
+    """A tokenizer whose `decode` fails for an unknown id."""
 
     def decode(self, token_ids: Sequence[int], skip_special_tokens: bool = False) -> str:
         assert all(self.backend_tokenizer.id_to_token(token_id) is not None for token_id in token_ids)

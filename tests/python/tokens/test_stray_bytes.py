@@ -24,7 +24,8 @@ def test_stray_bytes_after_a_character_in_bytes() -> None:
 
 
 def test_decode_takes_back_a_character_before_stray_bytes_and_a_stream_cannot() -> None:
-    # The one difference: in a run of byte tokens that is not UTF-8, `decode` also replaces the valid characters.
+    # The one difference: in a run of byte tokens that is not UTF-8, `decode` also replaces the valid characters, but a
+    # stream has already sent them.
     vocabulary = load(small_fallback)
     for end, tail in (("", ["\ufffd", ""]), (" the", ["\ufffd", " the", ""])):
         token_ids = vocabulary.spell("a你", [1, 0]) + vocabulary.spell(b"\x80") + vocabulary.spell(end, [4])

@@ -1,4 +1,4 @@
-"""Bad ids and options are refused by name, and change nothing."""
+"""Bad ids and options change nothing: they are refused with an error that names them."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def test_a_special_token_that_ends_the_stream_is_not_text() -> None:
 
 @pytest.mark.parametrize("native", [True, False])
 def test_half_a_character_before_a_special_stop_comes_out(native: bool) -> None:
-    """The half character comes out as U+FFFD. It was lost before, and the stop's offset was too small by one."""
+    """The half character comes out as U+FFFD. Before a fix, it was lost, and the stop's offset was too small by one."""
     tokenizer, token_ids = staged("a", b"\xc3", "<|im_end|>", special=["<|im_end|>"])
     carrier = tokenizer if native else Carrier(tokenizer)
     scanner = TokenScanner(carrier, ["<|im_end|>"])
@@ -197,7 +197,8 @@ IM_END = ["It", " is", " 6", ".", "<|im_end|>"]
 def test_no_stop_fires_in_the_own_text_of_an_end_token(native: bool, stop: str) -> None:
     """The text of an end token is not scanned for stops.
 
-    Once, with special tokens kept, ``["end"]`` fired after ``It is 6.<|im_``, and ``[" 6.<"]`` deleted `` 6.``.
+    Before a fix, if special tokens were kept in the text, the stop ``end`` fired after ``It is 6.<|im_``, and the stop
+    `` 6.<`` deleted `` 6.``.
     """
     tokenizer, token_ids = staged(*IM_END, special=["<|im_end|>"])
     carrier = tokenizer if native else Carrier(tokenizer)
@@ -255,7 +256,7 @@ def test_an_id_that_raises_is_asked_once() -> None:
 
 
 def test_a_marker_that_is_one_token_is_one_step() -> None:
-    """No stop fires inside the marker. Once, ``["<"]`` fired in a one-token ``<think>``: a chat got an empty answer."""
+    """No stop fires inside the marker. Once, ``["<"]`` fired in a one-token ``<think>``, and the answer was empty."""
     tokenizer, (think, less, text) = staged("<think>", "<", "think>")
     stops = StopSet(["<"], protect=[("<think>", "</think>")])
     scanner = TokenScanner(tokenizer, stops)

@@ -1,4 +1,4 @@
-"""Faults that earlier versions had, each with the test that would have shown it."""
+"""Tests of faults that earlier versions of stopscan had."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`TokenSegmenter` cuts a text into segments as if all of it were decoded first, whichever tokens spell it."""
+"""`TokenSegmenter` returns the segments of the whole decoded text, whichever tokens spell this text."""
 
 from __future__ import annotations
 

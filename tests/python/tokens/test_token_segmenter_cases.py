@@ -29,7 +29,8 @@ def test_one_token_may_be_of_two_regions_and_a_marker() -> None:
         [("answer", " is", 1)],
     ]
     assert outputs[3:] == [[("answer", " 6", 1)], [], [], [("reasoning", "x", 2)]]
-    # "?</think>It" counts in the region of its last character, "<th" in the answer, "ink>" (a marker's end) nowhere.
+    # "?</think>It" counts in the region of its last character, "<th" in the answer. "ink>" ends a marker: it counts in
+    # no region.
     assert segmenter.tokens_in == {"answer": 4, "reasoning": 2}
     assert (segmenter.tokens_seen, segmenter.tokens_kept) == (7, 7)
 
@@ -51,7 +52,7 @@ def test_tokens_that_are_held_count_when_they_are_given_out() -> None:
     for token_id in ids:
         segmenter.feed(token_id)
         counts.append(segmenter.tokens_in["reasoning"])
-    assert counts == [1, 1, 1, 4, 4, 4]  # a hidden stop counts nowhere
+    assert counts == [1, 1, 1, 4, 4, 4]  # the tokens of a hidden stop count in no region
     assert segmenter.finish == stopped(6)
     assert (segmenter.tokens_seen, segmenter.tokens_kept) == (6, 4)
 
@@ -62,7 +63,7 @@ def test_a_marker_of_several_tokens_some_of_them_special() -> None:
     tokenizer, ids = staged(names[0], "analysis", names[1], "Hm", special=names)
     segmenter = TokenSegmenter(tokenizer, markers, skip_special_tokens=False)
     assert segmenter.feed_many(ids) == [("reasoning", "Hm", 1)]
-    assert segmenter.tokens_in == {"answer": 2, "reasoning": 1}  # the third token ends the marker: it counts nowhere
+    assert segmenter.tokens_in == {"answer": 2, "reasoning": 1}  # the third token ends the marker: it has no region
 
 
 def test_every_end_is_reported_as_by_the_scanner() -> None:

@@ -1,4 +1,4 @@
-"""`TokenScanner` scans a text as if all of it were decoded first, whichever tokens spell it."""
+"""`TokenScanner` returns the same as a scan of the whole decoded text, whichever tokens spell this text."""
 
 from __future__ import annotations
 

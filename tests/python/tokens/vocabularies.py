@@ -1,4 +1,4 @@
-"""Vocabularies of every family: real ones, trained ones and ones made for a test. Writes texts in their tokens."""
+"""Vocabularies of every family: real ones, trained ones and ones made for a test. `Vocabulary.spell` writes texts."""
 
 from __future__ import annotations
 

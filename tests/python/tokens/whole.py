@@ -99,7 +99,7 @@ class Whole:
         return [(character, numbers[place - 1]) for character, place in spelled]
 
     def own(self, count: int) -> str | None:
-        """The text of the last of ``count`` tokens, or ``None`` if it shares a character with other tokens."""
+        """The text of token number ``count``, or ``None`` if the token is silent or shares a character with others."""
         if count in self.silent:
             return None
         special: Any = getattr(self.book, "special", ())

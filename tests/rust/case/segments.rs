@@ -58,8 +58,8 @@ pub fn rules(words: &Words, u: &mut Unstructured<'_>) -> Result<Rules> {
             }
         }
     }
-    // Drop what the library refuses: strings that are two of stop, visible stop and marker, markers with two targets,
-    // and markers that cannot complete because another marker ends inside them.
+    // Drop what the library refuses: a string that is given twice, as stop, visible stop or marker; a marker with two
+    // targets; and a marker that cannot complete because another marker ends inside it.
     rules.stop.retain(|stop| !rules.visible.contains(stop));
     for region in &mut regions {
         let mut taken = HashSet::new();

@@ -19,7 +19,7 @@ use cap::Cap;
 #[global_allocator]
 static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
 
-/// One test at a time: they count what the whole process allocates.
+/// Each test locks this, so that one runs at a time: the tests count what the whole process allocates.
 static ALONE: Mutex<()> = Mutex::new(());
 
 const MIB: usize = 1 << 20;

@@ -14,10 +14,10 @@ use crate::{ALLOCATOR, MIB, MILLION, alone, kept_since};
 /// The variable that tells a child process how many random sets to compile.
 const SEEDS: &str = "STOPSCAN_SEEDS";
 
-/// Once, a pattern with a count such as `{16,48}` killed the process: a pass over its automaton had no limit, and
-/// doubled a list at each character. Here a child process prints each set and then compiles it, in little memory. If a
-/// set takes too much time or memory, the child dies, and this set is the last in its output. `STOPSCAN_CASES` sets how
-/// many sets there are.
+/// Patterns as users write them must compile in little time and memory. In an earlier version, a pattern with a count
+/// such as `{16,48}` killed the process: a pass over the pattern's automaton had no limit, and doubled a list at each
+/// character. So a child process with little memory prints each set and then compiles it. If a set takes too much time
+/// or memory, the child dies, and the last set that it printed is the culprit. `STOPSCAN_CASES` is the number of sets.
 #[test]
 fn sets_of_users_compile_in_bounded_time_and_memory() {
     let _alone = alone();
@@ -114,7 +114,8 @@ fn hostile_patterns() {
     }
 }
 
-/// The error comes soon and names no pattern. Once, to name one, each pattern was compiled alone, which took minutes.
+/// The error must come soon, so it names no pattern. To name one, an earlier version compiled each pattern alone, and
+/// took minutes.
 #[test]
 fn patterns_that_are_too_large_together() {
     let _alone = alone();
@@ -127,7 +128,7 @@ fn patterns_that_are_too_large_together() {
     assert!(error.to_string().starts_with("the 10000 patterns together are too large; "));
 }
 
-/// At every character a match begins, and stays possible for long. Matches in the same state are merged into one.
+/// A match may begin at every character and stays possible for long. Matches in the same state must be merged into one.
 #[test]
 fn a_million_beginnings_of_a_match() {
     let _alone = alone();
@@ -138,8 +139,8 @@ fn a_million_beginnings_of_a_match() {
     assert_eq!(scanner.feed("END").stop_match.unwrap().end(), MILLION + 3);
 }
 
-/// A match begins at every character. The matches that have begun are all in different states of the automaton, or many
-/// are in the same state. The cost of a character must not grow with the text held before it.
+/// A match begins at every character. In some cases all these matches are in different states of the automaton, in
+/// others many are in the same state. The cost of a character must not grow with the text held before it.
 #[test]
 fn texts_in_which_many_matches_have_begun() {
     let _alone = alone();

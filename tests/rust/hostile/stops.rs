@@ -12,7 +12,8 @@ fn compile(stops: &[String]) -> StopSet {
     set
 }
 
-/// Returns the output for `text` and the stop that fired. Read whole or by character, both must be the same.
+/// Reads `text` by character, and returns the output and the stop that fired. `truncate`, which gets the whole text,
+/// must return the same.
 fn read(set: &StopSet, text: &str) -> (String, Option<String>) {
     let mut scanner = StopScanner::new(set);
     let mut kept = String::new();

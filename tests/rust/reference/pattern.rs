@@ -49,7 +49,7 @@ impl Pattern {
         }
     }
 
-    /// The most characters that the pattern matches if each `+` repeats once.
+    /// How many characters the longest match has, if each `+` matches only once.
     pub fn length(&self) -> usize {
         match self {
             Pattern::Char(_) | Pattern::Not(_) | Pattern::Plus(_) => 1,

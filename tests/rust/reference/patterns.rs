@@ -31,8 +31,8 @@ impl Rules {
     }
 }
 
-/// A stop that the last character of a text completes or, as for `END\b`, confirms. The least one fires: the one that
-/// begins first, then the one that ends first.
+/// A stop that the last character of a text completes or, as for `END\b`, confirms. The least event fires: of those
+/// that begin first, the one that ends first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Event {
     start: usize,
@@ -179,7 +179,8 @@ impl<'a> Reference<'a> {
         starts.next().map_or(0, |start| text.len() - start)
     }
 
-    /// Whether a hidden stop that begins at `start` fires in some continuation: a pattern if `pattern`, else a string.
+    /// Whether a hidden stop that begins at `start` fires in some continuation of `text`. The stop must be a pattern if
+    /// `pattern` is true, and a string otherwise.
     fn can_begin(&self, text: &mut Vec<char>, start: usize, reach: usize, pattern: bool) -> bool {
         let wanted = |event: &Event| event.start == start && event.hidden && event.pattern.is_some() == pattern;
         if pattern

@@ -144,7 +144,7 @@ impl<'a> TokenPair<'a> {
         if unknown && options.unknown_ids == UnknownIds::Refuse {
             return Err(UnknownToken(id));
         }
-        // An EOS that does not end the stream has no text. So note an id without a token in its place.
+        // An EOS that does not end the stream has no text. So it is noted as `u32::MAX`, the id of no token.
         self.ids.push(if eos { u32::MAX } else { id });
         self.stops.marker_ended = false;
         let marker = self.plan.own_text(&self.ids, self.ids.len()).filter(|_| !eos);
@@ -170,8 +170,8 @@ impl<'a> TokenPair<'a> {
         Ok(out)
     }
 
-    /// How many tokens end in `region`, up to the last one that has emitted text or is a marker without text. If no
-    /// region is protected, all tokens that are kept.
+    /// How many tokens end in `region`. Does not count the tokens after the last one that has emitted text or is a
+    /// marker without text. If no region is protected, counts all tokens that are kept.
     fn count_in(&self, region: &str) -> usize {
         if self.plan.rules.protect.is_empty() {
             return self.kept;

@@ -15,7 +15,7 @@ from stopscan_clients.proxy._server import serve
 # The options for limits: name, field of `Limits`, unit and help.
 LIMITED = (
     ("--timeout", "read", "SECONDS", "how long the server may be silent"),
-    ("--request-timeout", "request", "SECONDS", "how long a client may take to send a request, or to read"),
+    ("--request-timeout", "request", "SECONDS", "how long a client may take to send a request or to read the answer"),
     ("--max-connections", "connections", "N", "how many clients may be connected"),
     ("--max-body", "body", "BYTES", "the longest body of a request"),
     ("--max-stops", "stops", "N", "the most stops of a request"),

@@ -142,7 +142,7 @@ class _Proxy:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
-            await send({"type": "websocket.close"})  # a close without an accept answers 403
+            await send({"type": "websocket.close"})  # closing without accepting answers with a 403
             return
         exchange = _Exchange(scope, receive, send)
         body = await exchange.told(exchange.body(self._limits))
@@ -163,7 +163,7 @@ class _Proxy:
         target = path + b"?" * bool(query) + query
         try:
             url = self._url.copy_with(raw_path=target)
-        except httpx.InvalidURL:  # too long, or with a wrong character: no API that takes stops has such a path
+        except httpx.InvalidURL:  # too long, or a wrong character: not the path of an API that takes stops
             url = self._url
         # The extension sends the target as it came, because httpx would normalize the path.
         extensions = {"timeout": self._timeout, "pool": pool, "target": target}
@@ -245,7 +245,7 @@ class _Exchange:
         await self._send({"type": "http.response.start", "status": response.status_code, "headers": headers})
 
     def _explained(self, error: BaseException) -> HTTPException:
-        """Returns the error to send to the client."""
+        """Returns the HTTP error to send to the client for an exception."""
         if isinstance(error, HTTPException):
             return error
         if isinstance(error, httpx.TransportError):
@@ -257,7 +257,7 @@ class _Exchange:
             return HTTPException(502, str(error), {"x-should-retry": "false"})  # a retry would generate again
         if not isinstance(error, Exception):
             return HTTPException(503, "the proxy is shutting down")
-        return HTTPException(500, f"the proxy has failed: {type(error).__name__}")  # its message may contain an API key
+        return HTTPException(500, f"the proxy has failed: {type(error).__name__}")  # str(error) may contain an API key
 
     async def tell(self, error: HTTPException) -> None:
         """Sends an error in the API's form: as the answer, or as the last event of a stream that is read for stops. In

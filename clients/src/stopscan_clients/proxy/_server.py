@@ -1,4 +1,4 @@
-"""Runs the proxy with uvicorn, with limits for slow clients and for the time of the shutdown."""
+"""Runs the proxy with uvicorn. Closes the connections of slow clients, and limits the time of the shutdown."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ End = tuple[str, Any]
 Turn = tuple[str, str]  # a role and a text
 Data = dict[str, Any]
 
-# Kinds of values that `lacks` checks, next to types such as `str`.
+# Kinds of values that `lacks` checks, besides types such as `str`.
 NAME = "a string that is not empty"
 COUNT = "a whole number"
 NULL = type(None)
@@ -82,9 +82,9 @@ class Part(NamedTuple):
 class Api:
     """An API: it writes requests, reads answers, and checks their form.
 
-    `read` skips values of a wrong type, and `form` reports them. `told` returns an end as this API can
-    report it. `names` says how the API names a stop: "documented", "usual" (an extension of the engines) or "" (not at
-    all).
+    `read` skips values of a wrong type, and `form` reports them. `told` returns what this API can report of an
+    end (the finish reason and the stop). `names` says how the API names a stop: "documented", "usual" (an extension of
+    the engines) or "" (not at all).
     """
 
     name: str
@@ -120,8 +120,8 @@ def unnamed(end: End) -> End:
 
 
 def lacks(what: str, data: Any, **needs: Any) -> Iterator[str]:
-    """Yields what is wrong with `data`. `needs` has for each key the type that its value must have (NAME and COUNT are
-    types, too), a tuple of several types, or a set of the values that are allowed."""
+    """Yields what is wrong with `data`. `needs` has for each key the type that its value must have (NAME and COUNT
+    also count as types), a tuple of several types, or a set of the values that are allowed."""
     if not isinstance(data, dict):
         yield f"{what} is {short(data)}, not an object"
         return

@@ -132,7 +132,7 @@ def nan(data: Any) -> str:
 
 
 def cut_utf8(text: str) -> bytes:
-    """Removes the first byte 0xC3 of each event. The encodings of é and other letters begin with this byte."""
+    """Removes the first 0xC3 byte from each event. The UTF-8 encodings of é and other letters begin with this byte."""
     return text.encode().replace(b"\xc3", b"", 1)
 
 
@@ -179,7 +179,7 @@ def items(status: str) -> Any:
 
 
 def complete_details(response: Any) -> Any:
-    """The status says that the response is incomplete, but nothing says why."""
+    """Removes the reason why a response is incomplete."""
     return {**response, "incomplete_details": None} if response["status"] == "incomplete" else response
 
 

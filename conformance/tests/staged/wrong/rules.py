@@ -1,4 +1,4 @@
-"""Wrong servers that compare, choose or keep stops wrongly: a wrong stop fires, or none, or one that is not there."""
+"""Wrong servers that compare, choose or keep stops wrongly: a wrong stop fires, or no stop, or one not in the text."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class NullIsTheLast:
 
 
 class AfterARefusal:
-    """Changes the stops of a request that comes after a refused one. `then` gets the stops of both, in this order."""
+    """Changes the stops of a request that comes after a refused one. `then` gets the refused stops and its own."""
 
     def __init__(self, then: Callable[[Any, list[str]], list[str]]) -> None:
         self.then = then
@@ -111,7 +111,7 @@ def with_refused(refused: Any, stops: list[str]) -> list[str]:
 
 
 class LeftByARefusal:
-    """A request that is refused for its limit or its temperature leaves its stops to the next request that has none."""
+    """A request that is refused for its limit or its temperature leaves its stops to the next request without stops."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -145,7 +145,7 @@ def beyond(count: int, then: Chunks) -> Chunks:
 
 
 def nth(which: Callable[[int], bool], then: Chunks, *, by_connection: bool = False) -> Chunks:
-    """Returns a function that answers the nth request, or that `by_connection`, with `then` if `which(n)`."""
+    """Returns a function that answers the nth request (or the nth `by_connection`) with `then` if `which(n)`."""
 
     async def chunks(made: Generation) -> Parts:
         here = shared(made)
@@ -158,7 +158,7 @@ def nth(which: Callable[[int], bool], then: Chunks, *, by_connection: bool = Fal
 
 
 def after_leaving(then: Chunks, *, held: bool = False) -> Chunks:
-    """Returns a function that, after a client has left (`held`: while text was held), answers the next with `then`."""
+    """Returns a function that answers with `then` after a client has left (`held`: while text was held)."""
 
     async def chunks(made: Generation) -> Parts:
         here = shared(made)
@@ -263,7 +263,7 @@ def counts_all(made: Generation) -> int:
 
 
 def names_the_last(made: Generation) -> tuple[str, Any]:
-    """Reports an EOS as the stop that fired last, in an earlier answer."""
+    """Reports an EOS as a stop: the stop that fired last in an earlier answer."""
     here = shared(made)
     if made.end[0] == "stop_sequence":
         here.last = made.end

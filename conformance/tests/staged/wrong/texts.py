@@ -188,7 +188,7 @@ def only_first(*, tokens: int = 10**9, characters: int = 10**9) -> Make:
 
 
 def anew_every(*, tokens: int = 0, characters: int = 0, loses: bool = False) -> Make:
-    """Makes scanners that forget begun stops at each `tokens` tokens or `characters` characters, or also their text."""
+    """Makes scanners that forget begun stops every `tokens` tokens or `characters` characters, or also held text."""
 
     class AnewEvery(Around):
         def read(self, text: str) -> str:
@@ -228,7 +228,7 @@ def decoded_anew_every(count: int) -> type:
 
 
 def at(which: Callable[[Generation], Any], then: Callable[[Generation, int, str], Iterator[str]]) -> type[Generation]:
-    """Returns a `Generation` class that handles a token with `then` if `which(generation)`, otherwise correctly."""
+    """Returns a `Generation` class that handles a token with `then` if `which(generation)`, else correctly."""
 
     class At(Generation):
         def answer(self, token: int, text: str) -> Iterator[str]:
@@ -280,7 +280,7 @@ THINK, UNTHINK = b"<think>", b"</think>"
 
 
 class JoinsAcrossTheEdge(Around):
-    """Keeps held text where the reasoning begins, so it may become a stop with the text after the reasoning."""
+    """Keeps held text at `<think>` and `</think>`, so a stop may begin before the marker and end after it."""
 
     at_edge = False
 
@@ -309,7 +309,7 @@ def far_inside(*, tokens: int = 10**9, characters: int = 10**9) -> Make:
 
 
 def far_cut(tokens: int) -> Make:
-    """Makes scanners that, after `tokens` tokens, cut the text before the token in which the stop completes."""
+    """Makes scanners that, after `tokens` tokens, send no text with the token in which the stop completes."""
 
     class FarCut(Around):
         def read(self, text: str) -> str:

@@ -1,5 +1,5 @@
-"""Wrong servers that send the right text too late or too early, go on generating when nobody reads it, or count the
-tokens wrongly."""
+"""Wrong servers that send the right text too late or too early, go on generating when no client reads the answer,
+or count the tokens wrongly."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ class GoesOnAfterTheSecond(GoesOnUncounted):
 
 
 def goes_on_if(which: Callable[[Generation, str], Any]) -> Chunks:
-    """Returns a function that, after its client has left, goes on generating if `which(generation, last kind)`."""
+    """Returns a function that goes on generating after the client has left, if `which(generation, last kind)`."""
 
     async def chunks(made: Generation) -> Parts:
         ended, last = False, ""

@@ -162,7 +162,8 @@ def _length(row: RowScanner, count: int) -> int:
 
 
 def _stops(stop: Any, patterns: str | Iterable[str], prompts: Sequence[Any]) -> list[StopSet]:
-    """Returns the ``StopSet`` of each row. Stops for all rows are compiled once, and an iterator is read once."""
+    """Returns the ``StopSet`` of each row. Stops for all rows are compiled once. ``stop`` and ``patterns`` may be
+    iterators."""
     patterns = (patterns,) if isinstance(patterns, str) else tuple(patterns)
     entries = stop if isinstance(stop, StopSet | str | None) else list(stop)
     if isinstance(entries, list) and not all(isinstance(entry, str) for entry in entries):

@@ -1,7 +1,7 @@
 """The command of ``mlx_lm.generate`` with exact stops.
 
-Takes the options of ``mlx_lm.generate``, and those of the ``stopscan`` command for stops. ``--protect`` also takes the
-names of regions.
+Takes the options of ``mlx_lm.generate``, and the options of the ``stopscan`` command that are about stops.
+``--protect`` also takes the names of regions.
 """
 
 from __future__ import annotations

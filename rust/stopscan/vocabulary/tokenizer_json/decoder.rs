@@ -14,7 +14,7 @@ pub(super) enum Decoding {
 #[derive(Default)]
 pub(super) struct Pieces {
     replacements: Vec<(String, String)>,
-    /// The character that stands for a space, such as `▁`, if the decoder leaves it out of the first token.
+    /// The character that stands for a space, such as `▁`. `None` unless the decoder leaves it out of the first token.
     pub(super) dropped: Option<String>,
     pub(super) byte_fallback: bool,
     /// Whether a leading space of the text is left out.

@@ -1,6 +1,7 @@
-"""Answers in every form (the markers of a model family), each with its parts, from models' templates or parsers' tests.
+"""Answers in every form (the markers of a model family), each with the segments that must be found in it.
 
-The paths in `Answer.source` are in vLLM's repository, unless the source names another one.
+The answers are from models' templates or parsers' tests. The paths in `Answer.source` are in vLLM's repository, unless
+the source names another one.
 """
 
 from __future__ import annotations
