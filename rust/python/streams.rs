@@ -123,7 +123,7 @@ macro_rules! delta_methods {
 /// - ``stop``: a ``StopSet``, or the stops that make a set.
 /// - ``include_stop``: whether every stop stays in the output.
 /// - ``start_protected``: whether the stream begins inside the first protected region of the set.
-/// - ``region``: the region of the set, or the state of a region, in which the stream begins.
+/// - ``region``: where the stream begins: a region, or a state of one, such as ``"answer/after reasoning"``.
 ///
 /// One thread at a time feeds a scanner: two calls of ``feed`` at once raise ``RuntimeError``. Any thread may read
 /// ``match``, ``held`` and ``region`` meanwhile: the read waits until the call has ended.

@@ -35,7 +35,7 @@ else:  # at run time either package may be missing; both look for the methods, n
 
 REFUSALS = (400, 422)
 DECODED = {"gzip", "deflate"}  # the encodings that both packages always decode
-CANCEL = 8  # the error code CANCEL: RFC 9113, 7
+CANCEL = 8  # the error code CANCEL of HTTP/2: RFC 9113, section 7
 
 
 def package_of(request: Any) -> Any:

@@ -2,9 +2,9 @@
 stream comes.
 
 Times are compared only with other times of the same run. If the server has nothing left to do, a request takes about as
-long as on an idle server; if the server still generates, it takes as long as beside other requests. The time of a chunk
-is compared with the pace of its own stream. Time in which this process did not run does not count. If the server is too
-fast for a case, the case raises `NotSupported`.
+long as on an idle server. If the server still generates, the request takes as long as one that runs beside others. The
+time of a chunk is compared with the pace of its own stream. Time in which this process did not run does
+not count. If the server is too fast for a case, the case raises `NotSupported`.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class FailingBatch:
 
 
 class FailingEngine(Engine):
-    """Passes the next batch that it makes through `failing`. After a `broken_row`, the engine makes a new batch."""
+    """Passes the next batch that it makes through `failing`. A new batch is made if a row breaks the old one."""
 
     failing: Callable[[Any], Any] | None = None
 

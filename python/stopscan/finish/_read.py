@@ -70,7 +70,7 @@ class Row:
     choice_lists: tuple[str, ...] = ()  # in a body: the names that its list of choices may have
     silent: tuple[str, ...] = ()  # suffixes of the `type` of events that never say why the stream ended
     events: tuple[str, ...] = ()  # types of final events. The word is in a body, or is the type after its last dot
-    done_field: str = ""  # in a body. If False, the stream goes on, whatever the word is. If True, it has ended
+    done_field: str = ""  # in a body: a boolean. False: the stream goes on, whatever the word is. True: it has ended
     reason_if_done: Reason = "unknown"  # if `done_field` is True and there is no finish word
     whole_fields: tuple[Path, ...] = ()  # in a choice without `delta`: fields that only a whole answer has
     flags: tuple[str, ...] = ()  # in a choice: booleans whose names are finish words

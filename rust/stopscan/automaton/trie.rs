@@ -146,7 +146,8 @@ impl<'a> Trie<'a> {
         }
     }
 
-    /// Returns whether the text of the state of `range` is a proper prefix of a word of this `kind` that can complete.
+    /// Returns whether the text of a state is a proper prefix of a word of this `kind` that was not pruned. `range` has
+    /// the places in `order` of all words that begin with the text, and `depth` is the number of its bytes.
     fn begins(&self, mut range: Range<usize>, depth: usize, kind: WordKind) -> bool {
         range.any(|at| {
             let word = self.order[at] as usize;

@@ -126,7 +126,8 @@ impl Key {
 struct Later<'a> {
     table: &'a Table,
     kinds: Vec<Kind>,
-    /// The states of each set, in order. Each set but the empty one has a start state, for a match that begins next.
+    /// The states of each set, sorted. Each set except the empty one contains a start state, because another match may
+    /// begin at the next character.
     sets: Numbers,
     /// For each set and each class: `UNKNOWN`, `COMPLETES`, or the number of the next set plus two.
     steps: Vec<u32>,

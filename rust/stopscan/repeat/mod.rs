@@ -85,13 +85,13 @@ impl Repeat {
         self.min_length
     }
 
-    /// The number of characters of a loop whose block has `period` characters.
+    /// The fewest characters of a loop whose block has `period` characters.
     fn length(&self, period: usize) -> usize {
         self.count.saturating_mul(period).max(self.min_length)
     }
 
-    /// The number of bytes between two checks (searches for loops): half of `least`, the length of the shortest run,
-    /// but at most `MAX_BLOCK`.
+    /// The number of bytes between two checks (searches for loops): half of `least`, but at most `MAX_BLOCK`.
+    /// `least` is the length of the shortest loop without the first copy of its block.
     fn block(&self) -> usize {
         let least = self.min_length - self.min_length / self.count;
         least.div_ceil(2).min(MAX_BLOCK)

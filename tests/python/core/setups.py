@@ -63,8 +63,8 @@ def numbers_in(drawn: bytes) -> list[int]:
     return [int.from_bytes(drawn[place : place + 3], "big") for place in range(1, 3 * count, 3)]
 
 
-# Numbers are drawn as bytes, because hypothesis takes much longer to draw from a list. Strategies are made once: to
-# make one for each example takes longer than all that the test does with the example.
+# Numbers are drawn as bytes, because hypothesis takes much longer to draw a list of integers. Strategies are made once:
+# to make one for each example takes longer than all that the test does with the example.
 NUMBERS = {most: st.binary(min_size=3 * most + 1, max_size=3 * most + 1).map(numbers_in) for most in (2, 3, 4, 8, 12)}
 LETTERS = {alphabet: st.text(alphabet, min_size=4, max_size=12) for alphabet in ALPHABETS}
 alphabets, coins, few = st.sampled_from(ALPHABETS), st.booleans(), st.integers(0, 7)

@@ -1,4 +1,4 @@
-"""Stops come from users, so every set of stops is refused, or compiles in bounded memory and scans in linear time."""
+"""Stops come from users, so a set must either be refused, or compile in bounded memory and scan in linear time."""
 
 from __future__ import annotations
 

@@ -106,8 +106,8 @@ class SimpleNamespaceIds:
 
 
 def test_the_engines_own_word_counts_where_no_marker_speaks(checkpoint: Checkpoint) -> None:
-    """A prompt that ends in ``<think>\\nOkay, `` has no marker at its end. An engine that knows better says with
-    ``inside=True`` that the model reasons."""
+    """A prompt that ends in ``<think>\\nOkay, `` has no marker at its end. An engine that knows that the model is still
+    reasoning passes ``inside=True``."""
     stops = checkpoint.stops(StopSet("END"), CHAT)
     assert checkpoint.begins(stops, IDS(["<think>", "Hello"]), inside=True) == "reasoning"
     assert checkpoint.begins(stops, IDS(["<think>", "</think>"]), inside=True) == "answer/after reasoning"

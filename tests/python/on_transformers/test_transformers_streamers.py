@@ -1,4 +1,4 @@
-"""The text of a ``Stops`` in transformers' own streamers, and every way in which a stream can end."""
+"""The text that a ``Stops`` passes to transformers' own streamers, and every way in which a stream can end."""
 
 from __future__ import annotations
 

@@ -214,7 +214,8 @@ impl<'a> TokenPair<'a> {
         out
     }
 
-    /// Scans the new text. `own` is the whole text of the newest token. If `own` is a marker, it is read in one step.
+    /// Scans the new text. `own` is the text of the newest token by itself, if it has one. If that is all the text that
+    /// the token adds, and it is a marker, the marker counts, even if a stop has begun before it.
     fn scan(&mut self, ended: bool, armed: bool, own: Option<&str>) -> String {
         let characters = self.plan.spelled(&self.ids, ended);
         let new = &characters[self.scanned..];

@@ -62,7 +62,7 @@ class Request:
         return {**self.said.options, **named}
 
     def limit(self, name: str) -> Data:
-        """Returns the limit under the API's name, if there is a limit."""
+        """Returns the limit of tokens as the option `name`, or no option if there is no limit."""
         return {} if self.max_tokens is None else {name: self.max_tokens}
 
 
