@@ -146,7 +146,7 @@ def versions(python: str, packages: Sequence[str]) -> dict[str, str]:
 
 
 def summary(results: dict[Case, Result]) -> dict[str, Any]:
-    """Returns the results of an API: how many cases passed, and of how many, by column and by topic; and the faults."""
+    """Returns the results of an API: how many cases passed and were judged, by column and topic, and the faults."""
     judged = {case: one for case, one in results.items() if one.outcome != "not supported"}
     faults = Counter((column, one.columns[column]) for one in judged.values() for column in one.wrong)
     refused = Counter(one.detail for one in results.values() if one.outcome == "not supported")
@@ -186,7 +186,7 @@ def written(measured: dict[str, Any]) -> str:
 
 
 def make_tables() -> None:
-    """Replaces the tables between the markers of the document."""
+    """Replaces the tables of docs/conformance.md, each between two markers."""
     found = {name: RESULTS / f"{name}.json" for name in SERVERS}
     measured = [json.loads(path.read_text()) for path in found.values() if path.exists()]
     text = DOCUMENT.read_text(encoding="utf-8")

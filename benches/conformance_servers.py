@@ -69,7 +69,7 @@ SERVERS = {
     "sglang": Column("sglang", SGLANG, ("sglang", "torch"), proxy=THOUGHTS),
     "llama-cpp-python": Column(
         "llama-cpp-python",
-        # Without `--interrupt_requests False`, a request ends the stream of the previous request.
+        # Without `--interrupt_requests False`, each new request ends the stream of the previous request.
         "{python} -m llama_cpp.server --model {gguf} --model_alias reciter --n_ctx 8192 --interrupt_requests False "
         "--port {port}",
         ("llama-cpp-python",),

@@ -92,7 +92,7 @@ struct Driven<A> {
     automaton: A,
     start: StateID,
     state: StateID,
-    /// How many bytes to hold in the state `id`, at the index `id >> shift`.
+    /// At the index `id >> shift`: how many bytes to hold in the state `id`.
     holds: Vec<u32>,
     shift: u32,
     held: String,
@@ -101,7 +101,7 @@ struct Driven<A> {
 }
 
 impl<A: Automaton> Driven<A> {
-    /// Fills `holds` by walking every proper prefix of every stop: the crate does not tell a state's prefix length.
+    /// Fills `holds` by walking every proper prefix of every stop: the crate does not report a state's prefix length.
     fn new(automaton: A, stops: &[String]) -> Driven<A> {
         let start = automaton.start_state(Anchored::No).unwrap();
         let mut prefixes = Vec::new();

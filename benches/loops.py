@@ -1,4 +1,4 @@
-"""Times what `Repeat` adds to `feed` and, if vLLM is installed, vLLM's own check of the token ids.
+"""Times what `Repeat` adds to `feed` and, if vLLM is installed, the time of vLLM's own check for repeated token ids.
 
 `cargo bench --bench loops` measures the Rust core alone, also on the texts that cost most.
 """
@@ -35,7 +35,7 @@ def report(limits: Limits) -> Iterator[str]:
     sets = [StopSet(repeat=repeat) for repeat in SETTINGS.values()]
     head = ("case", "ns per delta", "times `feed`")
     for language in ("english", "cjk"):
-        # After a match `feed` does other work, so take only streams in which no setting finds a loop.
+        # After a match `feed` no longer scans, so take only streams in which no setting finds a loop.
         streams = [deltas for deltas in windows(language) if not any(stops.find("".join(deltas)) for stops in sets)]
         times = net(cases, streams[:16], 15)
         yield f"## {language}\n\n" + markdown([head, *times.rows(FEED)])

@@ -16,7 +16,7 @@ LOOP, EMPTY = "loop over a list", "empty Python method"
 
 @dataclass(frozen=True)
 class Case:
-    """`prepare` makes a fresh object from an input, `run` takes it and is timed, `check` asserts the result."""
+    """`prepare` makes a fresh object from an input, `run` takes the object and is timed, `check` tests the case."""
 
     name: str
     prepare: Callable[[Any], Any]
@@ -57,8 +57,8 @@ def generated(deltas: list[str]) -> Iterator[str]:
 
 
 def yardsticks() -> list[Case]:
-    """Returns two cases: an empty loop, whose time is subtracted from the other times, and an empty method, to
-    whose time the others are compared."""
+    """Returns two cases: an empty loop, whose time is subtracted from the other times, and an empty method, with
+    whose time the other times are compared."""
     return [
         Case(LOOP, fresh_all, own(exhaust)),
         Case(EMPTY, lambda pieces: (Empty(), fresh_all(pieces)), own(feed_each)),
@@ -88,7 +88,7 @@ def streaming(name: str, stream: Callable[[list[str]], Iterable[str]]) -> Case:
 
 @dataclass(frozen=True)
 class Net:
-    """The nanoseconds for each piece, by case, without the time of the bare loop."""
+    """The nanoseconds for each piece, by case, without the time of a loop that does nothing with the pieces."""
 
     times: dict[str, float]
     loop: float

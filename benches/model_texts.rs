@@ -1,4 +1,4 @@
-//! Texts such as models write that repeat a lot but are not loops: each is a whole answer that somebody asked for.
+//! Texts that repeat a lot but are not loops, such as models write: each is a whole answer that somebody asked for.
 
 /// The name of each text, and the text.
 pub fn all() -> Vec<(&'static str, String)> {

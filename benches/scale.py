@@ -17,7 +17,7 @@ from stopscan import StopScanner, StopSet
 from stopscan.tokens import TokenScanner, Vocabulary
 
 LOOP, ALL, SHUFFLED, IDLE = "loop", f"{SCANNERS:,}", "shuffled in memory", "of an empty method, shuffled in memory"
-PART = 2_000  # streams that are timed together: few enough that a busy machine rarely interrupts them
+PART = 2_000  # pieces that are timed together: so few that other processes rarely interrupt them
 
 
 def feed_in_turn(pairs: Iterable[tuple[Any, Any]]) -> None:
@@ -37,9 +37,10 @@ def taking_turns(name: str, make: Callable[[], Any], pieces: list[Any], limits: 
     def case(title: str, targets: list[Any], run: Callable[[Any], object] = feed_in_turn) -> Case:
         def prepare(start: int) -> Iterable[tuple[Any, Any]]:
             part, warm = pieces[start : start + PART], make()
-            for piece in part:  # loads the vocabulary into the cache, so that no case has to do it
+            for piece in part:  # loads the vocabulary into the cache, so that no timed run has to do it
                 warm.feed(piece)
-            # `zip` is lazy: it touches a scanner only at its turn. Of many scanners, each has left the cache by then.
+            # `zip` is lazy: it takes a scanner only when the scanner gets a piece. If there are many scanners, each
+            # has left the cache by then.
             turn = [number % len(targets) for number in range(start, start + PART)]
             return zip(map(targets.__getitem__, turn), fresh_all(part), strict=True)
 

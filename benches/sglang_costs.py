@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def scheduler(host: Host, ids: list[int], params: dict[str, Any]) -> float:
-    """Times a token of a request: its id is appended, and the request checks whether it is finished."""
+    """Returns the time in ns to append a token id to a request and to check whether the request is finished."""
     req = host._request("r", {"max_new_tokens": 1 << 20, **params})
     gc.collect()
     began = thread_time_ns()
@@ -73,7 +73,7 @@ def scheduler(host: Host, ids: list[int], params: dict[str, Any]) -> float:
 
 
 def detokenizer(host: Host, ids: list[int], params: dict[str, Any]) -> float:
-    """Times a token of a request in the detokenizer, which gets a message with the newest tokens of all requests."""
+    """Returns the time in ns of the detokenizer per token. A message has the newest token of each request."""
     reqs = [host._request(str(row), {"max_new_tokens": 1 << 20, **params}) for row in range(ROWS)]
     times = []
     for token_id in ids[:30]:

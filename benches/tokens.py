@@ -1,5 +1,5 @@
-"""Times a scan of token ids, mere decoding, and vLLM's own stops. Measures how long it takes to
-read vocabularies, and their memory.
+"""Times a scan of token ids, decoding alone, and vLLM's own stops. Measures how long it takes to read a vocabulary, and
+how much memory the vocabulary takes.
 
 It also draws docs/tokens.svg.
 """
@@ -31,7 +31,7 @@ THINKING = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answe
 
 @cache
 def ids(language: str) -> list[int]:
-    """Token ids of English prose and code or, for "cjk", of Chinese and Japanese. In these, some tokens are parts of
+    """Token ids of English prose and code or, for "cjk", of Chinese and Japanese, where some tokens are parts of
     characters."""
     text = cjk() if language == "cjk" else prose()[:200_000] + code()[:200_000]
     found: list[int] = tokenizer().encode(text).ids[:IN_A_ROW]

@@ -1,4 +1,4 @@
-"""Times what a step of a generation costs for each row: with `Stops`, and to compare, with the criteria and streamers
+"""Times what a step of a generation costs for each row: with `Stops` and, to compare, with the criteria and streamers
 of transformers and lm-evaluation-harness.
 
     "$(ci/transformers-env)/bin/python" benches/transformers_loop.py

@@ -1,4 +1,4 @@
-"""Times a token in vLLM, with vLLM's own stops and with stopscan's, in `process_outputs` as a whole and in the
+"""Times vLLM's work per token, with its own stops and with stopscan's: `process_outputs` as a whole, and the
 detokenizer alone.
 
 "$(ci/vllm-env)/bin/python" benches/vllm_detokenizer.py
@@ -50,7 +50,7 @@ def added(tokenizer: Any, stop: list[str], requests: int) -> tuple[OutputProcess
 
 
 def whole(tokenizer: Any, tokens: list[int], stop: list[str]) -> tuple[float, str]:
-    """Returns the processor time of `process_outputs` in ns per token, with 8 requests, and one request's text."""
+    """Runs 8 requests. Returns the processor time of `process_outputs` in ns per token, and the text of one request."""
     processor, queues = added(tokenizer, stop, 8)
     steps = [[EngineCoreOutput(request_id=name, new_token_ids=[token]) for name in queues] for token in tokens]
     pieces, took = [], 0

@@ -1,5 +1,5 @@
-"""Measures a vLLM server with stopscan: how long 300 patterns of one request delay other requests, how requests end
-in which stopscan fails, and when a request that loops ends.
+"""Measures a vLLM server with stopscan: how long 300 patterns of one request delay other requests, how a request
+ends if stopscan fails in it, and when a request that loops ends.
 
 "$(ci/vllm-env)/bin/python" benches/vllm_server.py
 """
@@ -35,7 +35,7 @@ REQUESTS = 500
 
 
 def serve_with_faults() -> None:
-    """Runs `vllm serve`. stopscan fails where a request's ``fault`` says, and its failures never turn it off."""
+    """Runs `vllm serve`. stopscan fails where a request's ``fault`` says, and stays on after any number of failures."""
     from vllm.entrypoints.cli.main import main
 
     from stopscan.engines import Failures
@@ -129,8 +129,8 @@ def longest_gap(client: httpx.Client, patterns: list[str]) -> float:
 
 
 def faulty_request(client: httpx.Client, number: int) -> str:
-    """Sends a request in which stopscan fails, and returns how it ends. Every third request has a pattern, which vLLM
-    cannot find."""
+    """Sends a request in which stopscan fails, and returns how it ends. Every third request has a pattern, which only
+    stopscan can find."""
     extra: dict[str, Any] = {"fault": FAULTS[number % len(FAULTS)]}
     body: dict[str, Any] = {"model": "m", "prompt": "[split]", "temperature": 0, "max_tokens": 40, "vllm_xargs": extra}
     if number % 3:

@@ -46,7 +46,7 @@ def scattered(count: int) -> list[str]:
 
 
 def prose() -> str:
-    """The language reference as Python ships it, each paragraph on one line as models write it."""
+    """Python's language reference, from the standard library. Each paragraph is on one line, as models write it."""
     paragraphs = [paragraph for topic in topics.topics.values() for paragraph in topic.split("\n\n")]
     return without_stops(ascii_only("\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)))
 

@@ -49,7 +49,7 @@ def take_in(cls: Class, owner: Class) -> None:
 
 
 def documented(path: str) -> str:
-    """Returns the docstring of the object, or "" if the object has none and `__doc__` finds that of its type."""
+    """Returns the docstring of the object, or "" if its `__doc__` is only the docstring of its type."""
     found: Any = locate(path)
     text = getattr(found, "__doc__", None) or ""
     return "" if text == type(found).__doc__ else text

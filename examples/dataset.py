@@ -45,7 +45,7 @@ def cut_texts(batch: pa.Table, stops: StopSet) -> pa.Table:
 
 
 def cut_token_ids(batch: pa.Table, stops: StopSet, vocabulary: Vocabulary) -> pa.Table:
-    """Cuts `token_ids` as `cut_texts` cuts text. `tokens_kept` is how many ids, logprobs and the like to keep."""
+    """Cuts `token_ids` as `cut_texts` cuts text. `tokens_kept` is how many ids (and logprobs) to keep."""
     cuts = list(finished(batch["token_ids"].to_pylist(), stops, vocabulary))
     return with_columns(
         batch,

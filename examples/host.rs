@@ -26,7 +26,7 @@ enum Step {
 
 #[derive(Debug, PartialEq)]
 enum Matched {
-    /// A stop string: its index in its own list, `stop` or `visible`, and the place in bytes where it begins in the text.
+    /// A stop string: its index in its list (`stop` or `visible`), and the byte offset in the text where it begins.
     Sequence {
         index: usize,
         byte_offset: usize,
@@ -100,7 +100,7 @@ fn main() -> Result<(), StopSetError> {
 mod tests {
     use super::*;
 
-    /// Returns the text of all tokens, and the stop that ended the stream.
+    /// Returns the text that a client gets, and the stop that ended the stream, if any.
     fn run(config: StopConfig) -> (String, Option<Matched>) {
         let mut decoder = StopDecoder::new(config, decode).unwrap();
         let mut sent = String::new();

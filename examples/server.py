@@ -40,7 +40,7 @@ async def model(prompt: str, body: Json) -> AsyncGenerator[str, None]:
 
 
 def prompt_of(body: Json) -> str:
-    """Returns the prompt for the model. Your chat template goes here, with Anthropic's `system` and with tools."""
+    """Returns the prompt for the model. Your chat template goes here. It also needs Anthropic's `system`, and tools."""
     content = body["messages"][-1]["content"] or ""
     return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
 

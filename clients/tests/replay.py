@@ -26,7 +26,7 @@ class Recording:
     leave. A real server would go on sending. `sent` counts the events that were sent."""
 
     events: list[Event] = field(default_factory=list)
-    whole: Event | None = None  # the answer to a request without a stream
+    whole: Event | None = None  # the answer to a request that asks for no stream
     pause: int | None = None  # after this number of events the server waits
     broken: bool = False  # the connection is lost after the last event
     sent: int = 0

@@ -30,9 +30,9 @@ class Running:
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
 
     def wait(self, seconds: float = 120) -> None:
-        """Returns when the proxy answers. Limits the total time, not the tries: one may take as long as its timeout."""
+        """Returns when the proxy answers. Limits the total time, not the number of tries."""
         end = time.monotonic() + seconds
-        with httpx.Client(base_url=self.url, trust_env=False) as client:  # one client, because a new one takes long
+        with httpx.Client(base_url=self.url, trust_env=False) as client:  # one for all tries: a new client takes long
             while (left := end - time.monotonic()) > 0:
                 assert self.process.poll() is None, self.stop()
                 with contextlib.suppress(httpx.TransportError):
@@ -74,7 +74,7 @@ def until(true: Callable[[], object], seconds: float = 20) -> None:
 
 
 def raw_server(answer: bytes, seconds: float = 0) -> tuple[str, list[bytes], threading.Event]:
-    """Starts a server that answers a connection when no data has come for ``seconds`` (0: for 0.2 seconds). Returns its
+    """Starts a server that answers each connection once no data has come on it for ``seconds`` (0: 0.2 s). Returns its
     URL, a list of the data of each connection, and an event that is set when a client has left."""
     listening = socket.create_server(("127.0.0.1", 0))
     read: list[bytes] = []

@@ -199,8 +199,8 @@ def test_how_many_choices_a_request_asks_for(body: Any, choices: int) -> None:
 
 
 def test_a_drained_stream_keeps_only_the_beginning_of_the_text_after_its_stop() -> None:
-    """The machine must keep at most about 1,000 characters of that text. It once kept all of the text and copied it at
-    each event, which took quadratic time."""
+    """The machine must keep at most about 1,000 characters of the text after the stop. It once kept all that text and
+    copied it at each event, in quadratic time."""
     events = wire.chat(["END", *["and more words after it "] * 1_000])
     machine = machine_for(events[0], Options(StopSet("END"), drain=True))
     for event in events[:-2]:

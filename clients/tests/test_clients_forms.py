@@ -39,7 +39,7 @@ def test_a_stop_in_the_text_ends_the_answer_before_the_call(api: str) -> None:
         assert "".join(text_of(api, event) or "" for event in out) == "one "
         assert "get_weather" not in repr(out)
         assert len([event for event in out if BY_NAME[api].finish(event)]) == 1
-        # The usage comes from the API, and only if its stream is read to the end. The streams of chat have none here.
+        # The usage comes only if the API's stream is read to its end. The chat stream of this test has no usage.
         assert (str(wire.TOKENS) in repr(out)) == (drain and api != "chat")
 
 
@@ -166,7 +166,8 @@ def test_chat_a_last_chunk_with_text_and_reason(server: Replay) -> None:
 
 @pytest.mark.parametrize("word", ["", "null", "None"])
 def test_chat_servers_that_always_say_a_reason(word: str) -> None:
-    """sglang#3912 and KoboldCpp send such a reason in each chunk. It does not end the choice: text stays held."""
+    """Servers (sglang#3912, KoboldCpp) that have no finish reason yet send one of these words in each chunk. The choice
+    must go on, and held text must stay held."""
     chunks = [wire.chat_chunk([{**wire.chat_choice(content=text), "finish_reason": word}]) for text in ("E", "ND")]
     stream = scan_events(chunks, "END")
     assert [event["choices"][0]["delta"].get("content") for event in stream] == ["", "", None]
@@ -210,7 +211,8 @@ def test_ollama_text_that_comes_by_itself_says_nothing_else() -> None:
 
 
 def test_chat_usage_in_every_chunk_is_told_as_far_as_it_goes() -> None:
-    """As with vLLM's continuous_usage_stats: chunks with text keep their usage, and the closing chunk has none."""
+    """If each chunk has a usage (as with vLLM's continuous_usage_stats), chunks with text keep theirs, and the closing
+    chunk has none."""
     counts = [{"prompt_tokens": 3, "completion_tokens": n, "total_tokens": 3 + n} for n in (1, 2)]
     texts = ("one E", "ND")
     events = [wire.chat_chunk([wire.chat_choice(content=t)], usage=u) for t, u in zip(texts, counts, strict=True)]

@@ -41,7 +41,7 @@ def test_any_text(api: str, drain: bool, deltas: Any, stop: StopSet, include_sto
     assert (str(wire.TOKENS) in repr(came)) or (match is not None and not drain)
 
 
-ENDS = ("content_block_stop", "response.output_text.done", "contentBlockStop")  # end a text without a finish reason
+ENDS = ("content_block_stop", "response.output_text.done", "contentBlockStop")  # end a text, give no finish reason
 
 
 @pytest.mark.parametrize("api", sorted(WIRES))

@@ -1,5 +1,5 @@
-"""Property tests of `machine.py`, whose machines read and change the events of a stream, without a network. A simple
-oracle tells, for any answer, which text must have been sent after each event, and which events stay unchanged."""
+"""Property tests of `machine.py`, whose machines read and change the events of a stream, without a network. For any
+answer, a simple oracle says which text must have been sent after each event, and which events stay unchanged."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ stops = st.lists(st.text("abE", min_size=1, max_size=4), max_size=3)
 
 
 class Oracle:
-    """Computes the text that must have been sent after each delta and at the end of each part."""
+    """Computes the text that must have been sent by the end of each delta and each part."""
 
     def __init__(self, api: str, stop: list[str], include_stop: bool) -> None:
         self.fresh = lambda: Reference(stop, include_stop=include_stop)
@@ -38,7 +38,7 @@ class Oracle:
         return self.scanner.match
 
     def feed(self, delta: str) -> bool:
-        """Adds the next delta. Returns whether its event must stay unchanged."""
+        """Adds the next delta. Returns whether the event that brings it must stay unchanged."""
         before = self.scanner.held
         safe = self.scanner.feed(delta)
         self.out += safe
@@ -67,7 +67,7 @@ def finishes(api: str, events: list[Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("api", APIS)
-@example(parts=[("text", ["E", "E", "x"])], stop=["END"], include_stop=False)  # event 2 goes out with event 1's text
+@example(parts=[("text", ["E", "E", "x"])], stop=["END"], include_stop=False)  # event 2 releases the "E" of event 1
 @given(parts=parts, stop=stops, include_stop=st.booleans())
 def test_any_answer(api: str, parts: Any, stop: list[str], include_stop: bool) -> None:
     events = MIXED[api](parts)
@@ -158,7 +158,7 @@ def kinds(api: str, event: Any) -> Any:
 @pytest.mark.parametrize("api", sorted(WIRES))
 @given(deltas=pieces, stop=stops, cut=st.integers(0, 9))
 def test_a_stream_that_ends_without_its_last_events(api: str, deltas: list[str], stop: list[str], cut: int) -> None:
-    """If no stop fires, all the text comes out, including held text, and no closing event is made."""
+    """If no stop fires, all the text comes out, including held text, and the machine adds no closing event."""
     events = WIRES[api](deltas)[: cut + 1]
     brought = "".join(text_of(api, event) or "" for event in events)
     _, outs = run(api, events, stop)

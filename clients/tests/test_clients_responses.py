@@ -155,7 +155,8 @@ def test_deltas_without_text_pass_between_two_with_some() -> None:
 
 
 def test_what_closes_another_text_lets_the_held_one_wait() -> None:
-    """Events of several items and parts may alternate. So the end of one text must not release another's held text."""
+    """Events of several items and parts may alternate, so the end of one text must not release the held text of another
+    text."""
     stream = wire.ResponsesStream()
     stream.message(["a"], ["b"])
     stream.message(["c"])

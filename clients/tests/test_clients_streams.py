@@ -107,14 +107,14 @@ def test_a_visible_stop_at_the_end_of_a_delta_ends_the_stream_at_once() -> None:
         out = list(scan_events(source, "END", include_stop=True))
         assert "more" not in repr(out)
         assert "more" in repr(list(source)), api
-        if api in ("anthropic", "bedrock", "responses"):  # in other APIs, a stop may change other fields of the event
+        if api in ("anthropic", "bedrock", "responses"):  # in other APIs, the event may be a changed copy
             at = next(number for number, event in enumerate(events) if "one END" in repr(event))
             assert out[at] is events[at]
 
 
 def test_an_interruption_comes_at_once() -> None:
-    """``KeyboardInterrupt`` is raised at once, even with ``drain``. Other errors are then raised only after the stop's
-    closing events."""
+    """With ``drain``, most errors are raised only after the stop's closing events, but ``KeyboardInterrupt`` must be
+    raised at once."""
     source = Source(*chunks("one END"), KeyboardInterrupt(), *chunks("more"))
     stream = scan_events(source, "END", drain=True)
     assert texts([next(stream)]) == ["one "]
@@ -240,7 +240,7 @@ def test_a_stop_set_brings_its_visible_stops_and_regions() -> None:
 
 @pytest.mark.parametrize("api", wire.WIRES)
 def test_a_lone_surrogate_is_no_error_and_costs_no_text(api: str) -> None:
-    """Clients read a lone surrogate from JSON, as an escape. UTF-8 cannot encode it, so it becomes U+FFFD."""
+    """JSON can escape a lone surrogate, so clients can read one. UTF-8 cannot encode it: it becomes U+FFFD."""
     events = wire.WIRES[api](["one EN", "\ud83d", "D E", "ND two"])
     stream = scan_events(events, "END")
     assert "".join(text_of(api, event) or "" for event in stream) == "one EN\ufffdD "

@@ -68,7 +68,7 @@ def test_a_stop_that_would_hide_another_is_left() -> None:
 
 
 def test_a_stop_whose_beginning_ends_one_that_is_left_is_left_too() -> None:
-    """``4 b`` fires first in ``4 ba``, so nothing of it must be sent. An API that stops at ``ba``, but not at ``4 b``,
+    """In ``4 ba``, the stop ``4 b`` fires before ``ba``, so no text must come out. An API that got only the stop ``ba``
     would send ``4 ``."""
     native, left = native_stops("anthropic", ["ba", " "])
     assert (native, left) == (["ba"], StopSet(" "))
@@ -142,7 +142,7 @@ def test_the_pages_table_has_the_limits() -> None:
 
 
 def of_the_list(stops: list[str], text: str) -> str:
-    """Cuts as vLLM does: at the stop that ends first, or the first in the list of those that end together."""
+    """Cuts as vLLM does: at the stop that ends first. If several end together, at the first of them in the list."""
     ends = [(text.find(stop) + len(stop), place) for place, stop in enumerate(stops) if stop in text]
     return text[: min(ends)[0] - len(stops[min(ends)[1]])] if ends else text
 
@@ -155,7 +155,7 @@ def of_the_beginnings(stops: list[str], text: str) -> str:
 @pytest.mark.parametrize("server", [of_the_list, of_the_beginnings])
 def test_a_server_with_a_rule_of_its_own_gave_another_text(server: Callable[[list[str], str], str]) -> None:
     """Stops must be divided so that the server's own rule for competing stops cannot change the text. For ``xab`` with
-    the stops ``b`` and ``ab``, a stream was once ``x``, but a whole answer ``xa``: the server had cut it at ``b``."""
+    the stops ``b`` and ``ab``, a stream was once ``x``, but a whole answer was cut by the server at ``b``: ``xa``."""
     for stop in permutations(WORDS, 2):
         native, left = native_stops("vllm", stop)
         for text in TEXTS:

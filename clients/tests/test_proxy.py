@@ -67,7 +67,8 @@ def test_the_stops_of_a_request(server: Replay, proxied: Running) -> None:
 
 
 def test_a_whole_answers_stops_go_on_but_with_api_none(server: Replay, proxied: Running) -> None:
-    """For a whole answer, the proxy sends the stops on, so that the server ends there. ``--api none`` prevents that."""
+    """For a whole answer, the proxy must send the stops on, so that the server ends the answer. ``--api none``
+    prevents that."""
     with running(server.url, "--api", "none") as faulty:
         for url, sent in ((proxied.url, ["END", "two"]), (faulty.url, None)):
             recording = Recording(whole=WHOLES["chat"]("one two"))

@@ -132,7 +132,7 @@ def test_a_proxy_that_is_killed_in_mid_stream_leaves_two_closed_connections(serv
 
 
 def test_an_upstream_that_is_killed_in_mid_stream_is_an_error_in_the_stream() -> None:
-    """The upstream is a process of its own, so that the operating system resets or closes its connections."""
+    """The upstream is a separate process: when it is killed, the operating system resets or closes its connections."""
     port = free_port()
     code = f"""import socket, sys
 listening = socket.create_server(("127.0.0.1", {port}))

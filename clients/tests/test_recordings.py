@@ -41,7 +41,7 @@ def events_in(name: str, body: bytes) -> list[Any]:
 
 
 def texts(name: str, body: bytes) -> dict[Any, str]:
-    """Returns the text of each part, by the place of the part."""
+    """Returns the text of each part of an answer, by the place of the part (such as the index of its choice)."""
     said: dict[Any, str] = {}
     for event in events_in(name, body):
         text = text_of(api_of(name), event)
@@ -106,7 +106,7 @@ def test_what_a_stop_makes_of_a_recording_fits_the_types_of_the_apis_own_client(
 
 
 def valid_as_the_recording(name: str, drain: bool) -> None:
-    """An API may send more than its client's types know. So faults that the recording itself has are allowed."""
+    """Checks cuts with the client's types. Faults of the recording are allowed: APIs may send more than types know."""
     api, whole = api_of(name), RECORDINGS[name].read_bytes()
     known = set().union(*(faults(api, event) for event in events_in(name, whole)))
     for text in texts(name, whole).values():

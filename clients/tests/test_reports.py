@@ -291,7 +291,7 @@ def test_what_stands_beside_the_text_is_cut_with_it(field: str, path: str, answe
 
 @pytest.mark.parametrize("drain", [False, True])
 def test_copies_of_the_text_in_a_stream_go_with_it(drain: bool) -> None:
-    """With ``drain``, copies of the text are also removed from events after the stop."""
+    """Other fields must not keep the text after the stop. With ``drain``, this also holds for events after the stop."""
     first = {**chunk(f"one END{BEHIND}"), "copy": f"one END{BEHIND}", "note": "it follows"}
     usage = {"choices": [], "usage": {"completion_tokens": 5}, "full": f"one END{BEHIND}", "model": "m"}
     answer = chat([first, chunk(None, "stop"), usage], drain=drain)
@@ -399,8 +399,8 @@ def test_responses_a_stop_before_any_text_leaves_no_item() -> None:
 
 
 def test_the_choices_of_a_request_are_all_awaited() -> None:
-    """If choice 0 stops first, the text of choice 1 must still come. With `chat.completions.stream(n=2)`, and with
-    Gemini's `candidate_count`, it was once lost."""
+    """If choice 0 stops first, the text of choice 1 must still come. It was once lost, with
+    `chat.completions.stream(n=2)` and with Gemini's `candidate_count`."""
     chunks = [chunk("one END"), chunk("two", None, 1), chunk(None, "stop", 1)]
     answer = Answer(CHAT, {"model": "m", "messages": [], "stream": True, "n": 2}, sse(chunks, True), "END")
     assert (answer.text(0), answer.text(1)) == ("one ", "two")

@@ -173,8 +173,8 @@ def test_the_helpers_of_openai_and_anthropic(server: Replay) -> None:
 
 
 def test_a_chat_of_google_genai_keeps_its_turn(server: Replay) -> None:
-    """The client keeps a turn of the chat only if it has read the stream to its end. The scan once cut the client's
-    output instead of the body. So the client stopped reading at the stop, and forgot the turn."""
+    """The client keeps a turn of the chat only if it has read the stream to its end. Once, the cut was made
+    in the client's output, not in the body. So the client stopped reading at the stop, and forgot the turn."""
     from apis import genai
 
     options = {"base_url": server.url, "client_args": {"transport": StopTransport("END")}}

@@ -51,7 +51,7 @@ def test_cohere_any_text(texts: list[str], stop: list[str]) -> None:
     assert cohere_text(out) == oracle.feed("".join(texts)) + oracle.flush()
     reason = "COMPLETE" if oracle.match is None else "STOP_SEQUENCE"
     assert (out[-1]["type"], out[-1]["delta"]["finish_reason"]) == ("message-end", reason)
-    begun = [event["type"] for event in out].count("content-start")  # a block without text is not opened
+    begun = [event["type"] for event in out].count("content-start")  # 0 if no text comes out
     assert [event["type"] for event in out].count("content-end") == begun
 
 
@@ -95,7 +95,7 @@ def test_anthropics_events_in_invoke_models_chunks(size: int) -> None:
 
 
 def test_botocore_reads_what_is_made_of_an_aws_stream() -> None:
-    """botocore is the official client, and checks the checksums and headers."""
+    """botocore, the official client, must accept the checksums and headers of the events."""
     from botocore.eventstream import EventStreamBuffer
 
     server = Server(httpx, map(aws, wire.bedrock(["one E", "ND two"])), "application/vnd.amazon.eventstream")

@@ -1,4 +1,4 @@
-"""Defects of earlier code, by which text leaked, was lost or was generated again. Each test is named after one."""
+"""Defects of earlier code: text leaked, was lost or was generated again. Each test is named after its defect."""
 
 from __future__ import annotations
 
@@ -203,8 +203,8 @@ def test_an_encoding_that_httpx_does_not_know_was_garbage() -> None:
 
 
 def test_all_the_text_so_far_beside_the_delta_had_the_stop() -> None:
-    """Perplexity's chunks repeat the text so far in ``message``. This copy must also be cut. Once, only the delta
-    was."""
+    """Perplexity's chunks repeat the text so far in ``message``. The text there must also be cut. Once, only the
+    delta was cut."""
     so_far = ["one E", "one END two"]
     chunks = [
         {"choices": [{"index": 0, "delta": {"content": text}, "message": {"content": said}}]}

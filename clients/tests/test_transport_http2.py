@@ -1,5 +1,5 @@
-"""httpcore 1.0.9 and httpcore2 2.16 send nothing when they close an HTTP/2 stream. So the transport resets the
-stream."""
+"""httpcore 1.0.9 and httpcore2 2.16 do not tell the server when they close an HTTP/2 stream. So the transport sends a
+reset of the stream itself."""
 
 from __future__ import annotations
 

@@ -247,5 +247,5 @@ WIRES: dict[str, Callable[[Deltas], list[Event]]] = {
     "bedrock": bedrock,
 }
 
-# A stream for each row of `stopscan_clients.rows.TABLE`, except the row for Gemini's keys in snake case.
+# Functions that make a stream, one for each row of `stopscan_clients.rows.TABLE` except Gemini's keys in snake case.
 ROWS = {**WIRES, "cohere": cohere, "llama": llama}

@@ -28,7 +28,7 @@ def listed(value: Any) -> Any:
 
 
 def parts(value: Any) -> Any:
-    """Returns a bare string as a list of one part of text, and null as an empty list."""
+    """Returns a list of content parts: a bare string becomes one text part, and null an empty list."""
     if value is None:
         return []
     return [{"type": "text", "text": value}] if isinstance(value, str) else value
@@ -61,7 +61,7 @@ SAMPLING: Taken = {"frequency_penalty": (0,), "presence_penalty": (0,), "n": (1,
 LOGPROBS: Taken = {"logprobs": (False,), "top_logprobs": (0,)}
 OPENAI: Taken = {
     **anything("metadata prompt_cache_key safety_identifier seed service_tier user"),
-    **anything("include reasoning reasoning_effort verbosity"),  # how much to think, and what to send besides text
+    **anything("include reasoning reasoning_effort verbosity"),  # how much to think; what to send besides text
     **SAMPLING, **LOGPROBS, "best_of": (1,), "echo": (False,), "logit_bias": ({},), "modalities": (["text"],),
     "parallel_tool_calls": (True,), "response_format": ({"type": "text"},), "store": (False,), "suffix": ("",),
     "text": ({"format": {"type": "text"}}, {}), "truncation": ("disabled",),
@@ -137,8 +137,8 @@ class Sampling(Strict):
 
 
 class Stopping(Sampling):
-    """The options of sampling and of stops. The fields of this class are the same in all APIs. All but `stop` are
-    extensions."""
+    """The options of sampling and of stops. The fields of this class, which all APIs share, are extensions, except
+    `stop`."""
 
     stop: Strings = []
     patterns: Strings = []

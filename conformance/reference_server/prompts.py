@@ -32,7 +32,7 @@ class Prompts:
 
     def of_messages(self, messages: Messages, **options: Any) -> tuple[list[int], str]:
         """Returns the ids, and the text that the template adds after the messages. Only a `<think>` in that text opens
-        a region: one that a user wrote does not."""
+        a region. A `<think>` that a user wrote does not."""
         try:
             asked, whole = (
                 self._tokenizer.apply_chat_template(messages, add_generation_prompt=add, tokenize=False, **options)

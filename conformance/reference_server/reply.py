@@ -26,7 +26,7 @@ Step = Literal["start", "delta", "stop", "end"]
 
 
 class Model(NamedTuple):
-    """The engine and what it needs for an answer, and the server's defaults for options that a request leaves out."""
+    """The engine, the model's markers and prompts, and the server's defaults for options that a request leaves out."""
 
     engine: Engine
     checkpoint: Checkpoint
@@ -61,7 +61,7 @@ class Ask:
             raise HTTPException(400, "the prompt is empty: it has no tokens")
         if left < 1:
             raise HTTPException(400, f"{len(ids)} tokens do not fit into the context of {engine.context}")
-        max_tokens = min(self.max_tokens or MAX_TOKENS, left)  # clients such as Continue ask any model for 32,000
+        max_tokens = min(self.max_tokens or MAX_TOKENS, left)  # Continue, for one, asks for 32,000 of any model
         try:
             scanner = self._scanner(model, max_tokens, tail)
         except ValueError as error:
@@ -74,7 +74,7 @@ class Ask:
         if isinstance(self.prompt, str):
             return prompts.of_text(self.prompt)
         if not self.prompt or isinstance(self.prompt[0], int):
-            return prompts.of_ids(self.prompt)  # type: ignore[arg-type] # all are ids, or the body was refused
+            return prompts.of_ids(self.prompt)  # type: ignore[arg-type] # pydantic refuses a list of ids and others
         think = {} if self.think is None else {"enable_thinking": self.think}
         return prompts.of_messages(self.prompt, tools=self.tools or None, **think)  # type: ignore[arg-type]
 
@@ -131,8 +131,8 @@ class Reply:
             yield "end", index, block
 
     async def whole(self) -> list[Part]:
-        """Returns all blocks. If a repetition ended the answer, keeps only one copy of the repeated text, or with
-        `include_stop` all copies."""
+        """Returns all blocks. If a loop ended the answer, keeps only one copy of the repeated text, but all copies with
+        `include_stop`."""
         parts = [part async for step, _, part in self.blocks() if step in ("stop", "end")]
         match = self.row.scanner.match
         if match is not None and match.period is not None and parts and not self.ask.options.include_stop:

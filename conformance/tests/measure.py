@@ -80,7 +80,7 @@ def main() -> None:
 
 
 def told(url: str, name: str, api: str, options: argparse.Namespace) -> bool:
-    """Prints what a server fails. Returns whether the result is bad: a wrong server passes, or a right one fails."""
+    """Prints the cases that a server fails. Returns whether the kit errs: passes a wrong one, or fails a right one."""
     server = Server(f"{url}/{quote(name)}", model="reciter", timeout=PATIENT)
     began = time.perf_counter()
     if options.what == "right":

@@ -50,7 +50,7 @@ OPENAI = {"name": "id model", "integer": "created", "0": "choices.0.index", "1":
 WHOLE = {**OPENAI, "right if there": "usage", "object if there": "choices.0.logprobs"}
 OLLAMA = {"name": "model", "count if there": "prompt_eval_count eval_count"}
 
-# The keys by API and whether the answer streams, then by the event's type ("" if events have no types), then by kind.
+# The keys: first by API and whether the answer streams, then by type of event ("" if it has none), then by kind of key.
 NEEDED: dict[tuple[str, bool], dict[str, dict[str, str]]] = {
     ("openai-chat", False): {
         "": {

@@ -113,7 +113,7 @@ def test_an_answer_says_each_breach_of_its_form_once() -> None:
 
 
 def test_stops_that_a_case_must_not_contain() -> None:
-    """Cases named `stream…` test when text comes. A server may hold a `<`, so the texts of these cases have none."""
+    """Cases named `stream…` test when text comes. These texts have no `<`, which a server may hold as a marker."""
     assert not [one.name for one in ALL if one.name.startswith("stream") and "<" in recite(one.asked).text]
 
 
@@ -191,7 +191,7 @@ def test_requests_of_a_pair_differ_in_one_field_alone() -> None:
 
 
 def test_a_left_answer_that_is_over_tests_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the answer is over before the client leaves, the case is "not supported". Once, it passed."""
+    """If the answer is over before the client leaves, the case must be "not supported", not "pass"."""
 
     async def ask(server: Server, api: Api, request: Request, *, leave: int) -> Answer:
         return Answer(end=("length", None))

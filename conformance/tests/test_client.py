@@ -149,7 +149,7 @@ def test_no_end_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_server_that_answers_one_after_another_has_as_many_times_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The time limit grows with the number of simultaneous requests. Once, it did not, and the last ones timed out."""
+    """The time limit grows with the number of simultaneous requests. Otherwise the last requests time out."""
     lock = asyncio.Lock()
 
     async def slow() -> httpx.Response:

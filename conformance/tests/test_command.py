@@ -64,7 +64,7 @@ def test_missing_route_and_missing_channels(staged_url: str, capsys: pytest.Capt
 
 
 def test_a_promise_alone_counts_the_cases_that_test_it(staged_url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """`--only PROMISE` leaves out the cases that do not test the promise. Once, they counted as passes."""
+    """`--only PROMISE` leaves out the cases that do not test the promise. They must not count as passes."""
     assert run(f"{staged_url}/right", "--only", "late", "--only", "*/no-stop", "--only", "*/split") == 0
     assert "2 pass, 0 fail, 0 not supported" in capsys.readouterr().out  # only the streams test `late`
 
@@ -76,7 +76,7 @@ def test_what_is_no_url_is_a_usage_error(url: str, capsys: pytest.CaptureFixture
     assert f"error: {url} is not the URL of a server, such as http://127.0.0.1:8000" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("api", [api for api in APIS if api != "generate"])  # its requests name no model
+@pytest.mark.parametrize("api", [api for api in APIS if api != "generate"])  # requests of "generate" name no model
 def test_wrong_model(staged_url: str, api: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(f"{staged_url}/right", "--model", "gpt", api=api) == 2
     assert capsys.readouterr().err.startswith(f"stopscan-conformance: {staged_url}/right has no model 'gpt': 404: ")
@@ -107,7 +107,7 @@ def test_what_was_measured_before_the_server_died_is_printed(
     assert run(f"{staged_url}/dies", *options, api="openai-chat") == 2
     out, err = capsys.readouterr()
     assert "no end of the answer in 2 s" in out
-    assert "dies is slow: openai-chat did not recite 26 tokens in 1 s" in err  # alone; each of two at once has 2 s
+    assert "dies is slow: openai-chat did not recite 26 tokens in 1 s" in err  # one alone has 1 s, two at once 2 s
     summary = json.loads((tmp_path / "out.json").read_text())["summary"]
     assert summary["pass"] >= 1
     assert summary["fail"] >= 1
@@ -183,7 +183,7 @@ def test_wrong_server(staged_url: str, tmp_path: Path, capsys: pytest.CaptureFix
 def test_a_plain_right_server_passes_and_what_it_cannot_is_told(
     staged_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A server that sends only what OpenAI documents passes. It need not name its stops to pass `finish`."""
+    """A server that sends only what OpenAI documents passes. It passes `finish` without naming the stop."""
     options = ["--only", "rules", "--only", "ids", "--only", "reasoning", "--level", "documented"]
     assert run(f"{staged_url}/plain", *options, api="openai-chat") == 0
     out = capsys.readouterr().out
@@ -193,7 +193,7 @@ def test_a_plain_right_server_passes_and_what_it_cannot_is_told(
 
 
 def test_lines_come_as_cases_end_into_a_pipe_too(staged_url: str) -> None:
-    """The command prints each line when its case ends. Once, it printed nothing into a pipe until the end."""
+    """The command prints each line when its case ends, not all lines at the end, even if the output is a pipe."""
     arguments = [f"{staged_url}/right", "--api", "openai-chat", "--model", "reciter"]
     command_line = [sys.executable, "-m", "stopscan_conformance", *arguments]
     began = time.monotonic()
@@ -210,7 +210,7 @@ def test_lines_come_as_cases_end_into_a_pipe_too(staged_url: str) -> None:
 
 
 def test_the_kit_needs_httpx_alone() -> None:
-    """The kit imports no package but httpx. Once, it imported stopscan, which needs a compiler to install."""
+    """The kit imports no package but httpx. It must not import stopscan, which needs a compiler to install."""
     others = ["anthropic", "gguf", "numpy", "ollama", "openai", "safetensors", "stopscan", "tokenizers"]
     script = "import sys, stopscan_conformance.__main__; print(*sorted(name.partition('.')[0] for name in sys.modules))"
     said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()

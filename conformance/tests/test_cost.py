@@ -55,7 +55,7 @@ def measured(load: cost.Load, scale: Callable[..., Any], *seconds: Callable[[Ser
 
 
 def placed(*times: tuple[float, float, float]) -> tuple[Findings, int]:
-    """Returns the findings, and the number of tries. `times` has the (little, measured, much) times of each try."""
+    """Returns the findings and the number of tries. Each of `times` is of little work, the measured work, much work."""
     measurements, scales = iter(times), iter(times[::2])
 
     def scale(server: Server, load: cost.Load) -> Any:

@@ -150,7 +150,7 @@ def kind_of(event: str) -> str:
     return "end" if ended else "role" if '"role": "assistant", "content": ""}, "f' in event else "text"
 
 
-# By API: events that may be missing, events that may come twice, and events that may swap. Other rules judge the text.
+# By API: events that may be missing, events that may come twice, pairs that may swap. Other rules judge the text.
 RESPONSES = {f"response.{kind}" for kind in ("content_part.added", "content_part.done", "in_progress", "created")}
 RESPONSES |= {f"response.{kind}_text.done" for kind in ("output", "reasoning")}
 FREE: dict[str, tuple[set[str], set[str], set[tuple[str, ...]]]] = {

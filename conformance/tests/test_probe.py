@@ -105,7 +105,7 @@ def test_nothing_to_measure(
         answered("abc"),
         answered(f"It is {ALPHABET}."),
         answered("", body='{"abc'),
-        answered("", status=500, error="500"),  # the cases report the status
+        answered("", status=500, error="500"),  # the cases, not the probe, report the status
         answered("ab", status=500),
     ],
 )

@@ -34,7 +34,7 @@ def tokenizer(checkpoint: Path) -> Tokenizer:
 
 
 def test_json_is_spelled_with_tokens_whose_text_no_other_token_has(tokenizer: Tokenizer) -> None:
-    """In JSON, vLLM allows only one of several tokens with the same text. Once, the script used another one of them."""
+    """In JSON, vLLM allows only one of several tokens with the same text. The script must use that one."""
     ids = RECITER.token_ids("json")
     assert [tokenizer.get_vocab()[tokenizer.id_to_token(token_id) or ""] for token_id in ids] == ids
 
@@ -222,7 +222,7 @@ def test_command_writes_the_default_checkpoint(checkpoint: Path, tmp_path: Path)
 
 
 def test_command_that_lacks_gguf_writes_nothing(tmp_path: Path) -> None:
-    """Without the package gguf, the command writes nothing. Once, it wrote the checkpoint, and then a traceback."""
+    """Without the package gguf, the command prints an error without a traceback, and writes no files."""
     without = (
         "import sys; sys.modules['gguf'] = None; from stopscan_conformance.__main__ import main; main(sys.argv[1:])"
     )

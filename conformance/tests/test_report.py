@@ -233,7 +233,7 @@ def test_a_run_that_ended_early_says_so(tmp_path: Path) -> None:
 def test_a_kill_while_writing_keeps_what_was_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Any
 ) -> None:
-    """The old file stays until the new one is complete. Once, a kill or a full disk lost the results of hours."""
+    """The old file stays until the new one is complete. Otherwise a kill or a full disk loses the results of hours."""
 
     def wrote(results: dict[Case, Result]) -> None:
         write(path, reported(results))

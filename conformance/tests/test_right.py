@@ -1,4 +1,4 @@
-"""Right servers pass the kit, also unusual ones. Official clients read unusual answers and plain ones alike.
+"""Right servers, even unusual ones, pass the kit. Official clients read the same from unusual and plain answers.
 
 The kit sends each server a part of the cases, or all cases with `--thorough` (ci/kit-thorough).
 """

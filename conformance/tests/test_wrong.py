@@ -21,7 +21,7 @@ def test_there_are_enough() -> None:
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.name)
 def test_wrong_server_fails(staged_url: str, wrong: Wrong) -> None:
     case = BY_NAME[wrong.case]
-    # An endless answer lasts until the timeout, so the timeout is short, but it must not cut the right part before.
+    # The timeout ends an endless answer, so it is short then, but long enough for the correct text at the beginning.
     server = Server(f"{staged_url}/{quote(wrong.name)}", model="reciter", timeout=5 if wrong in ENDLESS else 20)
     result = case.run(server, level="advice")
     # Try again if the defect did not show. What a request leaves behind shows only in the next request. On a busy

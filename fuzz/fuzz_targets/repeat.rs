@@ -1,4 +1,4 @@
-//! Compares the search for loops (text that repeats itself) with the simple reference of the tests, on random texts.
+//! Compares the search for loops (text that repeats itself) with the tests' simple implementation, on random texts.
 
 #![no_main]
 

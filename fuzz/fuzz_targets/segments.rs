@@ -1,4 +1,4 @@
-//! Compares the library with the simple reference of the tests, on region markers and texts that the fuzzer makes up.
+//! Compares the library with the tests' simple reference implementation, on region markers and texts of the fuzzer.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Compares the library with the simple reference of the tests, on stops and streams that the fuzzer makes up.
+//! Compares the library with the tests' simple reference implementation, on stops and streams that the fuzzer makes.
 
 #![no_main]
 

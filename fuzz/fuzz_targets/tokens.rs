@@ -1,4 +1,4 @@
-//! Compares scanning of token ids with the simple reference of the tests, on made-up vocabularies and streams.
+//! Compares scanning of token ids with the tests' simple reference implementation, on made-up vocabularies and streams.
 
 #![no_main]
 

@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for fd in (STDIN, STDOUT):
             msvcrt.setmode(fd, os.O_BINARY)  # text mode translates line ends
     else:
-        # End without a traceback, as cat does: here when the reader closes the pipe, and below on Ctrl-C.
+        # End without a traceback when the reader closes the pipe, as cat does. The line below does the same for Ctrl-C.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
@@ -73,7 +73,8 @@ def copy(scanner: StopScanner) -> None:
 def read_deltas(fd: int) -> Iterator[str]:
     """Yields the text of ``fd`` as it arrives. Waits for the rest of an incomplete character.
 
-    For invalid UTF-8, first yields the text before it, then raises ``ValueError`` with its offset in the whole input.
+    For invalid UTF-8, first yields the text before the bad byte, then raises ``ValueError`` with the byte's offset in
+    the whole input.
     """
     decoder = codecs.getincrementaldecoder("utf-8")()
     offset = 0  # the number of bytes decoded so far

@@ -66,10 +66,10 @@ class AsyncDeltaStream(Generic[Item]):
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
-        """Closes the source, as a stop does. The stream ends after the ready items. Held text stays in ``held``.
+        """Closes the source, as a stop does. Items that are ready are still returned. Held text stays in ``held``.
 
-        If the source raises, the error reaches the caller. The stream then goes on, and can be closed again. While
-        another task uses the stream, ``aclose`` raises ``RuntimeError``, and the stream goes on. If the task is
+        If closing raises, the error reaches the caller. The stream then goes on, and can be closed again. While
+        another task uses the stream, ``aclose`` raises ``RuntimeError``, and the stream goes on. If ``aclose`` is
         cancelled, the next step or the next ``aclose`` finishes the close.
         """
         self._begin()

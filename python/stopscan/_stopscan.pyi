@@ -90,8 +90,8 @@ class _Scanner(_Copied):
     def restore(self, snapshot: bytes) -> None:
         """Replaces the state of the stream by that of ``snapshot``. Returns nothing.
 
-        Raises ``ValueError`` for a snapshot of another set or other options, for damaged bytes, and for an
-        unknown version of the format. After an error the stream is as before.
+        Raises ``ValueError`` for a snapshot that was made with another set or other options, for damaged bytes,
+        and for an unknown version of the format. After an error the stream is as before.
         """
 
 @type_check_only
@@ -204,7 +204,7 @@ class Repeat(_Copied):
         """The most code points of a block."""
     @property
     def min_length(self) -> int:
-        """The fewest code points that all copies of a block have together."""
+        """The fewest code points that the copies of a block have together in a loop."""
 
 @final
 class StopSet(_Set):
@@ -323,8 +323,8 @@ class StopScanner(_Scanner):
     def bypass(self, text: str, /) -> str:
         """Returns the held text and ``text``, joined, without scanning ``text``.
 
-        Use it for text that is not to be scanned, such as the arguments of a tool call. The scanner forgets the
-        beginning of a stop that was held. An open region stays open. After a match the result is ``""``.
+        Use it for text that is not to be scanned, such as the arguments of a tool call. The text that was held can then
+        no longer become a stop. An open region stays open. After a match the result is ``""``.
 
         >>> scanner = StopScanner("END")
         >>> scanner.feed("EN"), scanner.bypass("-"), scanner.feed("D")
@@ -351,7 +351,8 @@ class Vocabulary(_Copied):
 
     ``stopscan.tokens.Vocabulary`` reads a tokenizer and calls this class. ``tokens`` is the content of a
     ``tokenizer.json`` as bytes, or a list with one item for each id: a string or bytes for the text of a token, an int
-    for a byte token, ``None`` for an id without a token. If ``tokens`` is ``None``, the tokenizer itself decodes.
+    for a byte token (the value of its byte), ``None`` for an id without a token. If ``tokens`` is ``None``, the
+    tokenizer itself decodes.
     """
     def __new__(
         cls,
@@ -396,9 +397,9 @@ class TokenScanner(_OfTokens):
 
     If a token ends the stream for several reasons, ``finish`` reports the first of: stop, stop token, EOS,
     ``max_tokens``. The text equals the tokenizer's ``decode`` of all ids. The text of a stop token or EOS that ends
-    the stream is neither scanned nor emitted; a stop string fires at such a token only if it is the token's whole
-    text. (The text of the token that reaches ``max_tokens`` is emitted.) If a token's whole text is a marker of the
-    open region, no stop fires inside the token.
+    the stream is neither scanned nor emitted, but a stop string that is the whole text of this token still fires.
+    (The text of the token that reaches ``max_tokens`` is emitted.) If a token's whole text is a marker of the open
+    region, no stop fires inside the token.
 
     >>> scanner = TokenScanner(tokenizer, ["END"], eos_token_ids=2)
     >>> for token_id in generate(prompt):
@@ -435,7 +436,7 @@ class TokenScanner(_OfTokens):
         """Returns what is safe to emit after all of ``token_ids``: the results of ``feed`` for each id, joined.
 
         Use ``feed_many`` if a step of the model yields several tokens. Tokens after the end of the stream are
-        not read. If an id is wrong, ``feed_many`` raises the error of ``feed`` and reads no id.
+        not read. If an id is invalid, ``feed_many`` raises the same error as ``feed`` and reads no id.
         """
     def flush(self, reason: EndReason = "eos") -> str:
         """Ends the stream for ``reason`` and returns the rest of its text: the held text, and U+FFFD if the last
@@ -488,7 +489,7 @@ class TokenSegmenter(_OfTokens):
         """Returns what is safe to emit after all of ``token_ids``: the results of ``feed`` for each id, joined.
 
         Use ``feed_many`` if a step of the model yields several tokens. Tokens after the end of the stream are
-        not read. If an id is wrong, ``feed_many`` raises the error of ``feed`` and reads no id.
+        not read. If an id is invalid, ``feed_many`` raises the same error as ``feed`` and reads no id.
         """
     def flush(self, reason: EndReason = "eos") -> list[tuple[str, str, int]]:
         """Ends the stream for ``reason`` and returns the rest of its text: the held text, and U+FFFD if the last
@@ -499,7 +500,7 @@ class TokenSegmenter(_OfTokens):
         """
 
 def formats() -> list[tuple[str, str, list[tuple[str, list[tuple[str, str, bool]]]]]]:
-    """Returns the name, the source (which models use it) and the states of each model format, for ``segments.FORMATS``."""
+    """Returns the name, the source (its models) and the states of each model format, for ``segments.FORMATS``."""
 
 def scan(
     deltas: Iterable[str],
@@ -550,10 +551,10 @@ class SegmentSet(_Set):
     complete at the same character, the longest counts.
 
     A region can have several states, each with markers of its own: ``"tool_call/in reasoning"`` is a state of the
-    region ``tool_call``. ``markers`` names states, and a segment names its region. A marker that leads to
-    ``keep("tool_call")`` stays in the text, as the beginning of the text of ``tool_call``.
+    region ``tool_call``. ``markers`` has the names of states, and a segment has the name of its region. A marker that
+    leads to ``keep("tool_call")`` stays in the text, as the beginning of the text of ``tool_call``.
 
-    Raises ``ValueError`` for an empty stop or marker, a string that is a stop and a marker, a region that is missing, a
+    Raises ``ValueError`` for an empty stop or marker, a string that is a stop and a marker, an unknown region, a
     marker that cannot complete because another one ends inside it, over 100 regions, or over 8,000,000 bytes of UTF-8.
     Raises ``TypeError`` for a value that is not a string or mapping, and ``UnicodeEncodeError`` for a lone surrogate.
 

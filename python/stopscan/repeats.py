@@ -1,6 +1,6 @@
 """Reads ``Repeat``, the stop for text that loops, from a request, a command line or an environment variable.
 
-All adapters use these functions, so that they accept the same values and refuse the others in the same words.
+All adapters use these functions, so that they accept the same values, and refuse other values with the same messages.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ VALUES = "true, false or [count, max_period, min_length]"
 def requested(value: object, default: Repeat | None = None, /, *, name: str = "repeat") -> Repeat | None:
     """Returns the ``Repeat`` of a request's option, or ``default`` if the request does not have the option (``None``).
 
-    For ``True`` it is ``Repeat()``. For ``False`` it is ``None``: text that loops is not stopped.
+    ``True`` gives ``Repeat()``. ``False`` gives ``None``: text that loops is not stopped.
 
     Raises ``ValueError`` for a wrong value. The message begins with ``name``, the name of the option.
 
@@ -51,8 +51,8 @@ def written(text: str, /) -> Repeat:
 def in_environment(text: str | None, /) -> Repeat | None:
     """Returns the ``Repeat`` of an environment variable with the value ``text``.
 
-    It is ``None`` for an unset variable, for "" and for ``0``, and ``Repeat()`` for ``1``. ``written`` reads any other
-    value.
+    An unset variable, "" and ``0`` give ``None``: text that loops is not stopped. ``1`` gives ``Repeat()``. ``written``
+    reads any other value.
     """
     if text in (None, "", "0"):
         return None

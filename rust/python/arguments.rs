@@ -218,8 +218,8 @@ pub(crate) fn options(
     }
 }
 
-/// Making a snapshot takes at most this many times the memory of the stream, and reading a snapshot at most this many
-/// times its bytes. Call `room` with that number first.
+/// Making a snapshot takes at most this many times the memory of the stream, and reading a snapshot takes at most this
+/// many times the snapshot's bytes. Call `room` with the product first.
 pub(crate) const SNAPSHOT: usize = 4;
 
 /// Returns `object` as a snapshot.

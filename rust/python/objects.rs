@@ -49,8 +49,8 @@ pub(crate) fn set_item<'py>(dict: &Bound<'py, PyDict>, name: &str, value: impl I
     dict.set_item(new_string(dict.py(), name)?, value)
 }
 
-/// Makes an int, or raises `MemoryError`. PyO3's own conversion would panic, so it converts only ints below 257, which
-/// CPython always has. A larger int is computed from them.
+/// Makes an int, or raises `MemoryError`. PyO3's own conversion panics if there is no memory, so it is used only for
+/// ints below 257, which CPython always has ready. A larger int is computed from such ints.
 pub(crate) fn int(py: Python<'_>, number: usize) -> PyResult<Bound<'_, PyInt>> {
     let low = (number & 0xFF).into_pyobject(py)?;
     match number >> 8 {
@@ -77,9 +77,9 @@ pub(crate) fn class<'py>(
     Ok(known.get_or_try_init(py, import)?.bind(py))
 }
 
-/// Returns the result of a `__reduce__`: pickle makes an object of `class` from the arguments and the options (keyword
-/// arguments), then sets its state. Uses `__newobj_ex__`, because pickle's protocols 0 and 1 can pass keyword arguments
-/// only to this function.
+/// Returns the result of a `__reduce__`. It tells pickle to make an object of `class` from the arguments and the
+/// options (keyword arguments), and then to set the object's state. Uses `__newobj_ex__`, because pickle's protocols 0
+/// and 1 can pass keyword arguments only to this function.
 pub(crate) fn rebuild<'py>(
     class: Bound<'py, PyType>,
     arguments: Bound<'py, PyTuple>,

@@ -299,10 +299,10 @@ pub(crate) fn truncate<'py>(
 /// complete at the same character, the longest counts.
 ///
 /// A region can have several states, each with markers of its own: ``"tool_call/in reasoning"`` is a state of the
-/// region ``tool_call``. ``markers`` names states, and a segment names its region. A marker that leads to
-/// ``keep("tool_call")`` stays in the text, as the beginning of the text of ``tool_call``.
+/// region ``tool_call``. ``markers`` has the names of states, and a segment has the name of its region. A marker that
+/// leads to ``keep("tool_call")`` stays in the text, as the beginning of the text of ``tool_call``.
 ///
-/// Raises ``ValueError`` for an empty stop or marker, a string that is a stop and a marker, a region that is missing, a
+/// Raises ``ValueError`` for an empty stop or marker, a string that is a stop and a marker, an unknown region, a
 /// marker that cannot complete because another one ends inside it, over 100 regions, or over 8,000,000 bytes of UTF-8.
 /// Raises ``TypeError`` for a value that is not a string or mapping, and ``UnicodeEncodeError`` for a lone surrogate.
 ///
@@ -447,7 +447,7 @@ impl Repeat {
         int(py, self.0.max_period())
     }
 
-    /// The fewest code points that all copies of a block have together.
+    /// The fewest code points that the copies of a block have together in a loop.
     #[getter]
     fn min_length<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
         int(py, self.0.min_length())
@@ -499,7 +499,7 @@ type FormatLead = (&'static str, &'static str, bool);
 /// A state and its markers.
 type State = (&'static str, Vec<FormatLead>);
 
-/// Returns the name, the source (which models use it) and the states of each model format, for ``segments.FORMATS``.
+/// Returns the name, the source (its models) and the states of each model format, for ``segments.FORMATS``.
 #[pyfunction]
 pub(crate) fn formats() -> Vec<(&'static str, &'static str, Vec<State>)> {
     let states =
@@ -664,8 +664,8 @@ fn read_leads(object: &Bound<'_, PyAny>, region: &str) -> PyResult<Vec<(String, 
 /// of thousands of stops.
 const LONG_REPR: usize = 500;
 
-/// Returns the `repr` of a set: `first`, and the options that are not empty. An empty `stop_in` is also shown, because
-/// it is not the default.
+/// Returns the `repr` of a set: the argument `first`, and the `options` that are not empty. An empty `stop_in` is also
+/// shown, because it is not the default.
 pub(crate) fn set_repr<'py>(
     class: &str,
     first: &Bound<'py, PyAny>,

@@ -41,8 +41,8 @@ macro_rules! stream_methods {
 
             /// Replaces the state of the stream by that of ``snapshot``. Returns nothing.
             ///
-            /// Raises ``ValueError`` for a snapshot of another set or other options, for damaged bytes, and for an
-            /// unknown version of the format. After an error the stream is as before.
+            /// Raises ``ValueError`` for a snapshot that was made with another set or other options, for damaged bytes,
+            /// and for an unknown version of the format. After an error the stream is as before.
             #[pyo3(signature = (snapshot))]
             fn restore(&self, snapshot: &Bound<'_, PyAny>) -> PyResult<()> {
                 let snapshot = read_snapshot(snapshot)?;
@@ -176,8 +176,8 @@ impl StopScanner {
 
     /// Returns the held text and ``text``, joined, without scanning ``text``.
     ///
-    /// Use it for text that is not to be scanned, such as the arguments of a tool call. The scanner forgets the
-    /// beginning of a stop that was held. An open region stays open. After a match the result is ``""``.
+    /// Use it for text that is not to be scanned, such as the arguments of a tool call. The text that was held can then
+    /// no longer become a stop. An open region stays open. After a match the result is ``""``.
     ///
     /// >>> scanner = StopScanner("END")
     /// >>> scanner.feed("EN"), scanner.bypass("-"), scanner.feed("D")
@@ -318,9 +318,9 @@ impl<E: PyEmit> Deltas<E> {
         Ok(Guarded::new(self.set.clone_ref(py), self.fork()?))
     }
 
-    /// Fast path: if the stream is idle, no stop or marker begins in `text`, and no loop may complete in `text`, reads
-    /// `text` without waiting for the lock and returns the open node. All of `text` is safe in this case. Otherwise, or
-    /// if `skip` needs the lock and another thread has it, returns `None` and changes nothing.
+    /// Fast path: reads `text` without waiting for the lock, and returns the open node. All of `text` is then safe.
+    /// This needs an idle stream, and a `text` in which no stop or marker begins and no loop may complete. Otherwise,
+    /// or if `skip` needs the lock and another thread has it, returns `None` and changes nothing.
     #[inline(always)]
     pub(crate) fn feed_plain(&self, text: &str) -> Option<u32> {
         let (node, length) = self.plain(text)?;
@@ -518,7 +518,8 @@ pub(crate) trait Core: Sized {
     /// Reads the tokens of `unread`, which were fed without the lock.
     fn catch_up(&mut self, _unread: &Self::Unread) {}
 
-    /// Writes into `unread` the number of tokens that this stream has read. Tokens without the lock add to that number.
+    /// Writes into `unread` the number of tokens that this stream has read. Tokens that are read without the lock are
+    /// added to it.
     fn publish(&self, _unread: &Self::Unread) {}
 
     fn fork(&self) -> PyResult<Self>;

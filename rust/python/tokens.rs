@@ -96,7 +96,7 @@ macro_rules! token_class {
             /// Returns what is safe to emit after all of ``token_ids``: the results of ``feed`` for each id, joined.
             ///
             /// Use ``feed_many`` if a step of the model yields several tokens. Tokens after the end of the stream are
-            /// not read. If an id is wrong, ``feed_many`` raises the error of ``feed`` and reads no id.
+            /// not read. If an id is invalid, ``feed_many`` raises the same error as ``feed`` and reads no id.
             #[pyo3(signature = (token_ids, /))]
             fn feed_many<'py>(&self, token_ids: &Bound<'py, PyAny>) -> PyResult<Bound<'py, $out>> {
                 self.stream.feed_many(token_ids)
@@ -175,9 +175,9 @@ token_class! {
     ///
     /// If a token ends the stream for several reasons, ``finish`` reports the first of: stop, stop token, EOS,
     /// ``max_tokens``. The text equals the tokenizer's ``decode`` of all ids. The text of a stop token or EOS that ends
-    /// the stream is neither scanned nor emitted; a stop string fires at such a token only if it is the token's whole
-    /// text. (The text of the token that reaches ``max_tokens`` is emitted.) If a token's whole text is a marker of the
-    /// open region, no stop fires inside the token.
+    /// the stream is neither scanned nor emitted, but a stop string that is the whole text of this token still fires.
+    /// (The text of the token that reaches ``max_tokens`` is emitted.) If a token's whole text is a marker of the open
+    /// region, no stop fires inside the token.
     ///
     /// >>> scanner = TokenScanner(tokenizer, ["END"], eos_token_ids=2)
     /// >>> for token_id in generate(prompt):
@@ -432,14 +432,15 @@ impl<E: PyEmit> Tokens<E> {
         let ids: Vec<u32> = tokens.iter().map_while(id).collect();
         let Vocabulary { core, native, .. } = self.vocabulary.get();
         self.guarded.change(|stream| {
-            // Memory for the output, and for the place where each token's text begins (kept to count tokens).
+            // Ask for the memory of the output, and of the list of places where the tokens' texts begin (kept to count
+            // tokens).
             let bytes: usize = ids.iter().map(|&id| 16 + core.bytes(id).map_or(0, <[u8]>::len)).sum();
             room(4 * bytes + 2 * stream.text().size())?;
             if wrong.is_none() && *native && ids.iter().all(|&id| core.contains(id)) {
                 return self.emit(py, stream.try_feed_many(&ids)?);
             }
-            // A wrong id is an error only if the stream has not ended before it. To find this out, a copy of the stream
-            // reads the ids before the wrong one.
+            // An invalid id is an error only if the stream has not ended before it. To find this out, a copy of the
+            // stream reads the ids before the invalid one.
             let mut copy = stream.try_clone()?;
             let safe = self.emit(py, copy.try_feed_many(&ids)?)?;
             if let Some(error) = wrong.filter(|_| copy.finish().is_none()) {
@@ -499,7 +500,7 @@ fn given<'py>(argument: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>
 }
 
 /// The most tokens in `UnreadTokens::ids`. A line break or a bracket often looks like the beginning of a stop. After
-/// more tokens than this, the text seldom still does.
+/// more tokens than this, the text seldom still looks like a stop.
 const MOST: usize = 4;
 
 /// The number of all fed tokens, and the ids of those that the core (the stream behind the lock) must still read. The
@@ -589,7 +590,8 @@ impl Decoding {
         Ok(Decoding::Native(native))
     }
 
-    /// Raises an error for a marker that has a skipped special token and other text: such a marker is never found.
+    /// Raises an error for a marker that contains a special token that decoding skips, and also other text: such a
+    /// marker is never found.
     fn check<E: Emit>(&self, py: Python<'_>, stream: &Stream<E>) -> PyResult<()> {
         let window = match self {
             Decoding::Native(native) => return native.check(stream).or_raise(),

@@ -29,7 +29,7 @@ pub(crate) struct Turns<T> {
     value: Mutex<T>,
 }
 
-/// A guard with which one call uses the value.
+/// A guard that gives one call the value of a `Turns`, until the guard is dropped.
 pub(crate) struct Turn<'a, T> {
     turns: &'a Turns<T>,
     changes: bool,

@@ -9,8 +9,8 @@ use stopscan::{Strays, VocabularyBuilder};
 use crate::errors::{OrRaise, value_error};
 use crate::objects::{self, collect, dict, int, list, new_string, room};
 
-/// The memory to ask for before reading: `JSON` bytes for each byte of a `tokenizer.json`, or `TOKEN` bytes for each
-/// item of a list of tokens.
+/// The memory to ask for before reading a vocabulary: `JSON` bytes for each byte of a `tokenizer.json`, or `TOKEN`
+/// bytes for each item of a list of tokens.
 const JSON: usize = 4;
 const TOKEN: usize = 64;
 
@@ -18,7 +18,8 @@ const TOKEN: usize = 64;
 ///
 /// ``stopscan.tokens.Vocabulary`` reads a tokenizer and calls this class. ``tokens`` is the content of a
 /// ``tokenizer.json`` as bytes, or a list with one item for each id: a string or bytes for the text of a token, an int
-/// for a byte token, ``None`` for an id without a token. If ``tokens`` is ``None``, the tokenizer itself decodes.
+/// for a byte token (the value of its byte), ``None`` for an id without a token. If ``tokens`` is ``None``, the
+/// tokenizer itself decodes.
 #[pyclass(module = "stopscan._stopscan", frozen, subclass)]
 pub(crate) struct Vocabulary {
     /// Empty if the tokenizer itself decodes (`native` is false).

@@ -12,7 +12,8 @@ pub const MAX_SET_BYTES: usize = 8_000_000;
 pub const MAX_REGIONS: usize = 100;
 
 /// The error of a [`StopSet`](crate::StopSet) or [`SegmentSet`](crate::SegmentSet) that cannot be compiled, or of a
-/// scanner that cannot begin in the region that the options name. The message of the error names the culprit.
+/// scanner that cannot begin in the region that the options name. The message names the string, pattern, region or
+/// option at fault, if there is one.
 ///
 /// ```
 /// use stopscan::StopSet;

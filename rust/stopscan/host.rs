@@ -2,8 +2,9 @@
 //! none of them.
 //!
 //! Most text is plain: no stop or marker begins in it, and reading it changes only how much was read. A host looks for
-//! plain text first ([`Set::plain_length`], [`Shape`], [`Set::skim`]), because it can then avoid the lock or a new
-//! string. The host counts this text itself, and reports the count to the stream later, with [`Stream::skip`].
+//! plain text first ([`Set::plain_length`], [`Shape`], [`Set::skim`]), because plain text can be emitted without taking
+//! the lock, or without making a new string. The host counts this text itself, and reports the count to the stream
+//! later, with [`Stream::skip`].
 
 use crate::graph::Graph;
 use crate::{Emit, Set, Stream};
@@ -17,7 +18,8 @@ pub use crate::vocabulary::TokenKind;
 #[cfg(feature = "serde")]
 pub use crate::vocabulary::tokenizer_json::read as read_tokenizer_json;
 
-/// From this many bytes on, `plain_length` returns `None`: the host then calls `feed`, and lets other threads run.
+/// From this many bytes on, `plain_length` returns `None`: the host then calls `feed`, and lets other threads run
+/// meanwhile.
 const LONG: usize = 1_024;
 
 #[doc(hidden)]
@@ -32,8 +34,8 @@ impl<E: Emit> Set<E> {
         self.graph().region(node) as usize
     }
 
-    /// Returns the length of `text` if reading it changes nothing but the count of read text and the history of
-    /// patterns and loops. Otherwise returns `None`. `node` is the current node, at which no stop or marker has begun.
+    /// Returns the length of `text` if reading it changes only how much text was read, and the history of patterns and
+    /// loops. Otherwise returns `None`. `node` is the current node, at which no stop or marker has begun.
     #[inline(always)]
     pub fn plain_length(&self, node: u32, text: &str) -> Option<Place> {
         let graph = self.graph();
@@ -66,8 +68,8 @@ impl<E: Emit> Set<E> {
 }
 
 /// Returns the length of `text` even if stops or markers begin in it. Returns `None` if a stop or marker completes in
-/// `text` or is unfinished at its end, if the node has patterns, or if `text` is long. A marker that leads back to the
-/// node also gives `None`, because it changes the state of loops.
+/// `text` or is unfinished at its end, if the node has patterns, or if `text` is long. A marker that leads back to
+/// `node` completes, too, and changes the state of loops.
 #[inline(never)]
 fn begins_in_vain(graph: &Graph, node: u32, text: &str) -> Option<Place> {
     if text.len() >= LONG {

@@ -42,7 +42,8 @@
 //!
 //! DESIGN.md in the repository explains how stopscan works, and why.
 
-// The unit tests share code with the integration tests. That code says `stopscan`, not `crate`.
+// The unit tests share code with the integration tests. The shared code imports from `stopscan`, so this crate needs
+// that name here, too.
 #[cfg(test)]
 extern crate self as stopscan;
 

@@ -4,7 +4,7 @@
 use std::collections::TryReserveError;
 use std::hint::black_box;
 
-/// Sizes below this one are not checked: a process with so little free memory cannot continue anyway.
+/// Sizes below this many bytes are not checked: a process that cannot allocate even these cannot continue anyway.
 const SMALL: usize = 1 << 16;
 
 /// Checks that `bytes` bytes can be allocated, by allocating and freeing them. Call it before code that cannot report a

@@ -12,7 +12,7 @@ const HEAD: usize = 9;
 const CHECK: usize = 4;
 
 /// The state of a stream. A stream in another process, on another machine or in another language can continue from it.
-/// It contains neither the set nor the vocabulary.
+/// A snapshot contains neither the set nor the vocabulary.
 ///
 /// ```
 /// use stopscan::{Snapshot, StopScanner, StopSet};
@@ -123,8 +123,9 @@ impl Snapshot {
         }
     }
 
-    /// Returns the value that `decode` reads from the state. `decode` must read the state to its end. It also returns
-    /// the fingerprint of its own set and options, which must equal the fingerprint in the snapshot.
+    /// Returns the value that `decode` reads from the state. `decode` must read the state to its end. `decode` also
+    /// returns the fingerprint of the set and options with which it decodes. This fingerprint must equal the one in the
+    /// snapshot.
     pub(crate) fn decode<T>(
         &self,
         decode: impl FnOnce(&mut Reader<'_>) -> Option<(T, Fingerprint)>,
@@ -165,7 +166,7 @@ impl Writer {
     }
 }
 
-/// Reads what a `Writer` wrote. Its methods return `None` for bytes that no `Writer` writes.
+/// Reads what a `Writer` wrote. The methods of a `Reader` return `None` for bytes that no `Writer` writes.
 pub struct Reader<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Reader<'a> {

@@ -51,7 +51,7 @@ const SPARE: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Held {
     buffer: String,
-    /// Where the held text begins; the text before it was released.
+    /// Where the held text begins in `buffer`. The text before this place was released.
     start: usize,
 }
 
@@ -66,8 +66,8 @@ impl Clone for Held {
 /// `..of_delta` of the delta.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Released {
-    /// `from..to` are places instead of a slice, so that the buffer is not borrowed. They are equal if no text was held
-    /// before.
+    /// `from` and `to` are stored instead of a slice, so that the buffer is not borrowed. They are equal if no text was
+    /// held before.
     from: usize,
     to: usize,
     /// The number of bytes at the beginning of the delta that are released.
@@ -87,7 +87,7 @@ impl Released {
 }
 
 impl Held {
-    /// The most bytes that the buffer allocates if `bytes` more are appended. 0 if it has room for them.
+    /// The most bytes that the buffer allocates if `bytes` more are appended. 0 if the buffer has room for them.
     pub(crate) fn growth(&self, bytes: usize) -> usize {
         let needed = self.buffer.len() + bytes;
         if needed > self.buffer.capacity() { 2 * needed } else { 0 }
@@ -110,8 +110,9 @@ impl Held {
         }
     }
 
-    /// Called before text is read. If at least half of the buffer is released text, drops the released text. So a call
-    /// never moves more bytes than it drops. Also frees the memory that a long delta needed.
+    /// Called before text is read. If at least half of the buffer is released text, drops the released text and moves
+    /// the rest to the front. So a call never moves more bytes than it drops. Also frees the memory that a long delta
+    /// needed.
     #[inline]
     pub(crate) fn begin(&mut self) {
         if self.start > 0 && self.start * 2 >= self.buffer.len() {
@@ -291,7 +292,7 @@ fn kinds_of(bytes: impl IntoIterator<Item = u8>) -> u64 {
 }
 
 /// Newline, space and each punctuation mark have a kind each. Digits share 1 kind, upper case letters 5, lower case
-/// letters 4, lead bytes 2, and control characters 1.
+/// letters 4, the first bytes of characters that are not ASCII 2, and control characters 1.
 const fn kinds() -> [u8; 256] {
     let mut kinds = [0; 256];
     let mut next = 0;

@@ -6,7 +6,7 @@ use stopscan::{Finish, Options, SegmentSet, Segmenter, StopScanner, StopSet, Tok
 use crate::case::patterns::Case;
 use crate::random::Random;
 
-/// Compares match and output (in one case of 16 also held text) for every cut of a text, in `STOPSCAN_CASES` cases.
+/// Compares match and output (in one case of 16 also held text) for every way to cut a text, in `STOPSCAN_CASES` cases.
 #[test]
 fn random_patterns() {
     let cases = std::env::var("STOPSCAN_CASES").map_or(600, |cases| cases.parse().expect("it is a number"));
@@ -64,7 +64,8 @@ fn a_match_that_cannot_be_the_first_is_not_held() {
     }
 }
 
-/// Of many matches that have begun, the earliest fires. With the second pattern, matches in equal states are merged.
+/// Of many matches that have begun, the one that began first fires. With the second pattern, matches in equal states
+/// are merged.
 #[test]
 fn many_matches_at_once() {
     let text = "c".repeat(5) + &"a".repeat(20) + "b";
@@ -184,8 +185,8 @@ fn a_marker_around_a_match_in_unarmed_text_is_held() {
     assert_eq!(segments, [("b".to_owned(), "y".to_owned())]);
 }
 
-/// A match that grows longer than `max_held` is given up, but not a match that began later and is short enough. Once,
-/// both were given up.
+/// A match that grows longer than `max_held` is given up, but not a match that began later and is short enough.
+/// Before a fix, both were given up.
 #[test]
 fn a_later_beginning_goes_on_when_an_earlier_one_is_too_long() {
     for (pattern, max_held, text, expected) in [

@@ -147,8 +147,8 @@ fn long_deltas_and_many_stops() {
 fn large_sets() {
     let random = &mut Random(1);
     let mut letters = |count: usize| -> String { (0..count).map(|_| ['a', 'b', 'é'][random.below(3)]).collect() };
-    // A stop of many different bytes makes the dense rows as wide as they get. So only few rows fit in the memory that
-    // dense rows may use.
+    // A dense row has a column for each byte that occurs in a stop. This stop has so many different bytes that only few
+    // rows fit in the memory that dense rows may use.
     let wide: String = (' '..='~').chain('À'..='ÿ').chain('\u{2000}'..='\u{203F}').collect();
     let mut rules = Rules { visible: vec![wide.clone()], ..Rules::default() };
     rules.stop = (0..1_200).map(|index| letters(10 + index % 4)).collect();

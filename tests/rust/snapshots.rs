@@ -1,5 +1,5 @@
-//! Tests of snapshots that are damaged or restored with another set. The tests in the module `reference` restore
-//! snapshots with their own set.
+//! Tests of snapshots that are damaged or restored with another set than they were made with. The tests in the module
+//! `reference` restore undamaged snapshots with the same set.
 
 use stopscan::{Options, Repeat, Snapshot, SnapshotError, StopScanner, StopSet, StopSetBuilder};
 

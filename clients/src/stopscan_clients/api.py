@@ -82,7 +82,7 @@ def _filled(template: Any, facts: Mapping[str, Any]) -> Any:
 class Api:
     name: str
     # How to recognize the events and answers of the API.
-    kinds: tuple[str, ...] = ()  # prefixes of the kinds (``type`` or the only key) that no field below lists
+    kinds: tuple[str, ...] = ()  # prefixes of kinds that no field below lists; a kind is the ``type`` or the only key
     signs: tuple[str, ...] = ()  # for events without kinds: an event has a value at one of these paths (``has``)
     answers: tuple[str, ...] = ()  # the paths by which a whole answer is recognized, if they are not ``signs``
     kind_is_key: bool = False  # an event is a dict with its kind as the only key
@@ -110,15 +110,16 @@ class Api:
     # What is written at a stop, and for held text. A made choice is one that the machine writes itself.
     write: Callable[[Finish], Any]
     keeps: tuple[str, ...] = ()  # fields that a made choice copies from the last choice of the source
-    goes_on: Mapping[str, Any] = field(default_factory=dict)  # fields and their values in a choice that has not ended
-    text_at: str = ""  # the path of the text in a made choice, if it is not that of ``texts``
+    goes_on: Mapping[str, Any] = field(default_factory=dict)  # fields of a made choice without an end, and their values
+    text_at: str = ""  # the path of the text in a made choice, if ``texts`` has another path
     without_text: tuple[str, Any] | None = None  # what a made choice has instead of an empty text: a path and a value
-    places: tuple[str, ...] = ()  # the fields of an event whose numbers give the place of its part
-    piece: Mapping[str, Any] = field(default_factory=dict)  # if events have kinds: the template for held text
-    # The closing events. For each: the level of the place that it closes (0: the message), and its template.
+    places: tuple[str, ...] = ()  # the fields, such as ``index``, that say to which part an event belongs
+    piece: Mapping[str, Any] = field(default_factory=dict)  # template of an event with held text (if events have kinds)
+    # The closing events. For each: what it closes (0: the message, 1: the block or item, 2: the part of the item), and
+    # its template.
     closing: tuple[tuple[int, Mapping[str, Any]], ...] = ()
-    # Facts for the templates, by the name in ``Ref``. For each: its paths in events and, if it is a dict, a pattern for
-    # the keys to keep.
+    # Facts for the templates, by the name in ``Ref``. For each: its paths in events and, if the fact is a dict, a
+    # pattern for the keys to keep.
     known: Mapping[str, tuple[tuple[str, ...], str]] = field(default_factory=dict)
     default: Mapping[str, Any] = field(default_factory=dict)
     memory: type[Memory] = Memory

@@ -18,7 +18,7 @@ COPY = 8
 @dataclass(frozen=True)
 class Tokens:
     """Where the entries for the tokens of a text, such as logprobs, are: a list at ``path``, or parallel lists
-    (``columns``) in the object there. An empty path means that there are none.
+    (``columns``) in the object at ``path``. An empty path means that there are none.
 
     The entry of a token is sent with the token's first character.
     """
@@ -97,7 +97,7 @@ class Spans:
     lenient: bool = False
 
     def cut(self, unit: Any, text: str) -> Any:
-        """Returns the unit with the remarks that end in the text, or the unit itself if all of them do."""
+        """Returns the unit with only those remarks that end in the text, or the unit itself if all remarks do."""
         path = dotted(self.path)
         remarks = get(unit, *path)
         if not isinstance(remarks, list):
@@ -113,7 +113,7 @@ class Spans:
 
 @dataclass(frozen=True)
 class Beside:
-    """The fields beside a text: the entries of its tokens, remarks, and fields that are dropped at a stop."""
+    """The fields beside a text: the entries of its tokens, remarks (see ``Spans``), and fields dropped at a stop."""
 
     tokens: Tokens = NO_TOKENS
     spans: tuple[Spans, ...] = ()

@@ -31,10 +31,10 @@ class Alike:
     """Fast path for events that differ only in their text. Remembers the bytes before and after the text of an event:
     an event with the same bytes around its text needs no parsing."""
 
-    TRIES = 5  # learn at most this many events: after more misses, ids or numbers probably differ in each event
+    TRIES = 5  # learn at most this many events: if later events still differ, each probably has a new id or number
 
     def __init__(self, tries: int) -> None:
-        self.part: Part | None = None  # the part to which the text of these events belongs
+        self.part: Part | None = None  # the part to which the text of the remembered event belongs
         self._before = self._behind = b""
         self._tries = tries
 
@@ -174,7 +174,7 @@ class Body:
         return data if left is answer else dumps(left)
 
     def failed(self, error: Any) -> bytes:
-        """Returns an error as the last event, or nothing if the body has no events."""
+        """Returns an error as the last event, or nothing if the body has not been recognized as a stream of events."""
         return self._framing.failed(error) if self._framed else b""
 
     def told(self, out: bytes) -> Iterator[bytes]:

@@ -222,7 +222,7 @@ class Aws(Lines):
         headers = {":exception-type": "internalServerException", ":content-type": "application/json"}
         return _message({**headers, ":message-type": "exception"}, dumps(error))
 
-    _like = b""  # the last message, whose headers are copied into new ones
+    _like = b""  # the last message: new messages copy its headers
 
 
 def _parts(frame: bytes) -> tuple[dict[str, str], bytes]:

@@ -1,5 +1,5 @@
 """The state machine that cuts a stream of events at stops. It works on parsed JSON, does no I/O, and takes everything
-about an API from its row of the table.
+about an API from its row in ``rows.TABLE``.
 
 Its methods return a list of pairs: an event for the reader, which may be cut, and the ``source`` that the caller gave
 with the uncut event. The ``source`` is ``None`` for an event that the machine has made.
@@ -61,12 +61,12 @@ class Part:
     """One text of a stream: that of a choice or of a content block. Keeps the held text and its tokens."""
 
     def __init__(self, place: Path, options: Options, matches: dict[int, StopMatch]) -> None:
-        self.place = place  # the index of the choice, and the place in the choice's message
+        self.place = place  # the index of the choice, then the indexes of the part in the choice's message
         self.scanner = options.scanner()
         self.match: StopMatch | None = None
         self.held = ""
         self.said: list[str] = []  # the texts that were sent
-        self.rows: list[Any] = []  # the tokens of the texts that were sent
+        self.rows: list[Any] = []  # the entries of the tokens of the texts that were sent
         self.event: Any = None  # the event with the last text of the part; `unit` is the choice in that event
         self.unit: Unit | None = None
         self.finished = False  # the API has ended the part
@@ -139,7 +139,7 @@ class Unit:
     behind: bool = False  # its text is after a stop
     outs: list[str] = field(default_factory=list)
     rows: list[Any] = field(default_factory=list)
-    sent: list[Any] = field(default_factory=list)  # the tokens as the event had them
+    sent: list[Any] = field(default_factory=list)  # the entries of the tokens, as the event had them
 
     @property
     def text(self) -> str:
@@ -160,7 +160,7 @@ class Machine:
         self.current: Part | None = None  # the part of the last text
         self._source: Any = None  # what the caller gave with the event that is read now
         self._queue: Out = []  # events that wait for later ones
-        self._ending: Any = None  # a closing event that waits: the next event shows whether more text follows
+        self._ending: Any = None  # about a closing event that waits, because the next event may bring more text
         self._left: dict[int, Part] = {}  # with `drain`: parts whose closing events have not been sent yet
 
     @property
@@ -180,7 +180,7 @@ class Machine:
     @property
     def calm(self) -> bool:
         """Whether nothing is held and no stop has fired. Then an event that differs from the last one only in its text
-        passes as the last one did, if its text is safe."""
+        passes unchanged, as the last one did, if the new text is safe."""
         part = self.current
         return part is not None and not (part.held or part.echoed or self._queue or self.matches)
 
@@ -273,7 +273,7 @@ class Machine:
         unit.sent = [row for _, row in tokens]
         if unit.text:
             part.event, part.unit = event, unit
-        elif not unit.runs and tokens and part.held:  # only half a character: its tokens wait with the held text
+        elif not unit.runs and tokens and part.held:  # tokens of half a character: they wait with the held text
             part.feed("", tokens)
         elif not unit.runs:
             unit.rows = unit.sent
@@ -340,7 +340,7 @@ class Machine:
 
 
 class Choices(Machine):
-    """A stream whose events have the next text of one or more choices, and a field that says that a choice ends."""
+    """A stream whose events have the next text of one or more choices. A choice says in a field that it ends."""
 
     def _read(self, event: Any, fed: str | None) -> Out:
         api, out = self.api, []
@@ -583,7 +583,7 @@ class Blocks(Machine):
 
     def _repeated(self, event: Any, kind: str, place: Path) -> Part | None:
         """Looks for a stop in the texts that the event repeats, if the deltas did not bring the same texts: the deltas
-        may be missing, or the stream may be the rest of an earlier one. Returns the part with the stop, or ``None``."""
+        may be missing, or the stream may continue an earlier one. Returns the part with the stop, or ``None``."""
         for at, text in self.api.texts_in(event, dotted(self.api.repeats[kind])):
             part = self.part((0, *self._whole_place((*place, *(index for index in at if type(index) is int)))))
             if text == "".join(part.said) + part.held:

@@ -28,7 +28,7 @@ LIMITS: dict[str, Limit] = {
     "anthropic": Limit(None, blank=False),
     # GenerationConfig, `stopSequences`: the set of character sequences (up to 5)
     "gemini": Limit(5),
-    # langchain#38047: somebody tried it on the API
+    # langchain#38047: this limit was found by a trial on the API
     "mistral": Limit(4),
     # DeepSeek's "create chat completion", `stop`: a string, or a list of up to 16
     "deepseek": Limit(16),

@@ -21,7 +21,7 @@ class Outline(Memory):
     def __init__(self, api: Any) -> None:
         super().__init__(api)
         self._answer: Any = {"object": "response"}  # the response so far
-        self._numbers: dict[Any, int] = {}  # items in the order of their first event, for events without an index
+        self._numbers: dict[Any, int] = {}  # from the id of an item to its index, for events without an index
 
     def place(self, event: Any) -> Path:
         """Returns the indexes of the item and the part. llama.cpp's events have only the id of the item

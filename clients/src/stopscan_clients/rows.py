@@ -20,7 +20,7 @@ CHAT = Api(
     each="choices",
     texts={None: Text("delta.content")},
     calls=("delta.tool_calls", "delta.function_call"),
-    words=("finish_reason", "finishReason"),  # the second was seen in Gemini's OpenAI route
+    words=("finish_reason", "finishReason"),  # Gemini's OpenAI route has sent `finishReason`
     finished=finish.from_openai,
     beside=Beside(
         Tokens("logprobs.content"),
@@ -76,7 +76,7 @@ ANTHROPIC = Api(
         (0, {"type": "message_delta", "delta": Ref("finish"), "usage": Ref("usage")}),
         (0, {"type": "message_stop"}),
     ),
-    known={"usage": (("message.usage", "usage"), "tokens|server_tool_use")},  # those fields that `message_delta` has
+    known={"usage": (("message.usage", "usage"), "tokens|server_tool_use")},  # only fields that `message_delta` has
     default={"usage": {"output_tokens": 0}},  # the schema requires `usage`, also if `message_start` is missing
     answer="content.*",
     beside_piece=Beside(drops=("parsed_output", "citations")),

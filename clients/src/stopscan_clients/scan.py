@@ -214,7 +214,7 @@ def scan_events(
       events of the API follow. ``drain=True`` reads the source to its end instead, and yields only the usage from it.
     - ``choices`` is the number of choices that the request asks for. The default is 1.
     - An unchanged event is the same object. A cut event is a copy.
-    - Text that may be the beginning of a stop is held. Its event comes with less text or no text. The rest comes later,
+    - Text that may be the beginning of a stop is held. Its event comes without the held text, which comes later,
       at the latest before the event that closes its part.
     - If the source raises, the error is raised here, and ``held`` has the held text.
 

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     class _AsyncBase(  # type: ignore[misc]  # pyright: ignore[reportIncompatibleMethodOverride]
         httpx.AsyncBaseTransport, httpx2.AsyncBaseTransport
     ): ...
-else:  # at run time either package may be missing; both look for the methods, not for the base class
+else:  # at run time either package may be missing, and neither checks the base class of a transport
     _SyncBase = _AsyncBase = object
 
 REFUSALS = (400, 422)
-DECODED = {"gzip", "deflate"}  # the encodings that both packages always decode
+DECODED = {"gzip", "deflate"}  # the encodings that httpx and httpx2 always decode
 CANCEL = 8  # the error code CANCEL of HTTP/2: RFC 9113, section 7
 
 
@@ -76,7 +76,7 @@ class _Transport:
         self._options.scanner()  # raises for a wrong option here, before the first answer
         self._api, self._on_match, self._strict = api, on_match, strict
         self._given = transport
-        self._own: dict[Any, Any] = {}  # the transports made here, if none was given, by package and proxy
+        self._own: dict[Any, Any] = {}  # if no transport was given: those made here, by package and proxy
 
     async def _exchange(self, request: Any) -> Any:
         """Returns the answer to a request."""
@@ -119,7 +119,7 @@ class _Transport:
         try:
             content = b"".join(body.told(b"" if unknown else body.whole(content)))
         except Exception as error:
-            # Not raised: the official clients retry after an exception, and the model would generate again.
+            # Returned, not raised: after an exception the official clients retry, and the model would generate again.
             return error_response(request, route, f"{type(error).__name__}: {error}", 502)
         return self._response(request, response, body, True, content)
 
@@ -212,8 +212,8 @@ class _Stream:
                 yield piece
 
     def close(self) -> None:
-        # httpx2 also calls this if the client leaves its loop. Closing the response alone would not reset the HTTP/2
-        # stream.
+        # httpx2 also calls this if the client stops reading early. Closing the response alone would not reset the
+        # HTTP/2 stream.
         run(shut(self._response, "close", self._body.over))
 
     async def aclose(self) -> None:

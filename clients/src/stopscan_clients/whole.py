@@ -16,7 +16,7 @@ EMPTY: Any = object()  # marks a piece without text or a list without pieces, wh
 
 
 def cut(options: Options, answer: Any, matches: dict[int, StopMatch]) -> Any:
-    """Returns the answer up to the stop of each choice, or the same dict if there is none. Adds the stops to
+    """Returns the answer up to the stop of each choice, or the same dict if no stop fires. Adds each match to
     ``matches``.
 
     Raises ``TypeError`` for an answer of an unknown API.

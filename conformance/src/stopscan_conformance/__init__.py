@@ -1,6 +1,6 @@
 """Tests the stop sequences of a server end to end: compares what a client gets with what it should get.
 
-The server runs a checkpoint that recites known texts; `stopscan-conformance reciter DIR` writes it.
+The server runs a checkpoint that recites known texts; `stopscan-conformance reciter DIR` writes the checkpoint.
 `stopscan-conformance URL` prints the rules that the server breaks. A test suite can use the same cases:
 
     SERVER = Server("http://127.0.0.1:8000")

@@ -20,7 +20,7 @@ from stopscan_conformance.probe import probe, trouble
 from stopscan_conformance.scripts import SCRIPTS, THINKING, made_scripts, named, plain_vectors
 from stopscan_conformance.space import Point
 
-# Named cases whose requests form one case together. Those of IN_TURN are sent one after another, the others at once.
+# Names of cases. The requests of each tuple form one case: IN_TURN sends them one after another, the others at once.
 TOGETHER = ("one-token", "three-tokens", "split", "as-encoded", "no-stop", "held-at-eos", "long", "no-stop-limit")
 ONE_PROMPT = ("one-token", "three-tokens", "first-of-three", "no-stop", "no-stop-limit", "limit-of-one")
 IN_TURN = ("no-stop", "three-tokens", "no-stop", "first-of-three", "no-stop-limit", "held-at-eos", "no-stop")
@@ -64,7 +64,7 @@ class Result(NamedTuple):
 
 
 def counted(api: Api, level: Level) -> list[str]:
-    """Returns the names of the rules of this level and of the levels below it: a case that breaks one of them fails."""
+    """Returns the names of the rules of this level and of higher levels: a case that breaks one of them fails."""
     return [rule.name for rule in RULES.values() if LEVELS.index(rule.level_of(api)) <= LEVELS.index(level)]
 
 
@@ -143,8 +143,8 @@ class Case:
         return shlex.join(["curl", "-sNL", f"{server.url}{api.path}", *headers, "-d", content])
 
     def least(self, server: Server, result: Result, /) -> Case:
-        """Returns the case of the smallest request that breaks the same rules as `result`, or the case itself if it was
-        not generated."""
+        """Returns the case of the smallest request that still breaks all rules that `result` breaks, or the case itself
+        if the case was not generated."""
         if not isinstance(self._play, plays.Generated):
             return self
         api = self._play.api
@@ -160,7 +160,7 @@ class Case:
 
 
 def cases(*apis: str, deep: bool = False, thorough: bool = False, vectors: bool = False, seed: int = 0) -> list[Case]:
-    """Returns the cases of the named APIs, by default of the APIs that are not extras.
+    """Returns the cases of the named APIs, by default of all APIs except those that must be named (`Api.extra`).
 
     By default these are the named cases and generated cases with short answers. `deep` adds long answers, `thorough` a
     very large number of further cases, and `vectors` the streams of stopscan's own tests. Random requests use `seed`.
@@ -265,7 +265,7 @@ def _together(api: Api, stream: bool, made: Made) -> Iterator[Told]:
 
 def _requests(api: Api, stream: bool, made: Made) -> Iterator[Told]:
     """Yields cases in which clients leave, and cases that send a request twice. The answers that clients leave are
-    long, so that they still run when the clients leave."""
+    long, so that the server still generates them at that time."""
     left = plays.exchange_of(api, Point(script="paced", place=None, stream=True))
     after = plays.in_turn([plays.leaving(left), left.run, plays.at_once(_runs(made(TOGETHER)))])
     paced = Point(script="paced", place=None, stream=stream)

@@ -40,7 +40,7 @@ class Server:
 
     - `model`: the default is the first model that `/v1/models` lists.
     - `api_key` is sent with each request.
-    - `timeout`: the seconds that an answer may take, multiplied by the number of requests at once.
+    - `timeout`: the seconds that an answer may take. With n requests at once, each may take n times as long.
     - `clients`: whether the official clients also read the answers.
 
     >>> cases("anthropic")[0].run(Server("http://127.0.0.1:8000")).outcome
@@ -89,7 +89,7 @@ class Server:
             return []
 
     def has(self, model: Any) -> bool:
-        """Whether an answer may give `model` as the name of the model."""
+        """Whether `model` is a correct name of the model in an answer."""
         known = (None, self.model, self.alias)
         return model in known or str(model).startswith(f"{self.model}:") or model in self.models
 
@@ -117,7 +117,7 @@ class Answer:
     """The answer to a request, as far as it came.
 
     `error` says why the answer is missing or ends early, and `faults` are violations of the API's form. `times` are the
-    times of the chunks, and `last` is that of the finish reason. `first` and `seconds` are the seconds to the first
+    times of the chunks, and `last` is the time of the finish reason. `first` and `seconds` are the seconds to the first
     text and to the end. `gaps` are the times in which this process did not run.
     """
 
@@ -130,7 +130,7 @@ class Answer:
     error: str | None = None
     timed_out: bool = False
     faults: list[str] = field(default_factory=list)
-    read_again: bool = False  # the official client has also read the answer; `unread` says what went wrong when it did
+    read_again: bool = False  # whether the official client has also read the answer; `unread` says what was wrong then
     unread: str | None = None
     began: float = 0.0
     first: float = 0.0

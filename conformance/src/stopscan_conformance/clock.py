@@ -2,8 +2,8 @@
 stream comes.
 
 Times are compared only with other times of the same run. If the server has nothing left to do, a request takes about as
-long as on an idle server. If the server still generates, the request takes as long as one that runs beside others. The
-time of a chunk is compared with the pace of its own stream. Time in which this process did not run does
+long as on an idle server. If the server still generates, the request takes as long as a request beside other requests.
+The time of a chunk is compared with the pace of its own stream. Time in which this process did not run does
 not count. If the server is too fast for a case, the case raises `NotSupported`.
 """
 
@@ -28,9 +28,9 @@ from stopscan_conformance.plays import TOO_FAST, Exchange, NotSupported
 from stopscan_conformance.probe import probe
 
 OTHERS = 16
-FEW, LASTING = 100, 800  # tokens: of an answer that is measured; of a long answer, which a client leaves or a stop ends
+FEW, LASTING = 100, 800  # the tokens of a measured answer, and of a long answer that a client leaves or a stop ends
 TRIES = 6
-TOO_MUCH = 0.6  # a larger `Times.share` is a fault: near 0, the server stops generating; near 1, it goes on
+TOO_MUCH = 0.6  # a larger `Times.share` is a fault: it is near 0 if the server stops generating, near 1 if not
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,13 +70,13 @@ class Cost:
     """A play (what a case runs) that compares the times of `works` with the times that `scale` returns.
 
     A share says where a measured time lies between the time of little work (0) and the time of much work (1).
-    Disturbances make times longer, so each work is measured up to `TRIES` times, two with one scale. The smaller of two
-    shares is judged: the share of the least times, and the median of all shares. A small share ends the tries, and the
-    next work begins with the same scale. If much work takes less than twice as long as little, the server is too fast.
+    Disturbances make times longer, so each work is measured up to `TRIES` times, with a new scale after every two. The
+    share of the least times is judged, or the median of all shares if it is smaller. A small share ends the tries; the
+    next work keeps the scale. If much work takes less than twice as long as little work, the server is too fast.
     """
 
     load: Load
-    scale: Callable[[Server, Load], Awaitable[tuple[float, float]]]  # the seconds of little and of much work
+    scale: Callable[[Server, Load], Awaitable[tuple[float, float]]]  # measures little and much work, in seconds
     works: Sequence[Work]
 
     async def __call__(self, server: Server) -> Findings:
@@ -95,7 +95,7 @@ class Cost:
                     if share < TOO_MUCH / 2:
                         break
                 else:
-                    scaled = None  # the server may still be at this work: measure a new scale
+                    scaled = None  # the server may still do this work: measure a new scale for the next work
             except NoAnswer as error:
                 return {**found, rule: str(error)}
             found.setdefault(rule, None)
@@ -113,19 +113,19 @@ class NoAnswer(Exception):  # noqa: N818
 
 
 async def by_length(server: Server, load: Load) -> tuple[float, float]:
-    """Returns the seconds of a short answer and of a long one."""
+    """Returns the seconds that a short answer takes, and those that a long answer takes."""
     long = min([await _seconds(server, load, _long(load)) for _ in range(2)])  # after this the server is idle
     return await _seconds(server, load, load.tokens(5)), long
 
 
 async def by_company(server: Server, load: Load) -> tuple[float, float]:
-    """Returns the seconds of an answer while no other request runs, and of an equal answer beside `OTHERS` requests."""
+    """Returns the seconds that an answer takes alone, and those that an equal answer takes beside `OTHERS` requests."""
     await _seconds(server, load, _long(load))
     few = replace(load.tokens(FEW), stream=False)
     *_, beside = await asyncio.gather(
         *(ask(server, load.api, few) for _ in range(OTHERS)), _seconds(server, load, load.tokens(FEW))
     )
-    # Alone, but after the other requests, as the works are measured: a server may be slower after much work.
+    # Measure little work last: a server may be slower after much work, and each of `works` also follows much work.
     return await _seconds(server, load, load.tokens(FEW)), beside
 
 
@@ -136,8 +136,8 @@ def of_a_stop(load: Load) -> Cost:
 
 
 def for_the_next(load: Load, left: Mapping[str, Request]) -> Cost:
-    """Returns a play that measures an answer after answers that a stop ended, and after clients that left. `left` maps
-    words for the time at which such clients leave to the request that they send."""
+    """Returns a play that measures an answer after answers that a stop ended, and after clients that left. The keys of
+    `left` say when clients leave ("during an answer"), and the values are the requests that these clients send."""
     wait = "the next answer has to wait"
     stopped = Work("cost-of-a-stop", f"after answers that a stop ended, {wait}", partial(_after_stops, load=load))
     works = [stopped] if load.api.stops else []
@@ -155,7 +155,7 @@ async def _after_stops(server: Server, load: Load) -> float:
 async def _after_leaving(server: Server, load: Load, left: Request) -> float:
     began = perf_counter()
     await asyncio.gather(*(ask(server, load.api, load.tokens(5)) for _ in range(OTHERS)))
-    soon = perf_counter() - began  # enough time to begin OTHERS requests, or to notice that their clients left
+    soon = perf_counter() - began  # time in which a server can begin OTHERS requests, or notice that clients left
     others = [asyncio.create_task(ask(server, load.api, left, leave=int(load.stream))) for _ in range(OTHERS)]
     if not load.stream:
         await asyncio.sleep(4 * soon)
@@ -168,7 +168,7 @@ async def _after_leaving(server: Server, load: Load, left: Request) -> float:
 
 def _long(load: Load) -> Request:
     """Returns a request for the longest answer of these cases. When that answer has come, the server has also finished
-    all earlier answers. The answer is not a stream, because its time would include the reading of all events."""
+    all earlier answers. The answer is not a stream, because the time of a stream includes the reading of all events."""
     return replace(load.tokens(LASTING), stream=False)
 
 
@@ -189,10 +189,10 @@ PAUSE = 0.15
 # sends nothing at first, for more than the share WAITED of the whole time.
 LEAST, WAITED = 0.05, 0.25
 GATHERED = 4  # chunks that may come together: speculative decoding makes several tokens in one step
-# With fewer seconds for each token, bursts (chunks that come together) are not judged: this process may read them late.
+# If a token takes fewer seconds, bursts (chunks that come together) are not judged: this process may read chunks late.
 UNHURRIED = 0.0018
 BEHIND = 0.6  # held text is late if it comes later than this many tokens after it became safe
-# The last chunk may have more tokens than usual: the last token may come with the one before, and with held text.
+# The last chunk may have more tokens than usual: the last token may come together with the previous one and held text.
 MANY_MORE = 2  # at most this many tokens above the 90th percentile of the earlier bursts
 ENOUGH = 12  # fewer samples than this are not judged
 
@@ -238,7 +238,7 @@ def unevenness(answer: Answer, recital: Recital, /) -> str | None:
     known = [steps_in(steps, 0, end) for _, end in bursts]
     if pace < FAST:
         return None
-    # Chunks that came while this process did not run were read together, but may have come separately.
+    # Whether this process ran before each burst: if not, it read chunks together that may have come separately.
     awake = [
         answer.slept(before, after) <= (after - before) / 2
         for before, after in pairwise([times[0], *(time for time, _ in bursts)])
@@ -277,7 +277,7 @@ def _end(bursts: list[tuple[float, int]], known: list[int], answer: Answer) -> s
 
 
 def _inner(bursts: list[tuple[float, int]], recital: Recital) -> str | None:
-    """Returns a complaint if many bursts end inside the text that one token made safe."""
+    """Returns a complaint if many bursts end inside a text that became safe as a whole, with one token."""
     safe = {*recital.safe}
     wrong = [end for _, end in bursts if end not in safe]
     if len(wrong) > len(bursts) / 4:
@@ -289,8 +289,8 @@ def _inner(bursts: list[tuple[float, int]], recital: Recital) -> str | None:
 def _gathered(
     ends: Sequence[int], bursts: Sequence[tuple[float, int]], known: Sequence[int], awake: Sequence[bool]
 ) -> str | None:
-    """Returns a complaint if most bursts have many chunks. A single burst of many chunks is not a fault: chunks also
-    come together after a pause of a correct server or of this process."""
+    """Returns a complaint if most bursts have many chunks. A few such bursts are not a fault: chunks also come together
+    after a pause of a correct server or of this process."""
     counts = []
     for (_, first), (_, last), tokens, was_awake in zip(
         bursts, bursts[1:], (after - before for before, after in pairwise(known)), awake[1:], strict=False
@@ -304,8 +304,8 @@ def _gathered(
 
 
 def _after_holds(bursts: Sequence[tuple[float, int]], recital: Recital) -> str | None:
-    """Returns a complaint if held text is sent late. The time at which it became safe is estimated from the nearest
-    tokens before and after it that are not held themselves, and that do not come directly after held text."""
+    """Returns a complaint if held text is sent late. The time at which the text became safe is estimated from the
+    nearest earlier and later tokens whose own text was not held, and that do not come directly after held text."""
     ends = [end for _, end in bursts]
     safe = recital.safe
     more = [token for token in range(2, len(recital.said)) if safe[token - 1] < safe[token] <= ends[-1]]

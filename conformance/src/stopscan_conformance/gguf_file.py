@@ -42,8 +42,8 @@ def spellings(tokens: list[bytes]) -> list[str]:
 def digits(byte: int, variant: int = 0) -> str:
     """Returns one of nine spellings of a byte, such as `\\x41`, that llama.cpp reads as the same byte.
 
-    llama.cpp subtracts "0" from any character before "a", so a digit can be above 15. If the second digit is, it
-    carries into the first, which is lowered to make up for that. If the first digit is, the byte loses its excess.
+    llama.cpp subtracts "0" from any character before "a", so a digit can have a value above 15. A second digit above
+    15 carries into the first, so the first is made smaller. Of a first digit above 15, only the low 4 bits count.
     """
     carried, more = divmod(variant, 3)
     first = (byte // 16 - carried) % 16 + 16 * more

@@ -98,13 +98,13 @@ RULES: Mapping[str, Rule] = {rule.name: rule for rule in _RULES}
 
 @dataclass(frozen=True, eq=False)
 class Expected:
-    """The answers, ends and token counts that are right. `also` maps the name of a rule of a lower level to the wrong
-    answers that break only this rule."""
+    """The answers, ends and token counts that are correct. `also` maps the name of a rule of a lower level to the
+    answers that break this rule, but no other rule."""
 
     answers: tuple[tuple[str, str], ...]  # pairs of text and reasoning, one for each way to separate them
     ends: tuple[End, ...]
     tokens: tuple[int, ...]
-    recital: Recital | None = None  # the right answer with which chunks are compared
+    recital: Recital | None = None  # the correct answer with which chunks are compared, if they are
     text: str = "text"  # the name of the rule that a wrong text breaks
     finish: str = "finish-reason"  # the name of the rule that a wrong finish reason breaks
     worded: bool = False  # the API has a finish reason of its own for stops
@@ -151,7 +151,7 @@ def _end(answer: Answer, expected: Expected, can: Can) -> Findings:
 
 
 def _word(end: End, expected: Expected) -> str:
-    """Returns the kind of the end: "eos" also for a stop, except for an API with a word of its own for stops."""
+    """Returns the kind of the end. For a stop, it is "eos" unless the API has a finish reason of its own for stops."""
     return "eos" if end[0] in ("stop_sequence", "stop_token") and not expected.worded else end[0]
 
 
@@ -177,8 +177,8 @@ def _short(text: str, other: str) -> str:
 
 
 def merged(found: Sequence[Findings], *, together: bool = True) -> Findings:
-    """Returns the findings of several requests as those of one case, with the first violation of each rule. A wrong
-    text of requests that ran together breaks `isolation`."""
+    """Returns the findings of several requests as those of one case, with the first violation of each rule. If
+    the requests ran at the same time, a wrong text breaks the rule `isolation`."""
     kept: dict[str, str | None] = {}
     for number, one in enumerate(found, 1):
         for rule, fault in one.items():
@@ -200,8 +200,8 @@ def columns_of(findings: Findings) -> dict[Column, str | None]:
 LONG = 100
 # Speculative decoding gives at most this many steps at once.
 TOO_MANY = 12
-REST = 64  # a chunk is too large if it has more steps than this, and more than a quarter of all
-SPLIT = 1.3  # with more chunks than this for each step, the server sends parts of tokens
+REST = 64  # a chunk is too large if it has more steps than this, and more than a quarter of all steps
+SPLIT = 1.3  # if there are more chunks than this for each step, the server sends parts of tokens
 
 
 def lateness(chunks: Sequence[str], recital: Recital, /) -> str | None:

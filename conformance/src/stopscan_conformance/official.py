@@ -16,7 +16,7 @@ SAID: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "
 
 
 async def fault(api: Api, request: Request, wire: Wire, text: str) -> str | None:
-    """Returns what is wrong if the official client of the API does not read `text` from the answer, or None."""
+    """Returns None if the official client of the API reads `text` from the answer, otherwise what is wrong."""
     package = next((name for begin, name in PACKAGES.items() if api.path.startswith(begin)), None)
     if package is None:
         return None

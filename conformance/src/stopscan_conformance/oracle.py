@@ -99,7 +99,7 @@ def withheld(text: str, begun: frozenset[str]) -> int:
 class Recital:
     """The right answer: its `text`, and the number of its `tokens`, including the token that ends it.
 
-    After token i, `said[i]` characters are known, and the first `safe[i]` of them cannot become part of a stop any
+    After token i, `said[i]` characters are complete, and the first `safe[i]` of them cannot become part of a stop any
     more. In a stream, each chunk must end at one of the lengths in `safe`.
     """
 
@@ -160,7 +160,7 @@ def pieces_text(pieces: Sequence[bytes]) -> str:
 
 
 def _decoded(pieces: Sequence[bytes]) -> tuple[str, tuple[int, ...]]:
-    """Returns the text, and the number of its characters that are known after each piece."""
+    """Returns the text, and after each piece the number of characters that are complete."""
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     said, known = [], 0
     for piece in pieces:

@@ -93,7 +93,7 @@ def _expected(api: Api, asked: Asked, ids: Sequence[int], skipped: int, reasonin
     return Expected(
         answers=_answers(recital.text) if apart else ((recital.text, reasoning),),
         ends=ends,
-        # The token that ends an answer, and is not part of it, may be counted or not: APIs do not say.
+        # A server may or may not count the EOS or stop token that ends an answer: APIs do not say which is correct.
         tokens=(tokens, tokens - 1) if recital.reason in ("eos", "stop_token") else (tokens,),
         # If the text has a `<`, chunks are not compared: a server may hold it as the beginning of `<think>`.
         recital=None if "<" in recital.text else recital,
@@ -105,14 +105,14 @@ def _expected(api: Api, asked: Asked, ids: Sequence[int], skipped: int, reasonin
 
 
 def _answers(text: str) -> tuple[tuple[str, str], ...]:
-    """Returns the pairs of answer and reasoning that are right: with the reasoning apart, with the whole text as the
-    answer, and without the reasoning."""
+    """Returns the correct pairs of answer and reasoning: with the two separated, with the whole text as the answer, and
+    with the reasoning left out."""
     answer, reasoning = REASONING.sub("", text), "".join(REASONING.findall(text))
     return (answer, reasoning), (text, ""), (answer, "")
 
 
 def _also(asked: Asked, recital: Recital, apart: bool) -> dict[str, tuple[tuple[str, str], ...]]:
-    """Returns, under the name of a rule of the level "advice", the wrong answers that break only this rule."""
+    """Returns the wrong answers that break only one rule, of the level "advice", under the name of this rule."""
     if apart:
         return {"stop-in-reasoning": (*_answers(recite(asked, protected=False).text), *_joined(asked))}
     half = recital.text.rstrip("\N{REPLACEMENT CHARACTER}")
@@ -120,8 +120,8 @@ def _also(asked: Asked, recital: Recital, apart: bool) -> dict[str, tuple[tuple[
 
 
 def _joined(asked: Asked) -> tuple[tuple[str, str], ...]:
-    """Returns the answers of a server that removes the reasoning first and then scans the rest: with the reasoning, and
-    without it."""
+    """Returns the pairs of answer and reasoning of a server that removes the reasoning first and then scans the rest: a
+    pair with the reasoning, and a pair in which it is left out."""
     whole = b"".join(asked.pieces).decode(errors="replace")
     answer, reasoning = REASONING.sub("", whole), "".join(REASONING.findall(whole))
     ends = [answer.index(stop) for stop in asked.stops if stop in answer]
@@ -146,8 +146,8 @@ def fits(api: Api, point: Point) -> bool:
 
 
 def _most(point: Point) -> float:
-    """Returns an upper bound for the tokens of the answer: its number of characters, because each token has at least
-    one. (With a stop id, `place` is already a number of tokens.)"""
+    """Returns an upper bound for the number of tokens of the answer: its number of characters, because each token has
+    at least one character. (If a token id is the stop, `place` already counts tokens.)"""
     endless = point.place is None or point.among == "none"
     if point.among == "id" and point.place is not None:
         return point.place + 1
@@ -186,11 +186,11 @@ class Generated:
         return exchange_of(self.api, self.point)
 
     async def _disturb(self, server: Server, kept: httpx.AsyncClient | None) -> None:
-        """Sends what comes just before the request: requests whose clients leave, or a wrong request."""
+        """Sends the requests that come just before: requests whose clients leave, or a wrong request."""
         point, api = self.point, self.api
         if point.after in ("left", "left-held"):
-            # With `left-held`, the stop is a copy of the answer from the last character of its first token on, and
-            # a "#" that never comes. So the server holds all text of the copy when the clients leave.
+            # With `left-held`, the stop is a copy of the answer from the last character of its first token on,
+            # followed by a "#" that never comes. So the server holds all text of the copy when the clients leave.
             held = script("paced").text[script("paced").starts[1] - 1 :][:1100] + "#"
             left = exchange_of(api, Point(script="paced", place=None, stream=True))
             stops = {"stop": [held if point.after == "left-held" else "@never@"]} if api.stops else {}
@@ -214,9 +214,9 @@ async def together(runs: Sequence[Awaitable[Findings]]) -> list[Findings]:
     return found
 
 
-@lru_cache(500)  # the same point runs beside many others, and tests/measure.py sends all points to each server
+@lru_cache(500)  # the same point is often needed: beside others, and by tests/measure.py for each server
 def exchange_of(api: Api, point: Point) -> Exchange:
-    """Returns the point's own request, with the answer that must come."""
+    """Returns the request of `point` itself, without those before or beside it, and the answer that must come."""
     if not api.stops:
         point = replace(point, among="none")
     found = exchange(api, point.stream, asked_of(point))
@@ -225,7 +225,7 @@ def exchange_of(api: Api, point: Point) -> Exchange:
     usage = {"asked": True, "not-asked": False, "false": None}[point.usage]
     request = replace(found.request, said=words, usage=usage)
     expected = found.expected
-    if point.says == "echo":  # the prompt is a special token, which a server may leave out of the echo
+    if point.says == "echo":  # both answers are correct: the prompt is a special token, which servers may leave out
         echoed = tuple((request.prompt + text, reasoning) for text, reasoning in expected.answers)
         expected = replace(expected, answers=(*expected.answers, *echoed), recital=None)
     return Exchange(api, request, expected, optional=point.says != "nothing")
@@ -246,7 +246,7 @@ def _limit(point: Point, whole: Asked) -> int | None:
         return fixed[point.limit]
     if point.limit == "none":
         return None
-    if point.place is None or point.among == "none":  # no stop ends the answer: a part of it is enough
+    if point.place is None or point.among == "none":  # no stop ends the answer, and a part of the script is enough
         return min(300, point.longest + ENOUGH)
     tokens = recite(whole).tokens
     more = {"enough": tokens + ENOUGH, "at-the-stop": tokens, "one-after": tokens + 1, "one-before": tokens - 1}
@@ -266,8 +266,8 @@ def _before(point: Point) -> Iterator[Point]:
 
 
 def _beside(point: Point) -> Iterator[Point]:
-    """Yields the points whose requests run beside `point`: in turn one of the script `deep`, one of a script
-    `looks-…`, and `point` itself."""
+    """Yields the points whose requests run beside the request of `point`. They take turns: a point with the script
+    `deep`, a point with a script `looks-…`, and `point` itself."""
     alone = replace(point, company=1, kept=0, after="nothing")
     for number in range(1, point.company):
         if number % 3 == 0:
@@ -324,7 +324,7 @@ async def leave(server: Server, api: Api, request: Request, clients: int, pieces
 
 
 def leaving(left: Exchange, pieces: int = 1) -> Play:
-    """Returns a play of streams whose clients leave after `pieces` pieces of text."""
+    """Returns a play in which several clients ask for a stream and leave after `pieces` pieces of text."""
 
     async def play(server: Server) -> Findings:
         await leave(server, left.api, left.request, LEAVING, pieces)

@@ -48,7 +48,7 @@ async def probe(server: Server, api: Api, /) -> Can:
 
 
 async def trouble(server: Server, api: Api, /) -> str | None:
-    """Returns why the server can no longer be tested, or None. If there is a reason, the next `probe` starts afresh."""
+    """Returns why the server can no longer be tested, or None. If not None, the next `probe` asks the server anew."""
     try:
         await _recites(server, api)
     except (ConnectionError, TimeoutError, RuntimeError) as error:
@@ -92,7 +92,7 @@ async def _tells_reasoning(server: Server, api: Api) -> bool:
 
 
 async def _recites(server: Server, api: Api) -> tuple[str | None, Answer]:
-    """Returns why the server does not have the API, or None, and its answer to a request for the alphabet."""
+    """Asks for the alphabet. Returns why the server does not have the API (None if it has), and the answer."""
     prompt = f"[harmony-{PROBE}]" if api.harmony else f"[{PROBE}]"
     answer = await ask(server, api, Request(prompt))
     server.alias = answer.head.get("model", server.alias)

@@ -4,8 +4,8 @@ One Llama layer whose attention and MLP are zero leaves the embedding of the las
 of 16 signs. The embedding of a token is the code of its successor, and `lm_head` compares it with all codes: the logit
 of the successor is 128, and the others are at most 96. So greedy decoding, and sampling at temperature 1, recite a
 script from its prompt to EOS. The tokenizer is byte-level without merges, so a stop encodes to one token for each byte.
-Each piece of a script is a token of its own, even if another token has the same text. Only a Unigram vocabulary, a
-list, can hold equal tokens; a mapping from text to id could not. mlx-lm from 0.32.0, vLLM and transformers load it.
+Each piece of a script is a token of its own, even if another token has the same text. Only a Unigram vocabulary, which
+is a list, can hold equal tokens. mlx-lm from version 0.32.0, vLLM and transformers load the checkpoint.
 
 `stopscan-conformance reciter DIR` writes the default checkpoint.
 """
@@ -45,8 +45,8 @@ class Reciter:
     Their prompts, texts and token ids are known before `write` makes the files.
 
     The model recites a script if the prompt, or the last chat message, ends with `prompt(name)`. The script ends with
-    EOS. If a piece is a single byte, an added token or a special token, the first such piece with this text has the id
-    that `encode` finds for the text, and later ones have ids of their own. Added tokens (by default thinking markers)
+    EOS. If a piece is a single byte, an added token or a special token, the first piece with this text has the id that
+    `encode` finds for the text, and later equal pieces have their own ids. Added tokens (by default thinking markers)
     are ordinary text. Special tokens (by default Harmony's) are left out of the text if an engine skips special tokens.
 
     >>> reciter = Reciter({"count": ["1", ", ", "2", ", ", "3"]})
@@ -100,7 +100,7 @@ class Reciter:
         return list(self._ids[name])
 
     def token_id(self, name: str, piece: str | bytes, /) -> int:
-        """Returns the id of the first piece in a script that equals `piece`, for use as a stop token."""
+        """Returns the token id of `piece` in a script, for use as a stop token. Of equal pieces, the first counts."""
         return self._ids[name][self._scripts[name].index(_encoded(piece))]
 
     def write(self, directory: str | Path, /, *, layers: int = 1) -> Path:

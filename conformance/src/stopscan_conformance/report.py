@@ -93,7 +93,7 @@ class Report:
 
     @property
     def status(self) -> int:
-        """The exit status: 2 if no case is supported, 1 after a failure that is new, otherwise 0."""
+        """The exit status: 2 if no case is supported, 1 if a failure is not in the baseline, otherwise 0."""
         if all(result.outcome == "not supported" for result in self.results.values()):
             return 2
         return int(any(result.outcome == "fail" for result in self.fresh.values()))
@@ -176,7 +176,7 @@ def _rules(results: Results) -> Iterator[str]:
 
 
 def _shown(report: Report, fresh: Results, *, shrink: bool) -> Iterator[str]:
-    """Yields a command that shows the first failure of each API and kind. The kind is the set of broken rules."""
+    """Yields for each API and each set of broken rules the command that repeats the first failure."""
     seen: set[tuple[str, tuple[str, ...]]] = set()
     for case, result in fresh.items():
         kind = (case.api, tuple(result.broken))
@@ -216,7 +216,7 @@ def _hint(every: Iterable[Case], glob: str) -> str:
 
 
 def promises(only: Sequence[str]) -> list[Column]:
-    """Returns the promises (groups of rules, such as "late") that a glob names."""
+    """Returns the promises (groups of rules, such as "late") that match a glob of `only`."""
     return [column for column in COLUMNS if any(fnmatchcase(column, glob) for glob in only if "/" not in glob)]
 
 
@@ -318,5 +318,5 @@ def _replace(path: Path, content: bytes) -> None:
 
 
 def _printable(text: str) -> str:
-    """Returns the text without control characters, which XML cannot contain."""
+    """Returns the text with U+FFFD for control characters, which XML cannot contain."""
     return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)

@@ -35,7 +35,7 @@ def run(
     told: Told = lambda case, result: None,
     write: Callable[[], None] = lambda: None,
 ) -> None:
-    """Runs the cases, API after API, and adds their results to `results`, which has the order of the cases at the end.
+    """Runs the cases, API after API, and adds the results to `results`. At the end, sorts them in the order of `every`.
 
     For each API it finds out what the server can do, then sends several cases at once, and then, one by one, the cases
     that have several requests or compare times. It calls `can` with the abilities of the server, `told` with each

@@ -63,7 +63,7 @@ def named() -> list[dict[str, Any]]:
 @cache
 def plain_vectors() -> list[dict[str, Any]]:
     """Returns the test vectors of stopscan's scanner that can be sent as a request, with their texts as `pieces`. Such
-    a vector has only hidden stops, feeds and flushes the scanner, and protects no region except the reasoning."""
+    a vector has only hidden stops, calls only `feed` and `flush`, and protects no region except the reasoning."""
     read = [vector for file in sorted((FOLDER / "vectors").glob("*.json")) for vector in written(file)]
     return [{**one, "pieces": tuple(text.encode() for text in _fed(one) if text)} for one in read if _is_plain(one)]
 
@@ -92,7 +92,7 @@ def _is_plain(vector: Mapping[str, Any]) -> bool:
     )
 
 
-# Pairs by name: a text, and a stop that the text looks like or whose beginning the text hides.
+# Pairs by name: a text, and a stop that is not in the text but looks like it or begins like it.
 NEAR: Mapping[str, tuple[str, str]] = {
     name: (near, stop) for name, (near, stop) in written(FOLDER / "near.json").items()
 }
@@ -116,7 +116,7 @@ def made_scripts() -> Mapping[str, tuple[bytes, ...]]:
 
 
 def _looks(near: str, stop: str) -> tuple[bytes, ...]:
-    """Returns a script with `near`, a text that looks like the stop, and then the stop, each character as a token."""
+    """Returns a script with `near`, which looks like the stop, and then the stop. Each character of both is a token."""
     return tuple(
         piece.encode() for piece in ("It ", "is: ", *near, " and", " then: ", *stop, " but", " there", " is", " more.")
     )

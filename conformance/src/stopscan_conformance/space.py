@@ -21,7 +21,7 @@ from stopscan_conformance.scripts import BORDER, FOLDER, NEAR, made_scripts, wri
 
 @dataclass(frozen=True)
 class Point:
-    """A request. Each field is a dimension. Its default is its smallest value. A failing request shrinks to defaults.
+    """A request. Each field is a dimension, whose default is its smallest value. A failing request shrinks to defaults.
 
     The stop begins in token `place` of `script`, `skip` characters after the start of the token, and has `length`
     characters. If `place` is None, the stop never comes.
@@ -284,7 +284,7 @@ def stops_of(point: Point) -> list[str]:
 
 
 def _before(point: Point, back: int, length: int) -> str:
-    """Returns a text that comes a little before the stop."""
+    """Returns a text from the script that begins `back` characters before the token in which the stop begins."""
     one = script(point.script)
     start = max(0, one.starts[min(point.place or 9, len(one.pieces) - 1)] - back)
     return one.text[start : start + length]
@@ -295,7 +295,7 @@ def _later(point: Point) -> str:
 
 
 def _at_borders(point: Point) -> list[str]:
-    """Returns stops that never come: texts across each 128th token and `CHARACTER_BORDERS`, with "#" at the end."""
+    """Returns stops that never come: text across token 128, 256 ... or a border of `CHARACTER_BORDERS`, plus "#"."""
     one = script(point.script)
     tokens = [one.starts[border] for border in range(BORDER, len(one.pieces), BORDER)][:8]
     places = [*tokens, *(border for border in CHARACTER_BORDERS if border < len(one.text))]
@@ -349,7 +349,7 @@ PAIRS: Mapping[str, tuple[Point, Point]] = {
 # The other options of a request.
 CHATS = ("openai-chat", "anthropic", "ollama-chat")
 LONG_PROMPT = "Here is what was said before, and it is long. " * 60
-# For each value of `says`: what the value adds to a request, and under `apis` for which APIs (by default for all).
+# For each value of `says`: what it adds to a request. `apis` lists the APIs to which it can be added (default: all).
 OPTIONS: Mapping[str, list[dict[str, Any]]] = written(FOLDER / "options.json")
 
 

@@ -27,9 +27,9 @@ LITELLM = dict.fromkeys(("openai", "ollama_chat", "anthropic", "hosted_vllm"), S
 
 @pytest.fixture(autouse=True)
 def collected() -> Iterator[None]:
-    """Collects what LiteLLM leaves open.
+    """Runs the garbage collector after each test, to close the responses that LiteLLM leaves open.
 
-    LiteLLM never closes a stream's response. If the garbage collector closes one while httpcore holds the lock of its
+    LiteLLM never closes a stream's response. If the collector closes one later, while httpcore holds the lock of its
     pool in the same thread, the thread waits for that lock for ever.
     """
     yield

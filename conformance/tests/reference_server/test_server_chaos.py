@@ -50,7 +50,7 @@ class FailingBatch:
 
 
 class FailingEngine(Engine):
-    """Passes the next batch that it makes through `failing`. A new batch is made if a row breaks the old one."""
+    """Replaces the next batch by `failing(batch)`. (An engine makes a new batch after a row has broken the old one.)"""
 
     failing: Callable[[Any], Any] | None = None
 
@@ -132,8 +132,8 @@ def broken_row(engine: Engine) -> Any:
 
 @pytest.mark.parametrize("path", BODIES)
 def test_failure_in_mid_stream(client: httpx.Client, engine: CountingEngine, path: str) -> None:
-    # The model fails after 20 steps. The error is set in advance, because the model may have made its last step when
-    # the test has read some lines.
+    # The model fails after 20 steps. The error is set in advance, because the model may have made its last step by the
+    # time that the test has read some lines.
     engine.model.error, engine.model.left = RuntimeError("out of memory"), 20
     try:
         with client.stream("POST", path, json={**BODIES[path], "stream": True}) as response:

@@ -1,4 +1,4 @@
-"""Stops in the client, with a real engine: the text is the same as with the server's own stops, and generation ends."""
+"""Stops that the client finds, with a real engine: the text is as with the server's own stops, and generation ends."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from stopscan_conformance.reciter import SCRIPTS, Reciter
 STOPS = ["END", "STOP", "hello world", "abc", "b", "aab", "###", "\n", "fox jumps", "é", "世", "ha!", "gap  t"]
 LONG = 1_500
 
-Ask = Callable[..., Iterable[Any]]  # url, prompt, the server's stops, and a transport that stops in the client
+Ask = Callable[..., Iterable[Any]]  # url, prompt, stops for the server, transport that stops in the client
 
 
 def chat(url: str, prompt: str, stop: list[str], transport: Any = None) -> Iterable[Any]:

@@ -56,7 +56,7 @@ def test_pairs_of_markers_are_protected_in_text(client: Any) -> None:
 
 
 def test_pairs_of_markers_are_protected_where_parts_come_apart(client: Any) -> None:
-    """Routes that separate reasoning from the answer accept a pair of markers in `protect`. Once, they refused it."""
+    """Routes that separate reasoning from the answer must also accept a pair of markers in `protect`."""
     assert chat(client, stop="END", protect=["<think>", "</think>"]) == ("It is 5 or 6 ", "END")
     assert chat(client, stop=["5", "6"], protect=["is", "or"]) == ("It is 5 or ", "6")
     assert chat(client, stop=["END", "it"], protect=["Is", "?"]) == ("It is 5 or 6 ", "END")
@@ -67,7 +67,7 @@ def test_pairs_of_markers_are_protected_where_parts_come_apart(client: Any) -> N
 
 
 def test_a_stop_that_is_a_marker_wins_on_all_routes(client: Any) -> None:
-    """A stop that is also a marker fires on all routes. Once, chat routes refused the request."""
+    """A stop that is also a marker fires on all routes: chat routes must not refuse it."""
     options = {"stop": ["5", "END"], "protect": ["reasoning", "5", "6"]}
     assert chat(client, **options) == ("It is ", "5")
     assert text(client, **options) == ("<think>Is it END?</think>It is ", "5")

@@ -1,4 +1,4 @@
-"""The server separates reasoning, calls and answer. Stops fire in the answer only, or where a request wants them."""
+"""The server separates reasoning, calls and answer. Stops fire only in the answer, unless a request says otherwise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests as the official clients and ordinary programs send them, and answers in the form that these expect."""
+"""Requests as official clients and ordinary programs send them, and answers in the form that both expect."""
 
 from __future__ import annotations
 

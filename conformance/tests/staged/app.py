@@ -30,7 +30,7 @@ class Staged:
     told_model: str | None = None  # the model's name in answers, if it differs from `model`
     mark: bytes = b""  # bytes before a stream
     body: Callable[[Any], Any] = lambda body: body  # changes the body of a request before it is read
-    stops: Callable[[Any], list[str]] = right_stops  # returns the stops for the value in the request
+    stops: Callable[[Any], list[str]] = right_stops  # returns the stops for a request's value of `stop`
     ask: Callable[[Ask], Ask] = lambda ask: ask  # changes the request that was read
     status: int = 200
     dumps: Callable[[Any], str] = json.dumps

@@ -65,7 +65,7 @@ class Generation:
 
     @cached_property
     def rows(self) -> list[Generation]:
-        """All generations of the request: `ask.rows` for each of its prompts. The first is this one."""
+        """All generations of the request: `ask.rows` generations for each prompt. The first is `self`."""
         asks = [replace(self.ask, prompt=prompt) for prompt in self.ask.prompts or [self.ask.prompt]]
         asks = [ask for ask in asks for _ in range(ask.rows)]
         return [self, *(type(self)(self.staged, ask) for ask in asks[1:])]

@@ -25,7 +25,7 @@ App = Callable[[Any, Any, Any], Any]
 
 
 class Right(NamedTuple):
-    """A right server, the APIs through which it is tested, and whether it lacks a feature that may be missing. `alike`:
+    """A right server, the APIs through which it is tested, and whether it `lacks` an optional feature. `alike`:
     whether official clients read the same from it as from the plain right server."""
 
     staged: Staged

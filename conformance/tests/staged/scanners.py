@@ -1,4 +1,4 @@
-"""Bases for scanners that are wrong in one place: a slow and simple scanner, and one that wraps the right one."""
+"""Bases for scanners that are wrong in one place: a slow and simple scanner, and a wrapper of the right scanner."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def holding(hold: Callable[[Simple], int]) -> type[Simple]:
 
 
 def finding(find: Callable[[Simple, int], Found | None]) -> type[Simple]:
-    """Returns a scanner that is right except for which stop fires and where."""
+    """Returns a scanner that is right, except that `find` decides which stop fires and where."""
     return type("Finding", (Simple,), {"find": find})
 
 
@@ -129,5 +129,5 @@ Make = Callable[[list[str]], Around]
 
 
 def with_stops(change: Callable[[list[str]], list[str]]) -> Make:
-    """Returns a function that makes right scanners for changed stops."""
+    """Returns a function that makes right scanners, of `change(stops)` instead of `stops`."""
     return lambda stops: Around(change(stops))

@@ -13,7 +13,7 @@ from stopscan.tokens import TokenScanner, TokenSegmenter, Vocabulary
 
 # The regions in which no stop fires by default, on routes that separate reasoning and tool calls from the answer.
 CHAT = NAMES
-# How many tokens at the end of a prompt are decoded to find its last marker. 32 suffice: little text follows it.
+# How many tokens at the end of a prompt are decoded to find its last marker. 32 suffice: little text follows a marker.
 PROMPT_TOKENS = 32
 
 Frozen = tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
@@ -56,13 +56,14 @@ class Checkpoint:
     def begins(
         self, stops: StopSet, prompt: Any = (), start_protected: bool | None = None, *, inside: bool = False
     ) -> str | None:
-        """Returns the region in which the answer begins, as a scanner's argument ``region``. ``None`` is the scanner's
-        default.
+        """Returns the region in which the answer begins, for a scanner's argument ``region``. ``None`` means the
+        default of the scanner.
 
-        ``prompt`` is text or token ids. The markers at its end decide, unless ``start_protected`` is given. If none of
-        them opens a region and ``inside`` is true, the answer begins in the reasoning.
+        ``prompt`` is text or token ids. The markers at its end decide, unless ``start_protected`` is given. If no
+        marker there opens a region and ``inside`` is true, the answer begins in the reasoning.
 
-        Raises ``ValueError`` whose message begins with ``start_protected``, if that is true and no region is protected.
+        Raises ``ValueError`` if ``start_protected`` is true and no region is protected. The message begins with
+        ``start_protected``.
         """
         prompt_decides = (stops.regions is not None or stops.protect) and start_protected is None
         return begins(stops, self._end_of(prompt) if prompt_decides else "", start_protected, inside=inside)

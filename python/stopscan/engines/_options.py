@@ -40,7 +40,7 @@ class Defaults:
     """The operator's values for options that a request does not give.
 
     If ``protect`` is ``None``, each route has its own default: ``CHAT`` for a route that separates reasoning and tool
-    calls from the answer, and ``()`` for any other.
+    calls from the answer, and ``()`` (no region) for other routes.
     """
 
     protect: tuple[Any, ...] | None = None
@@ -136,7 +136,7 @@ def read_options(
     """Returns the options about stops of a request: ``stop``, ``patterns``, ``max_held``, ``stop_token_ids``,
     ``min_tokens``, ``include_stop``, ``protect``, ``start_protected`` and ``repeat``.
 
-    - ``given`` is the body of the request, or a flat mapping with other options of the engine. An option that is
+    - ``given`` is the body of the request, or a flat mapping that also has options of the engine. An option that is
       ``None`` counts as not given. With a ``prefix``, only names with this prefix are read, and each of them must be an
       option. Without a ``prefix``, names that are not options are ignored.
     - ``fields`` are the options that are read from ``given``. The default is all.

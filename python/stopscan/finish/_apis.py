@@ -91,7 +91,7 @@ APIS: dict[Api, Row] = {
         failed=conditions("type=error"),
         calls=paths("item output.*"),
         is_call=_waits_for_caller,
-        # Some servers leave the refusal out of the last event, so it is also read from the events before it.
+        # Some servers leave the refusal out of the last event, so the refusal is also read from earlier events.
         refusals=conditions(
             "type=response.refusal.delta type=response.refusal.done part.type=refusal "
             "item.content.*.type=refusal output.*.content.*.type=refusal"
@@ -238,7 +238,7 @@ def from_gemini(payload: object, /) -> Finish | None:
     - The candidate with the lowest index counts. To read another, pass a payload that has only that candidate.
     - "STOP" is "tool_calls" if the candidate has calls. Otherwise "STOP" is an "eos", because Gemini has no word
       for stops.
-    - A stream may say "STOP" in several chunks. The last finish counts.
+    - A stream may say "STOP" in several chunks. Use the finish of the last such chunk, as `Reading` does.
     - A response to a blocked prompt has no candidates. Its reason is "content_filter".
 
     >>> from_gemini({"candidates": [{"content": {"parts": [{"text": "A"}]}, "finishReason": "MAX_TOKENS"}]}).reason
@@ -251,9 +251,9 @@ def from_bedrock(payload: object, /) -> Finish | None:
     """Returns the finish of a Converse response or of the `messageStop` event of ConverseStream, or None while the
     stream goes on.
 
-    Bedrock names the stop only if the request has `additionalModelResponseFieldPaths=["/stop_sequence"]`. An "end_turn"
-    beside a `toolUse`, which some models write, is "tool_calls". For an answer of InvokeModel, use the `from_*`
-    function of the model's own API instead.
+    Bedrock names the stop only if the request has `additionalModelResponseFieldPaths=["/stop_sequence"]`. Some
+    models write "end_turn" beside a `toolUse` block: the reason is then "tool_calls". For an answer of InvokeModel, use
+    the `from_*` function of the model's own API instead.
 
     >>> from_bedrock({"messageStop": {"stopReason": "guardrail_intervened"}}).reason
     'content_filter'

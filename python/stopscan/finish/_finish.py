@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias, get_args
 
 from stopscan._stopscan import StopMatch
 
-# The reasons for an end without a stop. A loop over tokens can pass them to `flush`.
+# The reasons for an end without a stop. Code that feeds a scanner can pass them to `flush`.
 EndReason: TypeAlias = Literal[
     "eos", "length", "tool_calls", "content_filter", "refusal", "pause", "abort", "repetition", "unknown"
 ]  # fmt: skip

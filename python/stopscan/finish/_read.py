@@ -19,8 +19,8 @@ Condition: TypeAlias = tuple[Path, "str | None"]
 NOT_PAYLOADS = (Sequence, int, float, complex, set, frozenset, type(None))
 # Reasons that are replaced if the content has calls or a refusal.
 UNDECIDED = ("eos", "stop_token", "unknown")
-# Paths at which APIs wrap an answer. In order: Gemini's Code Assist and Gemini's batches; the batches of OpenAI, of
-# Anthropic and of Bedrock.
+# Paths at which APIs wrap an answer. `response` is the path of two APIs, Gemini's Code Assist and Gemini's batches. The
+# others are, in order, those of OpenAI's batches, Anthropic's batches and Bedrock's batches.
 WRAPPERS = "response response.body result.message modelOutput"
 # sglang, AI21 and Vercel send the finish word in an object, and sglang and AI21 also send the stop there: the names of
 # the word's field and of the stop's field.
@@ -61,21 +61,22 @@ def is_call(call: object, /) -> bool:
 class Row:
     """The names of the fields in which an API says why an answer ended, with a word such as "stop".
 
-    The word is in a choice. A body is the payload or a part of it. A body has a list of choices, or is the choice.
+    The word is in a choice: one answer of a response. A body is the payload, or the part of the payload at one of the
+    paths in `bodies`. A body has a list of choices, or the body itself is the choice.
     """
 
     name: str  # the API and the field of the word, for error messages
-    words: tuple[Path, ...]  # in a choice: the first that is not None counts
+    words: tuple[Path, ...]  # in a choice: where the finish word is. The first value that is not None counts
     bodies: tuple[Path, ...] = ((), *paths(WRAPPERS))
     choice_lists: tuple[str, ...] = ()  # in a body: the names that its list of choices may have
     silent: tuple[str, ...] = ()  # suffixes of the `type` of events that never say why the stream ended
-    events: tuple[str, ...] = ()  # types of final events. The word is in a body, or is the type after its last dot
-    done_field: str = ""  # in a body: a boolean. False: the stream goes on, whatever the word is. True: it has ended
+    events: tuple[str, ...] = ()  # types of final events. The finish word is in a body, or is the last part of the type
+    done_field: str = ""  # a boolean field of a body: whether the stream has ended, whatever the word is
     reason_if_done: Reason = "unknown"  # if `done_field` is True and there is no finish word
     whole_fields: tuple[Path, ...] = ()  # in a choice without `delta`: fields that only a whole answer has
     flags: tuple[str, ...] = ()  # in a choice: booleans whose names are finish words
     numbered_words: tuple[str, ...] = ()  # the finish word of each number, if a client library gives numbers
-    vague_words: tuple[str, ...] = ()  # finish words that say too little: `details` are paths to better ones
+    vague_words: tuple[str, ...] = ()  # finish words that are too vague: `details` has paths to clearer ones
     details: tuple[Path, ...] = ()
     stops: tuple[Path, ...] = ()  # in a choice or its body: the stop that fired
     native_words: tuple[Path, ...] = ()  # in a choice or its body: a model's word that a router sends beside its own
@@ -95,8 +96,8 @@ class Row:
         return decide(finish, self.content(found.choice))
 
     def find(self, payload: object) -> Found:
-        """Returns the choice that counts, with its finish word. Without a list of choices, a body with a finish word is
-        the choice, or else the payload."""
+        """Returns the choice that counts, with its finish word. If there is no list of choices, the choice is a body
+        that has a finish word, or else the payload."""
         kind = field(payload, "type") if self.silent or self.events else None
         if isinstance(kind, str) and self.silent and kind.endswith(self.silent):
             return Found(payload, None)
@@ -129,7 +130,7 @@ class Row:
         return Finish("abort") if self._has_failed(payload, found, finish) else finish
 
     def content(self, choice: object) -> Finish | None:
-        """Returns the finish that the content alone gives: "tool_calls", "refusal" or, if it has neither, None."""
+        """Returns the finish that the content alone gives: "tool_calls", "refusal" or None."""
         for path in self.calls:
             for call in values_at(choice, path):
                 if self.is_call(call):
@@ -180,7 +181,7 @@ class Row:
             return False
         if found.word is None:
             return found.number is not None  # OCI's chunks have a choice, but not in a list
-        return bool(found.word == "" or found.body is payload)  # DashScope's chunks have "null" in the body `output`
+        return bool(found.word == "" or found.body is payload)  # not DashScope's chunks: "null" in `output`
 
     def _has_failed(self, payload: object, found: Found, finish: Finish | None) -> bool:
         if field(payload, "error") or field(found.choice, "error"):
@@ -197,7 +198,7 @@ ERROR: Condition = (("error",), None)
 
 
 class Found(NamedTuple):
-    """The choice that counts in a payload, and its finish word, which says why it ended. `Row.find` makes a `Found`."""
+    """The choice that counts in a payload, and its finish word, which says why the choice ended. Made by `Row.find`."""
 
     choice: Any
     body: Any  # the part of the payload with the choice. None: events of this type never say why the answer ended

@@ -1,10 +1,10 @@
 """The functions `to_*`. If an API has no word for a reason, they write the API's nearest documented word:
 
 - A stop, a tool call, a pause or a refusal for which the API has no word is written as an end of turn.
-- An abort is written as the API's own word for it, or else as the word for its token limit: the only other word that
-  tells a client that the text is incomplete.
-- An unknown reason is written as an end of turn. Most undocumented words mean one, and "length" makes clients discard
-  the answer (`parse` of the openai client raises `LengthFinishReasonError`).
+- An abort is written as the API's word for an abort, or else as the API's word for the token limit: the only other
+  word that tells a client that the text is incomplete.
+- An unknown reason is written as an end of turn. Most undocumented words mean an end of turn, and "length" makes
+  clients discard the answer (`parse` of the openai client raises `LengthFinishReasonError`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from stopscan.finish._finish import Finish, Reason
 AnthropicReason: TypeAlias = Literal["end_turn", "max_tokens", "stop_sequence", "tool_use", "pause_turn", "refusal"]
 # openai.types.chat.chat_completion.Choice. OpenAI's text completions have no "tool_calls".
 OpenAIReason: TypeAlias = Literal["stop", "length", "tool_calls", "content_filter"]
-# openai.types.responses.ResponseStatus, and IncompleteDetails beside it
+# ResponseStatus, and the `reason` of IncompleteDetails, in openai.types.responses
 ResponsesStatus: TypeAlias = Literal["completed", "incomplete", "cancelled"]
 IncompleteReason: TypeAlias = Literal["max_output_tokens", "content_filter"]
 # docs/api.md of Ollama
@@ -121,9 +121,9 @@ _CUT = _Words(
     "max_tokens",
     "length",
 )
-# When OpenAI's model refuses, OpenAI sends the refusal as content, with "stop". But the reason "refusal" means that the
-# server ended the answer, as in OpenAI's definition of "content_filter": "content was omitted due to a flag from our
-# content filters".
+# When OpenAI's model refuses, OpenAI sends the refusal as content, with "stop". But "refusal" in a `Finish` means that
+# the server ended the answer, as in OpenAI's definition of "content_filter": "content was omitted due to a flag from
+# our content filters".
 _BLOCKED = _END._replace(
     anthropic="refusal",
     openai="content_filter",

@@ -38,7 +38,7 @@ def require(user: str, parts: dict[str, list[str]]) -> None:
 
 def _names(owner: str) -> set[str]:
     try:
-        # The colon ends the name of the module: `mlx_lm.generate` is the name of a module and of a function.
+        # The colon separates the module from a name in it: `mlx_lm.generate` is both a module and a function.
         found: Any = resolve_name(f"mlx_lm.{owner.replace('.', ':', 1)}")
     except (AttributeError, ImportError):
         return set()

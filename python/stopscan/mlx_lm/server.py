@@ -48,7 +48,7 @@ class _Row(RowScanner):
         BatchRow.__init__(self, scanner)
         self.counter: Any = scanner
         if "reasoning" in checkpoint.graph and "reasoning" not in self.tokens_in:
-            # Without protected regions, the row's scanner does not count the tokens of each region: a second one does.
+            # Without protected regions, the row's scanner does not count tokens by region: a second scanner does.
             self.counter = checkpoint.scanner(StopSet(), prompt, **options)
 
     def advance(self, token_id: int, /) -> bool:
@@ -199,7 +199,8 @@ class _Handler(server.APIHandler):
         self.wfile.write(body)
 
     def generate_response(self, text: str, finish_reason: str | None, *counts: Any, **parts: Any) -> Any:
-        """Returns mlx-lm's chunk or whole response. The last one also says what ended the generation."""
+        """Returns mlx-lm's chunk or whole response. Both the last chunk and a whole response say what ended the
+        answer."""
         self._called_tool |= bool(parts.get("tool_calls"))
         row = self._stops.row
         if finish_reason is None or row is None or row.finish is None:

@@ -9,7 +9,7 @@ from typing import Any
 from stopscan.regions._names import NAMES, Graph, region_name, regions_in
 from stopscan.segments import FORMATS, from_response_template
 
-# For a form in `FORMATS` that shares its markers with another form: text that only its own chat templates have.
+# For each form in `FORMATS` whose markers another form also has: text that is only in the chat templates of this form.
 SIGNS = {"glm45": "<arg_key>"}
 
 # For regions ("parts") that mlx-lm names differently: the name in mlx-lm, and the name here.

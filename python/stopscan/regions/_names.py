@@ -1,4 +1,5 @@
-"""Graphs of regions: a region can have several states, named ``region`` or ``region/detail``."""
+"""Graphs of regions. A graph leads from state to state. A region can have several states, which differ in where their
+markers lead: ``tool_call``, ``tool_call/in reasoning``."""
 
 from __future__ import annotations
 

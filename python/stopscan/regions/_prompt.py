@@ -84,5 +84,6 @@ def begins(
 
 @lru_cache(maxsize=16)
 def _segments(graph: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]) -> SegmentSet:
-    """Returns the compiled graph. ``str`` turns ``keep(region)`` into a plain name: no marker of a prompt is text."""
+    """Returns the compiled graph. ``str`` turns ``keep(region)`` into a plain name. Otherwise the marker would stay in
+    the text, and ``region_after`` would take the marker for content."""
     return SegmentSet({state: {marker: str(to) for marker, to in markers} for state, markers in graph})

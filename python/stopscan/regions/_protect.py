@@ -17,7 +17,8 @@ PROTECTED = " protected"
 
 
 class RegionOptions(TypedDict, total=False):
-    """The options about regions: the regions in which no stop fires, and whether the text begins in the first one.
+    """The options about regions: the regions in which no stop fires, and whether the text begins in the first of
+    these regions.
 
     With ``start_protected=None`` the end of the prompt decides.
     """
@@ -127,7 +128,7 @@ def _names_and_pairs(stops: StopSet, graph: Graph | None, protect: Protect) -> t
 def _regions_and_stop_in(
     stops: StopSet, graph: Graph, names: list[str], pairs: list[tuple[str, str]]
 ) -> tuple[dict[str, dict[str, str]], list[str]]:
-    """Returns the regions of the set, and the regions in which stops fire.
+    """Returns the regions of the new set, and the names of the regions in which its stops fire.
 
     The regions are those of ``graph`` without the markers that are stops, and a region for the text between the markers
     of each pair.

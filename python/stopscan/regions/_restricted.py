@@ -24,7 +24,8 @@ def restricted(graph: Graph, names: Collection[str], /) -> Graph:
         return graph
     kept = {state for state in graph if region_name(state) in (ANSWER, *names)}
     next_kept = {state: next((to for to in graph[state].values() if to in kept), next(iter(graph))) for state in graph}
-    # The answer may also have the closing markers of dropped regions, leading back to the answer: these are text now.
+    # In a graph, the closing marker of a dropped region may also lead from the answer to the answer. Without the
+    # region, this marker is text.
     now_text = {mark for state in graph if state not in kept for mark in graph[state]}
     now_text -= {mark for state in kept if region_name(state) != ANSWER for mark in graph[state]}
     return {

@@ -54,7 +54,7 @@ class Guard:
     async def stream(
         self, made: AsyncIterator[str], each: Callable[[str], str] = str, last: Callable[[int], str] = lambda _: ""
     ) -> AsyncIterator[str]:
-        """Yields the items of a stream, changed by ``each``, and then ``last(number of items)``, if it is not empty."""
+        """Yields the items of a stream, changed by ``each``, and then the text of ``last(number of items)``, if any."""
         count = 0
         async for item in made:
             count += 1

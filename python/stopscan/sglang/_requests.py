@@ -69,13 +69,13 @@ class Requests:
     def read(self, stop: Any, patterns: Any, given: Any) -> StopOptions:
         """Returns the options of a request from its ``stop``, ``stop_regex`` and ``custom_params``.
 
-        These values may have any type, because the client sent them. Raises ``Refused``, whose message begins with the
-        name of the wrong field.
+        These values may have any type, because the client sent them. Raises ``Refused`` for a wrong value. The message
+        begins with the name of the field.
         """
         if not isinstance(given, dict | None):
             raise Refused(f"custom_params must be an object, not a {type(given).__name__}")
         ask = partial(read_options, given, self.defaults, prefix=PREFIX, fields=FIELDS)
-        # sglang allows an empty stop, and never finds it. A `StopSet` refuses it, so it is left out here.
+        # sglang allows empty stops, and never finds one. A `StopSet` refuses empty stops, so they are left out here.
         stop, patterns = listed(stop, without=["", *added(given)]), listed(patterns)
         try:
             mine = ask().stops.patterns
@@ -97,7 +97,7 @@ class Requests:
         """Returns the scanner of a request in the scheduler, and whether the request asks for something that sglang
         cannot do. Returns ``None`` if the request has no stops, or is left to sglang.
 
-        Raises ``Refused``, whose message begins with the name of the wrong field.
+        Raises ``Refused`` for a wrong request. The message begins with the name of the wrong field.
         """
         params, tokenizer, prompt = req.sampling_params, req.tokenizer, list(req.origin_input_ids)
         patterns, given = params.stop_regex_strs, params.custom_params
@@ -128,8 +128,8 @@ class Requests:
         return scanner, bool(beyond(patterns, given) or regions or stops.repeat)
 
     def _stops(self, asked: StopOptions, given: Any, tokenizer: Any, *, thinks: bool) -> tuple[Checkpoint, StopSet]:
-        """Returns the checkpoint and the ``StopSet`` of a request. The protected regions are those of the request,
-        otherwise those of the server, otherwise those of the route."""
+        """Returns the checkpoint and the ``StopSet`` of a request. If the request has no ``protect``, the
+        protected regions are the server's default, or else those that the route separates."""
         told = (given or {}).get(TOLD)
         # `told` has the regions that the route noted. If the route runs in a process without plugins, it noted none,
         # and `thinks` (sglang's `require_reasoning`) says whether sglang expects reasoning.

@@ -23,8 +23,8 @@ class Routes:
         self._requests, self._guard = requests, guard
 
     def normalize(self, params: Any, tokenizer: Any) -> Generator[None, Any, None]:
-        """Wraps `SamplingParams.normalize`, whose errors sglang answers with a 400. Hides the stops from
-        `normalize`, which would compile the patterns with Python's `re`, and limits the number of stops."""
+        """Wraps `SamplingParams.normalize`, whose errors sglang answers with a 400. Checks the request. Hides the stops
+        from `normalize`, which would compile the patterns with Python's `re`, and refuse more than 32 stops."""
         if tokenizer is None:  # the server makes no text
             yield
             return
@@ -68,8 +68,8 @@ class Routes:
         _note(params, request, reasons=bool(serving("reasoning_parser")), calls=calls)
 
     def chat_chunks(self, route: Any, *args: Any, **options: Any) -> Generator[None, Any, Any]:
-        """Wraps the chunks of one step of a chat. Adds a chunk for the logprobs of a step without text, which sglang
-        would drop, and notes the stop for Anthropic's stream."""
+        """Wraps the chunks of one step of a chat. If the step has no text, adds a chunk with its logprobs, because
+        sglang would drop these logprobs. Also notes the stop for Anthropic's stream."""
         made = yield
         request, content, scores = (options[name] for name in ("request", "content", "choice_logprobs"))
         matched = (content["meta_info"].get("finish_reason") or {}).get("matched")

@@ -85,7 +85,7 @@ class Stops:
             if req.finished() and not isinstance(req.finished_reason, FINISH_ABORT):
                 self._close(req, self._decoded(req, ids[:last]))
             return
-        if len(texts) > last:  # sglang starts a paused request with input embeddings again at its first token
+        if len(texts) > last:  # sglang restarts a paused request at its first token if it has input embeddings
             texts.clear()
             scanner.reset()
         while (finish := scanner.finish) is None and len(texts) < last:
@@ -128,7 +128,8 @@ class Stops:
         return str(whole[len(prompt) :])
 
     def failed(self, req: Any, error: BaseException) -> None:
-        """Gives a request back to sglang, or ends it with an error if it asks for something that sglang cannot do."""
+        """Called after a failure of stopscan. Gives the request back to sglang, or ends the request with an error if it
+        asks for something that sglang cannot do."""
         given_back, self._scanner, self.made = self._theirs is not None and self._scanner is None, None, None
         params = req.sampling_params = self._theirs or req.sampling_params
         if isinstance(error, Refused):

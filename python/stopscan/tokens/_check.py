@@ -10,7 +10,7 @@ from stopscan import _stopscan
 from stopscan.tokens._samples import sequences
 from stopscan.tokens._source import Source, Token
 
-# How many ids are drawn at random. Only ids of tokens with text or bytes are compared.
+# How many token ids are picked at random. Of these, only tokens whose entry is a `str` or `bytes` are compared.
 DRAWN = 1000
 
 # Sequences of byte tokens, as bytes: whole characters of one to four bytes, and stray bytes. None has a stray byte

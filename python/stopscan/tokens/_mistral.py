@@ -49,7 +49,7 @@ class _Tokenizer(Generic[T]):
 
 
 class Tekken(_Tokenizer[Tekkenizer]):
-    """A tekken tokenizer. Its tokens are bytes, and a special token ends an incomplete character."""
+    """A tekken tokenizer. Its tokens are bytes. Bytes before and after a special token never form one character."""
 
     skips = (True, False)
 
@@ -66,9 +66,11 @@ class Tekken(_Tokenizer[Tekkenizer]):
 
 
 class SentencePiece(_Tokenizer[SentencePieceTokenizer]):
-    """A SentencePiece model. Each stray byte is one U+FFFD, and a special token ends an incomplete character.
+    """A SentencePiece model. Each byte that is not valid UTF-8 becomes one U+FFFD. Bytes before and after a special
+    token never form one character.
 
-    If special tokens are kept, ``decode`` returns pieces, not text. So texts are compared only without these tokens.
+    If special tokens are kept, ``decode`` returns pieces, not text. So the vocabulary is compared with ``decode``
+    only while these tokens are skipped.
     """
 
     skips = (True,)

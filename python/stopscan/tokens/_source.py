@@ -18,7 +18,7 @@ class Tables:
     # The token of each id, or the bytes of a `tokenizer.json`. With such bytes the other fields are not used.
     tokens: list[Token] | bytes
     special: set[int] = field(default_factory=set)
-    # The text that a token has at the start of a stream, for tokens where `strip_first_space` does not give it.
+    # The text of a token at the start of a stream, by id, if `strip_first_space` alone would give another text.
     firsts: dict[int, str] = field(default_factory=dict)
     # How bytes that are not valid UTF-8 are decoded: see `Strays` in the crate.
     strays: Literal["parts", "runs", "bytes"] = "parts"

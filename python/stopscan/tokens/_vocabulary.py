@@ -23,8 +23,8 @@ class Vocabulary(_stopscan.Vocabulary):
     replaced, but not if an existing token was made special.
 
     The vocabulary is ``native`` if the text of a stream is made from the bytes of single ids: byte-level BPE, tekken,
-    tiktoken, SentencePiece. The tokenizer's data show whether this is so, and the text of samples is compared with that
-    of ``decode``. For any other tokenizer the scanner calls ``decode``, which is slower.
+    tiktoken, SentencePiece. The tokenizer's data show whether this is possible. Then the text of samples is compared
+    with the text of ``decode``. For any other tokenizer the scanner calls ``decode``, which is slower.
 
     A pickle of a native vocabulary has the tokens, but not the tokenizer.
 
@@ -66,8 +66,8 @@ class Vocabulary(_stopscan.Vocabulary):
 class Known(NamedTuple):
     """A cached result for a tokenizer.
 
-    ``vocabulary`` is ``None`` if the vocabulary is not native. Such a vocabulary decodes with its tokenizer, so the
-    cache would keep the tokenizer alive.
+    ``vocabulary`` is ``None`` if the tokenizer has no native vocabulary. Any other vocabulary refers to its
+    tokenizer, so in the cache it would keep the tokenizer alive.
     """
 
     fingerprint: Hashable

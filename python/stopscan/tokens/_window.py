@@ -12,16 +12,16 @@ from operator import eq, itemgetter
 from stopscan.tokens._clean_up import CleanUp
 from stopscan.tokens._source import Source
 
-# Tokens wait while their text ends in half a character, but at most this many. Then all but the last
-# `MAX_CHARACTER_TOKENS` are emitted, because no character has more tokens than that.
+# While the text of new tokens ends in half a character, these tokens wait. If this many wait, all but the last
+# `MAX_CHARACTER_TOKENS` of them are emitted, because half a character cannot have more tokens than that.
 MAX_PENDING = 16
 
 # A character has at most four bytes, and so at most four tokens.
 MAX_CHARACTER_TOKENS = 4
 
 # The context is the last emitted tokens, which are decoded again in front of new tokens. If it has more tokens than
-# this, it is cut to the tokens of the last step. A larger number makes each call of `decode` longer. A smaller one
-# means more calls, because each cut needs one.
+# this, it is cut to the tokens of the last step. A larger number makes each call of `decode` take longer. A smaller
+# number needs more calls of `decode`, because each cut calls `decode` once.
 MAX_CONTEXT = 2
 
 # The first context is this many tokens at the end of the prompt, or more if the text would begin inside a character. A
@@ -147,7 +147,8 @@ class Window:
         """Adds emitted ``tokens`` to the context, whose text becomes ``whole``. Cuts a long context to ``tokens``."""
         self._context = [*self._context, *tokens]
         self._context_text = whole
-        # Keep the prompt until text is emitted: `tokens` that complete a character of the prompt have no text alone.
+        # Keep the prompt until text is emitted: `tokens` that complete a character of the prompt have no text of their
+        # own, so these tokens alone cannot be the context.
         if len(self._context) > MAX_CONTEXT and self._last_number > 0:
             self._context = tokens
             self._context_text = self._decode(tokens)
@@ -160,7 +161,7 @@ class Window:
         starts = [_common_length(before, text) for before in texts]
         for index, (before, after) in enumerate(zip(texts, [*texts[1:], text], strict=False)):
             if before == after and after.endswith(REPLACEMENT) and starts[index] == len(before):
-                starts[index] -= 1  # the token continues the half character: U+FFFD becomes the token's piece
+                starts[index] -= 1  # the token continues half a character: the U+FFFD at the end becomes its piece
         pieces = zip(starts, [*starts[1:], len(text)], numbers, strict=False)
         return [(text[start:end], number) for start, end, number in pieces if start < end]
 

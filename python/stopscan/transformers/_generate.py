@@ -29,8 +29,8 @@ def generate(model: Any, tokenizer: Any, prompts: Any, /, stop: Stop = (), **opt
     """Returns the answers of ``model.generate`` to ``prompts``, cut at their stops: an ``Answer`` for each prompt and
     returned sequence.
 
-    A text, a list of token ids, or a list of messages is one prompt. A list of these is several. Messages go through
-    the tokenizer's chat template. If the last message is the assistant's, the answer continues that message.
+    A text, a list of token ids, or a list of messages is one prompt. A list of these has several prompts. Messages go
+    through the tokenizer's chat template. If the last message is the assistant's, the answer continues that message.
 
     The options of ``Stops`` are taken from ``options``. The other options go to ``model.generate``. Shorter prompts are
     padded.

@@ -88,7 +88,8 @@ class _Cut:
 
 
 class _Decoded:
-    """A tokenizer whose first ``decode`` returns ``text``, because the pipeline decodes the row's tokens first."""
+    """Stands for a tokenizer. The first call of ``decode``, with which the pipeline decodes the tokens of the row,
+    returns ``text``. Later calls decode."""
 
     def __init__(self, tokenizer: Any, text: str) -> None:
         self._tokenizer, self._texts = tokenizer, [text]

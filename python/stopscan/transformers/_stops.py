@@ -202,8 +202,8 @@ class Stops(StoppingCriteria, BaseStreamer):
 
     @property
     def lengths(self) -> list[int]:
-        """The number of tokens that ``trim`` keeps of each row. If a stop ended the row: those up to the end of the
-        row's text. Otherwise: all."""
+        """The number of tokens that ``trim`` keeps of each row: if a stop ended the row, the tokens up to the end of
+        the row's text, otherwise all tokens."""
         return [length_of(row) for row in self._results()]
 
     def trim(self, output: Any, /) -> Any:
@@ -267,7 +267,7 @@ class Stops(StoppingCriteria, BaseStreamer):
         while length and tokens[length - 1] in (self._pad, -1):  # transformers pads with -1 if there is no EOS
             length -= 1
         row.steps(tokens[: length + (self._pad in (*self._eos, *self._options.eos_token_ids))])
-        # Whisper's sequences (`start` is 0) have no EOS. An EOS ended a sequence that is shorter than the generation.
+        # Whisper's sequences (`start` is 0) have no EOS: if one is shorter than the generation, an EOS has ended it.
         row.end("length" if start or length >= self._length - len(prompt) else "eos")
         return row
 

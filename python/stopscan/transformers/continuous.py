@@ -91,8 +91,8 @@ class _Request(Row[Any]):
             self._in_use = False
 
     def length(self) -> int:
-        """Returns how many token ids and logprobs to keep. If a stop ended the row: those up to the end of the row's
-        text. Otherwise: all."""
+        """Returns how many token ids and logprobs to keep: if a stop ended the row, those up to the end of the row's
+        text, otherwise all of them."""
         return length_of(self)
 
     def flush(self, reason: EndReason = "abort") -> Any:
@@ -166,7 +166,7 @@ class RowScanner(_Request):
         """Returns the safe text since the last call. Call ``text`` with each ``output`` of the request. With
         the last output it also returns the held text.
 
-        The text may be a token ahead of a streamed ``output``.
+        If outputs are streamed, the text may already have the token that follows ``output``.
         """
         text: str = self._since(output)
         return text
@@ -204,7 +204,7 @@ class RowSegmenter(_Request):
         """Returns the safe segments since the last call. Call ``segments`` with each ``output`` of the request.
         With the last output it also returns the held segments.
 
-        The segments may be a token ahead of a streamed ``output``.
+        If outputs are streamed, the segments may already have the token that follows ``output``.
         """
         segments: list[Segment] = self._since(output)
         return segments

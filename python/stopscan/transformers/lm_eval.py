@@ -56,7 +56,8 @@ class ExactHFLM(EvalModel):
         self._answers = Options(self.tokenizer, stops, protect=region, start_protected=bool(region), **options)
         with patch.object(huggingface, "stop_sequences_criteria", lambda *_: [criterion]):
             sequences = super()._model_generate(context, max_length, stop, **generation_kwargs)  # type: ignore[misc]
-        # Leave out the decoder's start token: it is not in the answer. It is often the EOS, which would end the row.
+        # Leave out the decoder's start token: it is not in the answer. This token is often the EOS, which would end the
+        # row.
         return sequences[:, 1:] if self.backend == "seq2seq" else sequences
 
     def tok_decode(self, tokens: Any, skip_special_tokens: bool = True) -> Any:

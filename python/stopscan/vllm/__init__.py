@@ -1,7 +1,7 @@
 """Exact stops in vLLM's detokenizer: ``STOPSCAN_VLLM=1 vllm serve …``, or ``install()`` before the first engine.
 
 vLLM calls ``plugin`` in each of its processes, but only the process that detokenizes needs stopscan. That process makes
-an ``InputProcessor`` before anything else of an engine, and no other process makes one. So ``plugin`` waits for the
+an ``InputProcessor`` before any other part of an engine, and no other process makes one. So ``plugin`` waits for the
 first ``InputProcessor``. Engine cores, workers and processes that inspect models import only this module of stopscan.
 """
 

@@ -35,7 +35,8 @@ class UnfitError(RuntimeError):
 
 
 def refusal(words: str) -> Exception:
-    """Returns ``words`` as vLLM's validation error. vLLM answers it with a 400, but a ``ValueError`` with a 500."""
+    """Returns ``words`` as vLLM's validation error. vLLM answers this error with a 400, but a ``ValueError`` with a
+    500."""
     error: Exception = VLLMValidationError(words, parameter=words.split(" ", 1)[0].rstrip(":"))
     return error
 
@@ -114,7 +115,8 @@ class Adapter:
             return
         # Requests without a queue come from a program that calls the engine directly, not from a server's client.
         defaults = self.defaults if state.queue is not None else replace(self.defaults, limits=UNLIMITED)
-        # If vLLM's engine was made before stopscan was installed, make the `Engine` here. Its parsers are unknown here.
+        # If vLLM's engine was made before stopscan was installed, make the `Engine` here, without the parsers of vLLM's
+        # engine, which are unknown here.
         engine = None if tokenizer is None else self._engines.get(id(tokenizer)) or Engine(tokenizer)
         resumable = getattr(request, "resumable", False)
         asked, stops = self._read(params, engine, defaults, resumable=resumable)
@@ -124,9 +126,9 @@ class Adapter:
         # Whether the request asks for something that vLLM cannot do. (If the whole answer is a call, no stop fires in
         # it, so `stops` has fewer stops than the request.)
         beyond = bool(stops.patterns or stops.repeat or stops.regions or stops.protect or len(stops) < len(asked.stops))
-        # In stopscan, a stop never fires if another stop completes inside it, before its last character, because that
-        # other stop fires first. In vLLM the outer stop can fire, because vLLM ignores a stop that completes within
-        # `min_tokens`. So leave a request with such stops to vLLM.
+        # In stopscan, the stop "abc" never fires if "b" is also a stop, because "b" fires first. In vLLM "abc" can
+        # fire, because vLLM ignores a stop that completes within `min_tokens`, such as this "b". So leave a request
+        # with such stops to vLLM.
         if not beyond and params.min_tokens and any(stops.find(stop[:-1]) for stop in stops.stop):
             return
         try:
@@ -157,7 +159,8 @@ class Adapter:
     ) -> tuple[StopOptions, StopSet | None]:
         """Returns the options of a request, and the ``StopSet`` that ``engine`` makes from them, if there is an engine.
 
-        Raises vLLM's validation error, which vLLM answers with a 400 if the stream has not begun.
+        Raises vLLM's validation error for an invalid request. vLLM answers this error with a 400 if the response has
+        not begun.
         """
         given, own = params.extra_args or {}, {"stop": _reportable(params.stop or ()) or None}
         try:

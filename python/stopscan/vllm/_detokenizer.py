@@ -39,7 +39,8 @@ def _scanning(theirs: Any) -> type:
 
 
 class ScanningDetokenizer:
-    """A mixin for a detokenizer class of vLLM: stopscan finds the stops, and vLLM keeps the token ids and the offsets.
+    """A mixin for a detokenizer class of vLLM: stopscan finds the stops, and vLLM still keeps the token ids and the
+    length of the text that was returned.
 
     A ``TokenScanner`` also makes the text, so ``output_text`` has no held text. With a ``StopScanner``, vLLM makes the
     text: ``output_text`` has the held text too, and ``stop_buffer_length`` is its length.
@@ -48,7 +49,7 @@ class ScanningDetokenizer:
     match: Any = None
     # Whether a stop token or an EOS ended the last update.
     terminated = False
-    # The number of characters of markers that the scanner has read, but that vLLM leaves out of the text.
+    # The number of characters in markers that were fed to the scanner, but that vLLM leaves out of the text.
     unseen = 0
     # Whether the end of the text may complete a match of a pattern such as `END$`. After an abort or an error, it may
     # not.
@@ -146,13 +147,14 @@ class ScanningDetokenizer:
         token_ids, given = list(self.output_token_ids), self._last_output_text_offset
         self.least = len(self.output_text) - self.stop_buffer_length
         super().__init__(*self.made_of)
-        # With the largest `min_tokens`, vLLM finds no stop in the tokens that were read already.
+        # Set `min_tokens` to the largest value for this call, so that vLLM finds no stop in the tokens that stopscan
+        # has already read.
         least, self.min_tokens = self.min_tokens, sys.maxsize
         super().update(token_ids, stop_terminated)  # type: ignore[misc]
         self.min_tokens, self._last_output_text_offset = least, given
 
     def report(self: Any, output: Any) -> None:
-        """Writes into a finished ``output`` how the request ended, because vLLM does not know the stops."""
+        """Writes into a finished ``output`` how the request ended, because vLLM did not look for the stops itself."""
         if self.scanner is None:
             output.finish_reason, output.stop_reason = "error", None
         elif self.match is not None:

@@ -16,21 +16,22 @@ from stopscan.regions import Graph, begins, graph_of, region_name, restricted, w
 from stopscan.tokens import TokenScanner, Vocabulary
 from stopscan.vllm._parsers import BEGINS_INSIDE, HARMONY, OF_THE_CHECKPOINT, REASONING, form_of, form_of_calls
 
-# The number of tokens at the end of a prompt in which markers are searched: chat templates end with a marker and line
+# The number of tokens at the end of a prompt that are searched for markers: chat templates end with a marker and line
 # breaks.
 PROMPT_TOKENS = 32
-# The most tokens of one character: a character has at most 4 bytes.
+# The most tokens of one character: it has at most 4 bytes, and each token has at least one of them.
 CHARACTER = 4
 # An entry in the list of regions that a route separates from the content. It means that the whole answer is a call.
 ANSWER = "answer"
 
-# Markers (and stops that are one token) that `skip_special_tokens` leaves out of the text: the token ids and the text
-# of each, under the last of its ids.
+# Markers (and stops that are one token) that `skip_special_tokens` leaves out of the text. The key is the last token id
+# of the markers in the list. For each marker, the list has all token ids and the text.
 Hidden = dict[int, list[tuple[tuple[int, ...], str]]]
 
 
 class Engine:
-    """What stopscan knows about an engine of vLLM. The regions come from its parsers, or else from its checkpoint.
+    """What stopscan knows about an engine of vLLM. The regions come from the engine's parsers, or else from its
+    checkpoint.
 
     If the reasoning parser cannot be made, raises the error of that parser.
     """
@@ -118,7 +119,8 @@ class Engine:
             self.vocabulary
             and hasattr(theirs, "stream")
             and (skip or params.spaces_between_special_tokens)
-            # If the prompt ends inside a character, vLLM's answer repeats text of the prompt. TokenScanner's would not.
+            # If the prompt ends inside a character, vLLM's answer repeats text of the prompt. TokenScanner's would not,
+            # so vLLM's text is then scanned.
             and not theirs.tokenizer.decode(prompt[-CHARACTER:], skip_special_tokens=skip).endswith("\ufffd")
         ):
             counts = {"min_tokens": params.min_tokens, "unknown_ids": "count", "skip_special_tokens": skip}
@@ -128,7 +130,8 @@ class Engine:
         return StopScanner(stops, **options), self._hidden(stops) if skip else {}
 
     def _begins(self, stops: StopSet, prompt: Sequence[int], start: bool | None, request: Any) -> str | None:
-        """Returns the region (or the state of a region) in which the answer begins: ``None`` for the first."""
+        """Returns the region (or the state of a region) in which the answer begins, or ``None`` for the first
+        region."""
         end = str(self.tokenizer.decode(prompt[-PROMPT_TOKENS:], skip_special_tokens=False)) if prompt else ""
         thinks = start is None and "reasoning" in map(region_name, stops.regions or ())
         inside = thinks and self._begins_inside(prompt, request.reasoning_parser_kwargs)

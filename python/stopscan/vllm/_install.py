@@ -41,9 +41,10 @@ def install(*, protect: Any = None, repeat: Repeat | None = None) -> None:
     Text, token ids, finish and stop reasons are as in vLLM. If several stops complete at the same character, the first
     in the request's list is reported, as in vLLM. Text comes as soon as it cannot be the beginning of a stop.
 
-    - ``protect`` has the regions in which no stop fires, for requests without ``stopscan_protect``: pairs of markers,
-      ``"reasoning"`` and ``"tool_call"``. Without ``protect``, a chat route protects the reasoning and the calls that
-      it separates from the content. In the offline ``LLM.chat`` stops then fire everywhere.
+    - ``protect`` is a list of the regions in which no stop except a loop fires, for requests without
+      ``stopscan_protect``. A region is given by its pair of markers, or by its name: ``"reasoning"`` or
+      ``"tool_call"``. Without ``protect``, a chat route protects the reasoning and the calls that it separates from the
+      content. In the offline ``LLM.chat`` stops then fire everywhere.
     - ``repeat`` ends answers that loop, for requests without ``stopscan_repeat``.
 
     Another call replaces ``protect`` and ``repeat``, and forgets earlier failures.
@@ -106,7 +107,8 @@ def _standing(adapter: Adapter) -> Iterator[None]:
 
 
 def _place(owner: type, name: str, after: Callable[..., None]) -> None:
-    """Wraps a function or class method of vLLM, so that ``after`` runs after it with the result and all arguments.
+    """Wraps a function or class method of vLLM, so that ``after`` runs when the function has returned, with its result
+    and all its arguments.
 
     If ``after`` fails, the failure is noted and vLLM goes on, but a request with options of stopscan is refused. Only
     two errors of ``after`` reach vLLM: the one that refuses a request (``VLLMValidationError``) and the one that

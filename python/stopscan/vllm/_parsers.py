@@ -22,7 +22,7 @@ REASONING: Mapping[str, Graph] = {
     HARMONY: FORMATS["harmony"],
 }
 
-# Whether an answer begins in the reasoning, for parsers that have no method to ask for it.
+# Whether an answer begins in the reasoning, for parsers that have no method that says so.
 BEGINS_INSIDE = {"granite": False, "hunyuan_a13b": False, "minimax_m2_append_think": True, HARMONY: False}
 
 # For parsers whose name is not the name of their form: the form's name in `FORMATS`.

@@ -57,8 +57,8 @@ pub(crate) struct Automaton {
     columns: Columns,
     /// A dense row has `1 << shift` columns.
     shift: u32,
-    /// A row for each of the first states: the next state for each column, with `HIT` if a word completes in that next
-    /// state.
+    /// The dense rows, one for each of the lowest states. A row has for each column the next state, with `HIT` if a
+    /// word completes in that next state.
     dense: Vec<u32>,
     /// The children of state `s` are `first_child[s]..first_child[s + 1]`, in the order of their labels.
     first_child: Vec<u32>,
@@ -78,16 +78,17 @@ pub(crate) struct Automaton {
 }
 
 impl Automaton {
-    /// Makes the automaton of `words`, which must be distinct and not empty. Leaves out the `hopeless` words:
-    /// a pattern always matches inside them. Also leaves out words inside which another word always completes, and
-    /// returns for each word whether it was left out because of another word.
+    /// Makes the automaton of `words`, which must be distinct and not empty. Leaves out the `hopeless` words, inside
+    /// which a pattern always completes. Also leaves out words inside which another word always completes, and returns
+    /// for each word whether it was left out because of another word.
     pub(crate) fn new(words: Words, hopeless: &[bool], config: Config) -> (Automaton, Vec<bool>) {
         let mut order: Vec<u32> = (0..words.len_with_literals() as u32).collect();
         order.retain(|&word| hopeless.get(word as usize) != Some(&true));
         order.sort_unstable_by(|&one, &other| words.compare(one, other));
         let (mut automaton, pruned) = Trie::new(&words, &order, config).build();
         if pruned.contains(&true) {
-            // A pruned word must not hold text, so its states must not exist: build again without the pruned words.
+            // No text may be held for a pruned word, so the word must not have states: build again without the pruned
+            // words.
             order.retain(|&word| !pruned[word as usize]);
             drop(automaton);
             (automaton, _) = Trie::new(&words, &order, config).build();
@@ -177,8 +178,8 @@ impl Automaton {
         output.checked_sub(1).map(|word| word as usize)
     }
 
-    /// Returns the lowest state whose text has 0 bytes, the lowest whose text has 1 byte, and so on. States with longer
-    /// texts have greater numbers.
+    /// Returns one state for each length of text: the lowest state whose text has 0 bytes, the lowest whose text has 1
+    /// byte, and so on. States with longer texts have greater numbers.
     pub(crate) fn levels(&self) -> Box<[State]> {
         let below = |&number: &u32| {
             Some(self.first_child[number as usize]).filter(|&below| (below as usize) < self.labels.len())

@@ -107,8 +107,8 @@ impl<'a> Trie<'a> {
         self.automaton.outputs.push(output);
     }
 
-    /// Notes the longest marker with which `word` ends. Returns the output of the word's last state, whose
-    /// fallback is `fallback`.
+    /// Notes the longest marker with which `word` ends. Returns the item of `outputs` for the word's last state. The
+    /// fallback of this state is `fallback`.
     fn add_output(&mut self, word: u32, fallback: usize) -> u32 {
         let markers = &mut self.automaton.markers;
         markers[word as usize] = match self.words.kind(word as usize) {

@@ -13,8 +13,9 @@ pub(crate) enum WordKind {
     Marker,
 }
 
-/// The hidden stops come first, then the visible stops, then the markers, so that the index of a word tells its kind.
-/// The last words are *literals*: patterns that are plain text. `len`, `iter` and `of_kind` leave them out.
+/// The words of an automaton. The hidden stops come first, then the visible stops, then the markers, so that the index
+/// of a word tells its kind. The last words are *literals*: patterns that are plain text. `len`, `iter` and `of_kind`
+/// leave them out.
 #[derive(Debug, Default)]
 pub(crate) struct Words {
     text: String,

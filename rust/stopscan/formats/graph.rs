@@ -174,8 +174,8 @@ impl Format {
     }
 
     /// Makes the states of calls. A call ends at any closing marker of calls. If the calls are `unclosed`, a call ends
-    /// at the opening marker of the next call. A bare call, whose marker stays in its text, also ends at the next such
-    /// marker. In all other calls, the markers of bare calls are text.
+    /// at the opening marker of the next call. A bare call, whose marker stays in its text, also ends at the marker of
+    /// the next bare call. In all other calls, the markers of bare calls are text.
     fn calls(&self, calls: &Calls, after: &'static str) -> Vec<State> {
         let call = |name| {
             let mut call = State::new(name);
@@ -211,8 +211,8 @@ impl Format {
     }
 }
 
-/// States of calls that all lead back to the same state of the answer. If the calls are `unclosed`, the marker
-/// of the next call leads from `marked` to `next`, or back to `marked`, so that each call is a part of its own.
+/// States of calls that all lead back to the same state of the answer. If the calls are `unclosed`, the marker of the
+/// next call leads from `marked` to `next`, and from `next` to `marked`, so that each call is a part of its own.
 struct Calls {
     /// The state after an opening marker.
     marked: &'static str,

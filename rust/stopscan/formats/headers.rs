@@ -81,8 +81,8 @@ pub(super) static HEADERS: &[Format] = &[
             ("tool_call", MUSE_ENDS),
         ],
     ),
-    // A call is a message whose header names a function call, or the text after `<|function_call|>`. The next call or
-    // message ends it.
+    // A call is a message whose header names a function call, or the text after `<|function_call|>`. A call ends where
+    // the next call or message begins.
     Format::graph(
         "gigachat3",
         "GigaChat 3: vLLM's gigachat3",

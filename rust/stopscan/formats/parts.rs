@@ -7,7 +7,8 @@ const CALL: (&str, &str) = ("<tool_call>", "</tool_call>");
 /// The marker before the function's name in Qwen3-Coder's calls.
 const FUNCTION: &[&str] = &["<function="];
 
-/// Only the outermost markers of calls are listed. Any markers between the outermost ones are text of the call.
+/// The formats without headers. Only the outermost markers of calls are listed. Any markers between the outermost ones
+/// are text of the call.
 pub(super) static PARTS: &[Format] = &[
     Format::parts(
         "think",
@@ -54,7 +55,8 @@ pub(super) static PARTS: &[Format] = &[
         .tool_call(&[CALL])
         .bare(FUNCTION),
     Format::parts("mimo", "MiMo, MiMo-V2: vLLM's mimo").reasoning(&[THINK]).tool_call(&[CALL]).bare(FUNCTION),
-    // Each call begins with `[TOOL_CALLS]`. But tokenizers before v11 write it only once, before an array of all calls.
+    // Each call begins with `[TOOL_CALLS]`. But models with a tokenizer before v11 write it only once, before an array
+    // of all calls.
     Format::parts(
         "mistral",
         "Mistral's tokenizers, reasoning since v13: mistral-common's SpecialTokens; vLLM's and mlx-lm's mistral",

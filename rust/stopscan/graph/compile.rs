@@ -83,8 +83,9 @@ fn live(names: Option<&[String]>, plans: &[Plan<'_>], protects: bool) -> Result<
     Ok(plans.iter().map(|plan| names.iter().any(|name| plan.region == name)).collect())
 }
 
-/// Refuses a set that is too large or for which there is not enough memory, so that no later step has to check
-/// the size or the memory. Each node at which stops fire has its own copy of all stops.
+/// Refuses a set that is too large or for which there is not enough memory, so that no later step has to check the size
+/// or the memory. Each node at which stops fire has its own copy of all stops, so the stops count once for each of
+/// these nodes.
 fn check_size(recipe: &Recipe, plans: &[Plan<'_>], live: &[bool]) -> Result<(), StopSetError> {
     let stops = || recipe.stop.iter().chain(&recipe.visible).chain(&recipe.patterns.patterns);
     let markers = || plans.iter().flat_map(|plan| &plan.markers);
@@ -282,7 +283,8 @@ impl<'a> Roles<'a> {
         Ok(distinct)
     }
 
-    /// Notes the role of `text`. Returns whether the text is new.
+    /// Notes the role of `text`. Returns true for a new text, and false for a text that was given before in a role that
+    /// does not contradict this one.
     fn add(&mut self, text: &'a str, role: Role) -> Result<bool, StopSetError> {
         match self.0.insert(text, role) {
             None => Ok(true),

@@ -46,7 +46,7 @@ struct Node {
     region: u32,
     /// Whether stops are live (looked for) in the node.
     live: bool,
-    /// Recognises text in which no stop or marker begins. Use it only if none has begun before the text.
+    /// Recognises text in which no stop or marker begins. Use it only if no stop or marker has begun before the text.
     plain: Plain,
     automaton: Automaton,
     /// Finds the patterns (regular expressions), if the set has any and stops are live in the node.
@@ -119,16 +119,16 @@ impl Graph {
         self.protects.then_some(1)
     }
 
-    /// Returns the recogniser of text in which no stop or marker of the node begins. Use it only if none has begun
-    /// before the text.
+    /// Returns the recogniser of text in which no stop or marker of the node begins. Use it only if no stop or marker
+    /// has begun before the text.
     #[inline(always)]
     pub(crate) fn plain(&self, node: u32) -> &Plain {
         &self.node(node).plain
     }
 
-    /// Returns the length of `text` if it is short and no stop or marker begins in it. Call this only if none has begun
-    /// before `text`. The automaton need not read such text: the caller only counts it, and notes it in the stream's
-    /// `History`.
+    /// Returns the length of `text` if it is short and no stop or marker begins in it. Call this only if no stop or
+    /// marker has begun before `text`. The automaton need not read such text: the caller only counts it, and notes it
+    /// in the stream's `History`.
     #[inline(always)]
     pub(crate) fn plain_length(&self, node: u32, text: &str) -> Option<Place> {
         Some(Place { code_points: self.plain(node).code_points(text)?, bytes: text.len() })
@@ -454,8 +454,8 @@ impl Graph {
         }
     }
 
-    /// Returns the completed word, or `None` for a marker that is left in the text. A marker moves the cursor to the
-    /// node to which it leads.
+    /// Handles the word with this index, which has just completed. Returns the word, or `None` for a marker that is
+    /// left in the text. A marker moves the cursor to the node to which it leads.
     #[inline]
     fn arrive(&self, cursor: &mut Cursor, index: usize) -> Option<Completed> {
         let Node { automaton, leads, .. } = self.node(cursor.node);
@@ -495,7 +495,7 @@ impl History {
         (threads.is_some() || loops.is_some()).then_some(History { threads, loops })
     }
 
-    /// Call this at the beginning of each method of a stream, such as `feed`.
+    /// Drops the text that is no longer needed. Each method of a stream, such as `feed`, must call this first.
     #[inline]
     pub(crate) fn begin(&mut self) {
         if let Some(threads) = &mut self.threads {
@@ -503,13 +503,14 @@ impl History {
         }
     }
 
-    /// Whether no match of a pattern has begun, and `Threads::markers` is `None`.
+    /// Whether no match of a pattern has begun, and the strings' automaton finds the markers (`Threads::markers` is
+    /// `None`).
     pub(crate) fn is_idle(&self) -> bool {
         self.threads.as_ref().is_none_or(Threads::is_idle)
     }
 
-    /// Notes text in which no stop or marker begins. Call this only if none has begun before `text`. Returns the loop
-    /// that the text completes, if there is one.
+    /// Notes text in which no stop or marker begins. Call this only if no stop or marker has begun before `text`.
+    /// Returns the loop that the text completes, if there is one.
     pub(crate) fn note_plain(&mut self, text: &str, armed: bool) -> Option<Loop> {
         if let Some(threads) = &mut self.threads {
             threads.forget(text);
@@ -523,7 +524,8 @@ impl History {
         self.threads.as_mut().map_or(0, |threads| threads.hold(delta, hides_stops))
     }
 
-    /// The text since the first unfinished match of a pattern began. Kept only in streams that hide no stop.
+    /// The text from the beginning of the first unfinished match of a pattern on. Kept only in streams that hide no
+    /// stop.
     pub(crate) fn kept_text(&self) -> &str {
         self.threads.as_ref().map_or("", Threads::text)
     }

@@ -46,7 +46,8 @@ impl Alphabet {
         bounds.extend(sets.iter().copied().flatten().flat_map(|&[first, last]| [first, last + 1]));
         work.sort(&mut bounds)?;
         let mut ids: Vec<usize> = bounds.iter().map(|&bound| self.search(bound).into()).collect();
-        // For each class, the last set that split it, and the new class of the characters that are in both.
+        // For each class, the last set that split it, and the new class: the characters that are in the old class and
+        // in this set.
         let mut splits = vec![(usize::MAX, 0); self.len()];
         for (set, &ranges) in sets.iter().enumerate() {
             for &range in ranges {
@@ -126,8 +127,8 @@ impl Alphabet {
         char::from_u32(self.examples[class as usize]).map_or(Kind::Other, Kind::of)
     }
 
-    /// Returns for each set of characters of `nfa` the classes of which it consists, each once and not sorted. The
-    /// alphabet must have been made for `nfa`.
+    /// Returns for each set of characters of `nfa` the classes of which it consists. Each class comes once, but the
+    /// classes are not sorted. The alphabet must have been made for `nfa`.
     pub(super) fn classes_of(&self, nfa: &Nfa, work: &mut Work) -> Result<Lists<ClassId>, TooLarge> {
         let mut seen_in = work.vec(usize::MAX, self.len())?;
         let mut all = Lists::default();

@@ -18,14 +18,15 @@ use crate::error::{ErrorKind, StopSetError};
 use crate::room;
 use crate::text::{Place, Plain};
 
-/// If the patterns of a set have at most this many characters and classes, they are compiled without a check that
-/// there is enough memory.
+/// If the patterns of a set have at most this many characters and classes, they need little memory, so they are
+/// compiled without a check that there is enough.
 const FEW_POSITIONS: usize = 64;
 
 /// The most memory that compiling patterns takes, in bytes.
 const MAX_MEMORY: usize = 12 << 20;
 
-/// Compiles the regions of a set, one after the other. All of them spend from the same `hold_work` and `pruning_work`.
+/// Compiles the regions of a set, one after the other. All regions together spend from two budgets: `hold_work` and
+/// `pruning_work`.
 pub(crate) struct Compiler<'a> {
     list: &'a PatternList,
     source: Option<Source>,
@@ -93,8 +94,8 @@ impl<'a> Compiler<'a> {
             literals.retain(|&index| !strings.contains(&*self.list.patterns[index]));
         }
         words.add_literals(literals.iter().map(|&index| &*self.list.patterns[index]));
-        // A stop string never fires if a match always completes inside it. A marker is found all the same: in unarmed
-        // text the match does not fire, and the marker completes.
+        // A stop string never fires if a match always completes inside it. A marker can complete nevertheless, because
+        // in unarmed text the match does not fire.
         let is_marker = |index: usize| (words.stops()..words.len()).contains(&index);
         let mut hopeless = Vec::with_capacity(words.len_with_literals());
         for (index, text) in words.with_literals().enumerate() {
@@ -112,7 +113,8 @@ impl<'a> Compiler<'a> {
     }
 }
 
-/// Makes the automaton of the patterns that are not plain text. An error names the pattern, if only one is to blame.
+/// Makes the automaton of the patterns that are not plain text. If the automaton is too large because of a single
+/// pattern, the error names this pattern.
 pub(super) fn source(list: &PatternList, work: &mut Work) -> Result<Source, StopSetError> {
     let together = || StopSetError::from(ErrorKind::PatternsTooLarge { patterns: list.patterns.len() });
     let mut class_work = Work::new(MAX_CLASS_WORK);
@@ -171,7 +173,7 @@ impl Source {
     }
 
     /// Returns the machine of a region with these strings, and the pattern, if any, for which text could be held back
-    /// for ever. If the machine of `least_hold` holds less text and is not too large, returns that machine.
+    /// for ever. If the machine of `least_hold` holds less text and is not too large, returns that machine instead.
     fn machine_with(&self, strings: &Automaton, max_held: Option<usize>, work: &mut Work) -> (Machine, Option<usize>) {
         if self.dfa.starts == [DEAD; 4] {
             return (self.machine.clone(), None); // all patterns are plain text
@@ -198,7 +200,7 @@ impl Source {
     }
 
     /// Returns whether a match completes before the last character of `stop`, whatever text comes before `stop`. Also
-    /// returns `false` if `work` may not suffice for the check; then text may be held back for `stop`, although it
+    /// returns `false` if `work` may not suffice for the check; then text may be held back for `stop`, although `stop`
     /// never fires.
     fn completes_inside(&self, stop: &str, work: &mut Work) -> bool {
         let inside = stop.char_indices().next_back().map_or("", |(last, _)| &stop[..last]);
@@ -242,7 +244,7 @@ const META: [char; 14] = ['\\', '.', '+', '*', '?', '(', ')', '|', '[', ']', '{'
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PatternList {
     pub(crate) patterns: Vec<String>,
-    /// The index of each pattern in the list that the user gave. Only the lists that `distinct` returns have indices.
+    /// The index of each pattern in the list that the user gave. Filled only in the lists that `distinct` returns.
     indices: Vec<usize>,
     pub(crate) max_held: Option<usize>,
 }

@@ -45,7 +45,7 @@ pub(super) fn determinize(
     Ok(builder.dfa)
 }
 
-/// Builds the DFA. A state is a list of nodes, in order: those that read a character, wait at a look-around, or have
+/// Builds the DFA. A state is a sorted list of nodes: those that read a character, wait at a look-around, or have
 /// matched. The last item of the list is the kind of the last character that was read, or `ANY_BEFORE` if the kind
 /// matters to none of the nodes.
 struct Builder<'a> {
@@ -58,24 +58,24 @@ struct Builder<'a> {
     /// The last round in which each node was met. Each call of `closure` is a round.
     rounds: Vec<u32>,
     round: u32,
-    /// Gives each state, a list of nodes, its number.
+    /// Gives each state a number. A state is a list of nodes.
     states: Numbers,
-    /// Numbers the arguments of `Builder::state`: the nodes to which a class leads from a state, and the kind of the
-    /// class. `state_of_targets` has the state for each number.
+    /// Gives the arguments of each call of `Builder::state` a number. The arguments are the nodes to which a class
+    /// leads from a state, and the kind of the class. `state_of_targets` has the state for each number.
     targets: Numbers,
     state_of_targets: Vec<StateId>,
     dfa: Dfa,
     /// The nodes that the last closure reached.
     reached: Vec<u32>,
     stack: Vec<u32>,
-    /// For each class, the nodes to which it leads from the state that is now expanded.
+    /// For each class, the nodes to which it leads from the state that `expand` handles.
     next: Vec<Vec<u32>>,
 }
 
 impl Builder<'_> {
     /// Sets `reached` to the nodes that are reached from `from` without reading a character. Passes a look-around that
     /// holds before a character of kind `behind`. If `behind` is `None`, the next character is not known: a look-around
-    /// that depends on it is not passed, and its node is added to `reached`.
+    /// that depends on that character is not passed, and the node of the look-around is added to `reached`.
     fn closure(&mut self, from: &[u32], before: Kind, behind: Option<Kind>) -> Result<(), TooLarge> {
         self.round += 1;
         self.reached.clear();
@@ -103,7 +103,8 @@ impl Builder<'_> {
         self.work.sort(&mut self.reached)
     }
 
-    /// Returns the state for the sorted set `nodes`, after a character of kind `before`. Overwrites `nodes`.
+    /// Returns the state to which a character leads. `before` is the kind of this character, and `nodes` are the nodes
+    /// that follow it, sorted. Overwrites `nodes`.
     fn state(&mut self, nodes: &mut Vec<u32>, before: Kind) -> Result<StateId, TooLarge> {
         nodes.push(if self.nfa.looks { before as u32 } else { ANY_BEFORE });
         let (target, is_new) = self.targets.number(nodes, self.work)?;
@@ -116,7 +117,8 @@ impl Builder<'_> {
         let (mut matched, mut waits) = (None, false);
         for &node in &reached {
             match self.nfa.node(node, self.work)? {
-                // Of several patterns that match, the first counts. The match ends here, even if it could be longer.
+                // If several patterns match, the first in the list counts. The match ends here, even if it could be
+                // longer.
                 Node::Match(pattern) if matched.is_none_or(|(first, _)| pattern < first) => {
                     matched = Some((pattern, node));
                 }

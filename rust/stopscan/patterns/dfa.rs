@@ -24,7 +24,7 @@ pub(super) struct Transition {
     pub(super) target: StateId,
 }
 
-/// An automaton over classes of characters. State 0 is the dead one.
+/// An automaton over classes of characters. State 0 is the dead state, from which no match is possible.
 #[derive(Debug)]
 pub(super) struct Dfa {
     transitions: Lists<Transition>,
@@ -130,8 +130,8 @@ impl Dfa {
     }
 
     /// Returns for each state the least number of characters that complete a match, or `u32::MAX` if no match is
-    /// possible. Most transitions lead to states with greater numbers, so going from the last state to the first needs
-    /// few rounds.
+    /// possible. Most transitions lead to states with greater numbers, so few rounds are needed if each round goes from
+    /// the last state to the first.
     fn distances(&self, work: &mut Work) -> Result<Vec<u32>, TooLarge> {
         let mut distances = work.vec(u32::MAX, self.len())?;
         loop {
@@ -174,8 +174,8 @@ impl Dfa {
     ///
     /// The oldest thread has read the first characters of all later threads. So the number of threads is at most the
     /// number of transitions with a marked class that the oldest thread has made. On a cycle, the oldest thread may
-    /// make any number of such transitions, so each state on a cycle or after one counts as a thread. A state that
-    /// leads to itself, but not with a marked class, is not a cycle here.
+    /// make any number of such transitions, but threads in the same state count once. So each state on a cycle or after
+    /// one counts as one thread. A state that leads to itself, but not with a marked class, is not a cycle here.
     pub(super) fn check_threads(&self, begins: &[bool], work: &mut Work) -> Result<(), TooLarge> {
         if self.len() <= MAX_THREADS {
             return Ok(());

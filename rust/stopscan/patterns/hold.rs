@@ -16,8 +16,8 @@ pub(super) const LETTER: usize = 8;
 /// Each byte that the strings' automaton reads costs this many units of work.
 const BYTE: usize = 4;
 
-/// Makes an automaton like `dfa`, but in which a begun match ends as soon as another stop completes first. Also returns
-/// the alphabet of the new automaton, in which each character of `strings` has a class of its own.
+/// Makes an automaton like `dfa`, but in which a begun match ends as soon as another stop completes before it. Also
+/// returns the alphabet of the new automaton, in which each character of `strings` has a class of its own.
 pub(super) fn least_hold(
     dfa: &Dfa,
     table: &Table,
@@ -68,7 +68,8 @@ pub(super) fn least_hold(
                     Some(letter) => key.string_step(letters[letter as usize], strings, work)?,
                     None => ALL_FORGOTTEN,
                 };
-                // If a string completes, this match ends, unless it began before the string and also completes here.
+                // If a string completes, this match ends, unless the match began before the string and also completes
+                // here.
                 if read.completes && (read.is_whole || !matches) {
                     continue;
                 }
@@ -181,8 +182,8 @@ impl Later<'_> {
 #[derive(Clone, Copy)]
 struct StringStep {
     next: State,
-    /// Like `Key::is_whole`, but for the state `next`. If a string or literal completes, true only if the whole text of
-    /// the match is a string.
+    /// Like `Key::is_whole`, but for the state `next`. If a string or literal completes, true only if a string, not a
+    /// literal, is the whole text of the match.
     is_whole: bool,
     completes: bool,
 }
@@ -201,9 +202,9 @@ impl Key {
             step = StringStep { next, is_whole, completes };
         }
         if step.completes && step.is_whole {
-            // A string that is the whole text fires instead of a match that also completes here. A literal (a pattern
-            // that is plain text) fires instead only if it comes before the pattern of the match in the list. So
-            // `is_whole` is false for a literal.
+            // A string that is the whole text of a match fires instead of the match, if both complete here. A literal
+            // (a pattern that is plain text) fires instead only if it comes before the pattern of the match in the
+            // list. So a literal does not always end the match, and `is_whole` is false for it.
             let is_string = |word: usize| word < strings.words().len() && strings.is_word(step.next);
             step.is_whole = strings.completed(step.next, true).is_none_or(is_string);
         }

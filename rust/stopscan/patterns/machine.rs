@@ -8,11 +8,12 @@ use super::work::{TooLarge, Work};
 use crate::automaton::{Automaton, State};
 use crate::text::Plain;
 
-/// The most code points that are held back for a match if the user gives no limit. Only runs of one kind of character,
-/// such as digits, can get so long: a pattern that could hold back any other text without a limit is refused.
+/// The most code points that are held back for a match if the user gives no limit. Only text of one kind of character,
+/// such as a long row of digits, can reach this limit: a pattern that could hold back ordinary text without a limit is
+/// refused.
 const MAX_HELD: usize = 65_536;
 
-/// A greater limit is lowered to this one, which is as good as no limit: no stream holds back more.
+/// A `max_held` above this many code points is lowered to it. That is as good as no limit: no stream holds back more.
 const ANY_LENGTH: usize = 1 << 27;
 
 /// The transitions of an automaton as a dense table. A state has the same number in the table as in the automaton.
@@ -55,7 +56,7 @@ impl Table {
     }
 
     /// Returns the state to which a class leads from `state`. Code that compiles patterns calls this instead of
-    /// `column`, because it must spend from `work`.
+    /// `column`, because compiling must spend from `work`.
     #[inline]
     pub(super) fn next(&self, class: ClassId, state: StateId, work: &mut Work) -> Result<StateId, TooLarge> {
         work.spend(1)?;
@@ -80,14 +81,14 @@ impl Table {
         self.starts[before as usize]
     }
 
-    /// Returns the pattern that has matched at `state`, as its index plus one, or 0.
+    /// Returns the pattern that has matched at `state`, whatever follows: its index plus one, or 0 if there is none.
     #[inline]
     pub(super) fn matched(&self, state: StateId) -> u32 {
         self.accept(state).now
     }
 
-    /// Returns the pattern that has matched at `state` if a character of this kind follows, as its index plus one, or
-    /// 0.
+    /// Returns the pattern that has matched at `state`, provided that a character of this kind follows: its index plus
+    /// one, or 0 if there is none.
     #[inline]
     pub(super) fn confirmed(&self, state: StateId, kind: Kind) -> u32 {
         self.accept(state).confirmed[kind as usize]
@@ -101,7 +102,7 @@ impl Table {
     }
 
     /// Finds a state to which ordinary text leads back again and again, so that the text could be held back for ever.
-    /// Tries the texts `e e e …`, with each letter in place of `e`, and `字。字。…`.
+    /// As ordinary text, tries `e e e …`, with each letter in place of `e`, and `字。字。…`.
     fn endless(&self, alphabet: &Alphabet, work: &mut Work) -> Result<Option<StateId>, TooLarge> {
         let letters = ('a'..='z').chain('A'..='Z').map(|letter| [letter, ' ']);
         let mut texts = Vec::new();
@@ -113,7 +114,7 @@ impl Table {
         }
         for text in texts {
             // Each state has one successor: the state after `text`. From each state, follow the successors up to a
-            // state that was met before. If it was met in the same round, it is on a cycle.
+            // state that was met before. If that state was met in the same round, it is on a cycle.
             let mut met_in_round = work.vec(0, self.states)?;
             for round in 1..self.states {
                 let mut state = round;
@@ -159,8 +160,8 @@ pub(crate) struct Machine {
     pub(super) table: Arc<Table>,
     /// The most code points that are held back for a match.
     pub(super) max_held: usize,
-    /// For each word (stop string, marker or literal), the length in bytes of the shortest stop with which it ends; 0
-    /// for a marker.
+    /// For each word (stop string, marker or literal), the length in bytes of the shortest stop that is a suffix of the
+    /// word or the word itself; 0 for a marker.
     pub(super) shortest: Box<[u32]>,
     /// For each length in bytes, the first state of the strings' automaton that stands for a prefix of this length.
     pub(super) levels: Box<[State]>,
@@ -197,8 +198,8 @@ impl Machine {
         })
     }
 
-    /// Returns the index of a pattern for which ordinary text could be held back for ever, or `None`. If there is one,
-    /// but the rest of `work` is too little to find out which it is, returns 0.
+    /// Returns the index of a pattern for which ordinary text could be held back for ever, or `None`. If there is such
+    /// a pattern, but the rest of `work` does not suffice to find out which, returns 0.
     pub(super) fn endless_pattern(&self, work: &mut Work) -> Result<Option<usize>, TooLarge> {
         let state = self.table.endless(&self.alphabet, work)?;
         Ok(state.map(|state| self.table.pattern_from(state, work).unwrap_or_default()))

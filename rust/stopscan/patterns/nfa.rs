@@ -27,9 +27,9 @@ pub(super) struct Nfa {
     /// For each pattern, the index after its last node. The nodes of a pattern are neighbours.
     pattern_ends: Vec<usize>,
     splits: Lists<u32>,
-    /// The sets of characters: the first and last code points of their ranges, in order.
+    /// The sets of characters. A set is stored as the first and last code point of each of its ranges, in order.
     sets: Numbers,
-    /// The node from which all patterns begin: a split to the first node of each.
+    /// The node from which all patterns begin: a split to the first node of each pattern.
     pub(super) start: u32,
     pub(super) looks: bool,
 }
@@ -93,13 +93,14 @@ impl Nfa {
         self.add(Node::Split(split), work)
     }
 
-    /// Adds a node that reads a character in `ranges` and goes on at `next`.
+    /// Adds a node that reads a character in `ranges` and goes on at the node `next`.
     fn add_read(&mut self, ranges: &[u32], next: u32, work: &mut Work) -> Result<u32, TooLarge> {
         let (set, _) = self.sets.number(ranges, work)?;
         self.add(Node::Read { set, next }, work)
     }
 
-    /// Adds nodes that read `hir` and go on at `next`. Returns the node at which they begin.
+    /// Adds nodes that read what `hir` matches and then go on at the node `next`. Returns the node at which reading
+    /// `hir` begins.
     fn compile(&mut self, hir: &Hir, next: u32, work: &mut Work) -> Result<u32, TooLarge> {
         work.spend(1)?;
         match hir.kind() {

@@ -14,7 +14,7 @@ use crate::text::Place;
 /// than it saves.
 const FEW: usize = 12;
 
-/// Ended threads are dropped only if there are more of them than this, because dropping them moves all others.
+/// Ended threads are dropped only if there are more of them than this, because dropping them moves all other threads.
 const SPARE: usize = 64;
 
 /// The value of `root` if the thread has ended.
@@ -61,7 +61,7 @@ pub(super) struct Places {
     begun: Vec<Begun>,
     /// The threads before this index have ended.
     first: usize,
-    /// The root of each group (of threads in the same state), in order. `states` has the state of each group: `DEAD` if
+    /// The root of each group (of threads in the same state), sorted. `states` has the state of each group: `DEAD` if
     /// the group has ended and is not dropped yet.
     roots: Vec<u32>,
     states: Vec<StateId>,
@@ -80,7 +80,8 @@ impl Places {
         self.earliest(pattern_of).map(|(pattern, begun)| (pattern, begun.place(self.here)))
     }
 
-    /// Ends all threads (begun matches). `text` was read last: sets `before` to the kind of its last character.
+    /// Ends all threads (begun matches). `text` is the text that was read last: sets `before` to the kind of its last
+    /// character.
     pub(super) fn forget(&mut self, text: &str) {
         self.clear();
         self.here.advance(text);
@@ -119,7 +120,8 @@ impl Places {
         begun.filter(|(root, _)| *root != OVER).map(|(_, begun)| self.here.bytes - begun.place(self.here).bytes)
     }
 
-    /// Returns the root (the latest thread of its group) of each thread from `first` on, or `OVER` if it has ended.
+    /// Returns the root (the latest thread of its group) of each thread from `first` on, or `OVER` if the thread has
+    /// ended.
     fn groups(&self) -> impl Iterator<Item = u32> {
         let mut roots: Vec<u32> = self.begun[self.first..].iter().map(|begun| begun.root).collect();
         for index in (0..roots.len()).rev() {
@@ -152,8 +154,8 @@ impl Places {
         self.states.drain(..over);
     }
 
-    /// Returns a thread's root (the latest thread of its group), or `OVER` if it has ended. Shortens the chain of
-    /// `root`s, so that later calls are faster.
+    /// Returns a thread's root (the latest thread of its group), or `OVER` if the thread has ended. Shortens the chain
+    /// of `root`s, so that later calls are faster.
     fn find(&mut self, index: usize) -> u32 {
         let mut at = index;
         loop {
@@ -354,7 +356,7 @@ struct Scan<'a> {
     text: &'a str,
     /// The number of bytes that were scanned.
     at: usize,
-    /// The place in the stream after these bytes.
+    /// The place in the stream after the scanned bytes.
     here: Place,
 }
 
@@ -411,8 +413,8 @@ impl<'a> Scan<'a> {
         })
     }
 
-    /// Returns the match that ends before the next character but is complete only because of it, as for `a\b`. If the
-    /// character also completes a match that began earlier, returns that match instead.
+    /// Returns the match that ends before the next character but is complete only because of that character, as for
+    /// `a\b`. If the character also completes a match that began earlier, returns that match instead.
     fn confirmed(&mut self, next: Next<'_>) -> Option<PatternHit> {
         if !self.places.waits {
             return None;
@@ -458,8 +460,8 @@ impl<'a> Scan<'a> {
         self.at += next.length;
     }
 
-    /// Finds the complete match that began last (`pattern_of` is not 0 for the state of a complete match). Ends it and
-    /// all matches that began before it, because they would contain it. Returns where it began.
+    /// Finds the complete match that began last (`pattern_of` is not 0 for the state of a complete match). Ends this
+    /// match, and all matches that began earlier, because these would contain it. Returns where this match began.
     fn end_through(&mut self, pattern_of: impl Fn(StateId) -> u32) -> Option<usize> {
         if !self.places.waits {
             return None;
@@ -471,8 +473,8 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// Scans `text`, which begins at `place`, and begins a match only at each of `starts`, in bytes of the text. Returns
-/// `None` if one of these matches ends or cannot begin.
+/// Scans `text`, which begins at `place`. Begins a match at each of the `starts`, which are offsets in bytes in `text`,
+/// and nowhere else. Returns `None` if one of these matches ends or cannot begin.
 pub(super) fn replay(places: &mut Places, machine: &Machine, text: &str, place: Place, starts: &[usize]) -> Option<()> {
     let mut scan = Scan { places, machine, text, at: 0, here: place };
     let mut left = starts.iter().peekable();

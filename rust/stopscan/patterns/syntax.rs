@@ -55,7 +55,8 @@ pub(super) fn parse(pattern: &str, class_work: &mut Work) -> Result<Parsed, Stri
 }
 
 /// Returns 0 if a match can be empty, `None` if the pattern never matches, and otherwise a positive lower bound of the
-/// length. `Hir::properties` would not do: it has no least length if one branch of an alternation never matches.
+/// length of a match. `Hir::properties` would not do: it has no least length if one branch of an alternation never
+/// matches.
 fn least_length(hir: &Hir) -> Option<usize> {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => Some(0),
@@ -127,10 +128,10 @@ fn make_item_ascii(item: &mut ClassSetItem) -> Result<(), String> {
         ClassSetItem::Unicode(_) => return Err(no_properties()),
         ClassSetItem::Bracketed(class) => make_set_ascii(&mut class.kind)?,
         ClassSetItem::Union(union) => {
-            // Under `(?i)`, regex-syntax folds each inner class before it negates it. Then it folds the whole outer
-            // class again, unless each of the outer class's items is folded already. Folding a negated class is slow,
-            // because it has nearly all code points. Only an item that is a class is folded already. So if one item is
-            // a class, make the other items classes as well.
+            // Under `(?i)`, regex-syntax folds each inner class before negating that class. Then it folds the whole
+            // outer class again, unless each of the outer class's items is folded already. Folding a negated class is
+            // slow, because such a class has nearly all code points. Only an item that is a class is folded already. So
+            // if one item is a class, make the other items classes as well.
             union.items.iter_mut().try_for_each(make_item_ascii)?;
             let is_class = |item: &ClassSetItem| !matches!(item, ClassSetItem::Literal(_) | ClassSetItem::Range(_));
             if union.items.iter().any(is_class) {
@@ -179,7 +180,8 @@ fn check_looks(hir: &Hir, last: bool) -> Result<(), String> {
     }
 }
 
-/// Returns the error for a pattern whose automaton is too large. It quotes the longest repetition, or else the pattern.
+/// Returns the error for a pattern whose automaton is too large. The error quotes the longest repetition or, if there
+/// is none, the pattern.
 #[cold]
 pub(super) fn too_large(pattern: &str, ast: &Ast) -> String {
     let repetition = longest_repetition(ast);
@@ -245,7 +247,8 @@ fn longest_repetition(ast: &Ast) -> Option<(&Span, usize)> {
     children(ast).filter_map(longest_repetition).chain(own).max_by_key(|(_, positions)| *positions)
 }
 
-/// The steps of regex-syntax for a class, in addition to the steps for its items, and for a letter under `(?i)`.
+/// How many steps of regex-syntax are counted for each class, besides the steps for its items (`CLASS`), and for each
+/// letter under `(?i)` (`LETTER`).
 const CLASS: usize = 200;
 const LETTER: usize = 100;
 

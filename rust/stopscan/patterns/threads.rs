@@ -36,7 +36,8 @@ pub(crate) enum Found {
 }
 
 impl Threads {
-    /// Drops the part of `text` that is no longer needed. Each call on the stream must call this first.
+    /// Drops the part of `text` that is no longer needed. Every method of the stream that reads or flushes text must
+    /// call this first.
     pub(crate) fn begin(&mut self) {
         self.text.begin();
     }
@@ -200,7 +201,8 @@ impl Threads {
         String::from_utf8(text[text.len() - self.held_for_markers..].into()).unwrap_or_default()
     }
 
-    /// Adds `text` to the text that is kept. Its last `begun_by_literals` bytes may be the beginning of a literal.
+    /// Adds `text` to the text that is kept. The last `begun_by_literals` bytes of the kept text may be the beginning
+    /// of a literal.
     pub(super) fn keep(&mut self, text: &str, begun_by_literals: usize) {
         self.begun_by_literals = begun_by_literals;
         self.text.push(text, text.len());
@@ -244,7 +246,8 @@ fn scan_unarmed_stops(
 /// before the completing character, as for `a\b`.
 fn beats(hit: &PatternHit, machine: &Machine, words: &Words, (index, end): (usize, usize), place: Place) -> bool {
     let start = place.bytes + end - words.text(index).len();
-    // If all three places are equal, a string wins over a pattern, and an earlier pattern over a later one.
+    // If both begin, end and complete at the same places, a string stop wins over a pattern. The word may also be a
+    // literal, which is a pattern: then the pattern that comes first in the list wins.
     let rank = |pattern: usize| pattern + 1;
     let word = index.checked_sub(words.len()).map_or(0, |literal| rank(machine.literals[literal]));
     (hit.completed, hit.start.bytes, hit.end, rank(hit.pattern)) < (end, start, end, word)

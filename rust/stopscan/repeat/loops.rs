@@ -29,8 +29,8 @@ pub struct Loops {
     runs: Vec<Run>,
 }
 
-/// The greatest argument `divisible` of `Repeat::reach`. With this value, `reach` covers every `max_period` that is
-/// allowed.
+/// The greatest value that is passed to `Repeat::reach` as `divisible`. With this value, `reach` covers every
+/// `max_period` that is allowed.
 const MAX_DOUBLED: u32 = 16;
 
 impl Loops {
@@ -246,7 +246,8 @@ impl Loops {
         }
     }
 
-    /// Makes room for `length` bytes of text. The room doubles, but only up to the most bytes of text that are kept.
+    /// Makes room for `length` bytes of text. Doubles the capacity, but not beyond the most bytes of text that are
+    /// kept.
     fn reserve(&mut self, length: usize) {
         if self.text.capacity() < length {
             let most = self.keep() + self.keep() / 4 + self.block;

@@ -1,27 +1,28 @@
 //! Loops: text that repeats its last block again and again, found at the first character that proves the repetition.
 //!
 //! [`Repeat`] says what counts as a loop. Take the last `max(count * p, min_length)` characters of a text. The text
-//! loops with the period `p` if each of them, after the first `p`, equals the character `p` places before it. Comparing
-//! every period at every character costs a thousand comparisons a character, so [`Loops`] does three things instead:
+//! loops with the period `p` if each of these characters, except the first `p`, equals the character `p` places before
+//! it. Comparing every period at every character costs a thousand comparisons a character, so [`Loops`] does three
+//! things instead:
 //!
 //! 1. **Checks.** A loop has a long *run*: bytes that equal the bytes one period before them. With the defaults, the
 //!    run of a complete loop has at least 192 bytes. A check searches for runs every 96 bytes (`Repeat::block`). So the
-//!    check before the loop is complete finds at least 96 bytes of the run. A longer period needs a longer run: periods
-//!    above 96 are searched at every second check, those above 192 at every fourth, and so on (`Repeat::reach`). What a
-//!    check finds is a *square*: the same bytes twice, because the run is already at least as long as its period.
+//!    last check before the loop completes finds at least 96 bytes of the run. A longer period needs a longer run:
+//!    periods above 96 are searched at every second check, those above 192 at every fourth, and so on
+//!    (`Repeat::reach`). What a check finds is a *square*: the same bytes twice, because the run is already at least as
+//!    long as its period.
 //! 2. **Search** (`search.rs`). A check compares four of the last bytes with the bytes one period before them, for
 //!    64 periods at once. If all four are equal, the length of the run is measured. If very many periods pass this
 //!    test, as in a text that was made to be slow, all runs are measured in one pass, in linear time (a Z function).
-//! 3. **Runs.** The few squares that a check finds are followed: new text is compared with the text a period before
+//! 3. **Runs.** The few squares that a check finds are followed: new text is compared with the text one period before
 //!    it, and a run that breaks is dropped. Nothing is compared before the first place at which a run can fire.
 //!
 //! All three work on bytes of UTF-8. A loop begins with the first byte of a character, and so do all of its copies. So
 //! the bytes of a loop repeat if and only if its characters do. Characters matter for three things: where a run begins,
 //! how many characters a period has, and so how many bytes a loop has.
 //!
-//! The kept text is about three times as long as the longest period: one period for the distance, one for the square,
-//! and one until the next check. The less of the kept text is ASCII, the more bytes a period of `max_period` characters
-//! has.
+//! The kept text is about three times as long as the longest period: two periods for a square, and one for the text
+//! until the next check. The less of the kept text is ASCII, the more bytes a period of `max_period` characters has.
 
 mod loops;
 mod search;
@@ -35,8 +36,8 @@ pub use loops::Loops;
 /// A stop that fires when the text loops: at the first character that completes `count` copies of a block of at most
 /// `max_period` characters, if the copies have at least `min_length` characters together.
 ///
-/// The oldest copy may be incomplete: with the defaults a block of 50 characters fires after 256 characters, not after
-/// 300.
+/// The oldest copy may be incomplete: with the defaults, a block of 50 characters becomes a loop after 256 characters,
+/// not only after six whole copies (300 characters).
 ///
 /// ```
 /// use stopscan::Repeat;
@@ -122,7 +123,7 @@ impl Default for Repeat {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Loop {
-    /// The end of the loop in the text of the call that found it, in bytes.
+    /// The end of the loop, in bytes of the text that was passed to the call of `feed` that found the loop.
     pub end: usize,
     /// The length of the loop in code points: `count` periods, or `min_length` if that is more.
     pub length: usize,

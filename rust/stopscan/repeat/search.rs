@@ -33,8 +33,8 @@ pub(super) fn squares(text: &[u8], periods: RangeInclusive<usize>, least: usize,
 }
 
 /// Returns a bit for each of the `ROW` periods from `period` on. The lowest bit stands for the shortest period. The bit
-/// of a period is set if the bytes at all four `places`, which are counted from the end, equal the bytes one period
-/// before them.
+/// of a period is set if the bytes at all four `places`, which are counted from the end of `text`, equal the bytes one
+/// period before them.
 #[inline]
 fn equal(text: &[u8], period: usize, places: [usize; 4]) -> u64 {
     let newest = places.map(|place| text[text.len() - 1 - place]);
@@ -50,7 +50,8 @@ fn equal(text: &[u8], period: usize, places: [usize; 4]) -> u64 {
     if words().fold(0, |any, word| any | word) == 0 {
         return 0;
     }
-    // Each lane is 0 or 1. The product collects eight lanes as the bits of its highest byte, the last lane lowest.
+    // Each lane (a byte) is 0 or 1. The product collects the eight lanes of a word as the bits of its highest byte. The
+    // last lane becomes the lowest bit.
     words().fold(0, |bits, word| bits << 8 | word.wrapping_mul(0x8040_2010_0804_0201) >> 56)
 }
 
@@ -114,8 +115,8 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Returns the run with this period whose first copy begins at `start`. It lasts to the end of `text`, which begins
-    /// at the place `base`. Returns `None` if the period has more characters than `repeat` allows.
+    /// Returns the run with this period whose first copy begins at `start`. The run lasts to the end of `text`, which
+    /// begins at the place `base`. Returns `None` if the period has more characters than `repeat` allows.
     pub(super) fn new(repeat: &Repeat, text: &[u8], base: usize, period: usize, start: usize) -> Option<Run> {
         let newest = (base + text.len() - start) / period - 1;
         let copy = &text[start + newest * period - base..][..period];

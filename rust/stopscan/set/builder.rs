@@ -202,7 +202,7 @@ impl<E: Emit> SetBuilder<E> {
 }
 
 impl SetBuilder<Text> {
-    /// Adds protected regions, in which no stop but a loop fires, by their opening and closing markers.
+    /// Adds protected regions: pairs of an opening and a closing marker. In these regions no stop fires, except a loop.
     ///
     /// This is a short form of a graph of regions: the region `answer`, and a region for each pair, named after the
     /// opening marker of the pair.

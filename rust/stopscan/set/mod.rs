@@ -125,8 +125,8 @@ impl<E: Emit> Set<E> {
         self.0.patterns().patterns.iter().map(String::as_str)
     }
 
-    /// The most code points that a stream holds back for a match of a pattern. `None` if the set was built without this
-    /// limit.
+    /// The most code points that a stream holds back for a match of a pattern. `None` if the builder was not given such
+    /// a limit; then the default applies.
     pub fn max_held(&self) -> Option<usize> {
         self.0.patterns().max_held
     }
@@ -174,7 +174,7 @@ impl<E: Emit> Set<E> {
         self.len() == 0
     }
 
-    /// The names of the regions, in the order of their first states.
+    /// The names of the regions, in the order in which their first states were added.
     ///
     /// ```
     /// use stopscan::SegmentSet;
@@ -367,7 +367,8 @@ impl Set<Text> {
     }
 }
 
-/// Sets are equal if they have the same stops with the same limits, and the same states of regions.
+/// Sets are equal if they have the same stops, the same `max_held` and `repeat`, and the same states of regions with
+/// the same markers.
 impl<E: Emit> PartialEq for Set<E> {
     fn eq(&self, other: &Set<E>) -> bool {
         Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0

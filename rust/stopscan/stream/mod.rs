@@ -34,7 +34,7 @@ pub(crate) use output::{Fired, FiredStop, SafeText};
 #[derive(Debug)]
 pub struct Stream<E: Emit> {
     pub(crate) set: Set<E>,
-    /// Whether every stop that fires stays in the output, also a hidden one.
+    /// Whether every stop that fires stays in the output, even a hidden stop.
     pub(crate) include_stop: bool,
     /// The node of the graph at which the stream begins. A node stands for a region, or for one state of a region.
     pub(crate) start: u32,
@@ -326,10 +326,10 @@ impl Stream<Segmented> {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Options {
-    /// Whether every stop that fires stays in the output, also a hidden one. Then no text is held for stops.
+    /// Whether every stop that fires stays in the output, even a hidden stop. If so, no text is held for stops.
     pub include_stop: bool,
-    /// Whether the text begins inside the first protected region, as after a chat template that puts the opening marker
-    /// into the prompt.
+    /// Whether the text begins inside the first protected region, for example because the chat template ends the prompt
+    /// with the opening marker.
     pub start_protected: bool,
     /// The region, or the state of a region, in which the text begins. `None` means the first region. If the prompt
     /// ends with a marker, [`Set::region_after`](crate::Set::region_after) returns the region that this marker opens.
@@ -368,7 +368,7 @@ pub struct Part {
     pub(crate) number: u32,
 }
 
-/// The result of [`Stream::step`]: the released text, its part, and the marker, if the step ended at one.
+/// The result of [`Stream::step`]: the released text, its part and, if the step ended at a marker, this marker.
 pub(crate) struct Step {
     pub(crate) part: Part,
     pub(crate) released: Released,

@@ -70,7 +70,7 @@ pub enum Segmented {}
 pub struct Output<'a> {
     /// The text that is safe to emit.
     pub text: &'a str,
-    /// The stop that has fired. The stream has then ended.
+    /// The stop that has fired, if any. If a stop has fired, the stream has ended.
     pub stop_match: Option<StopMatch<'a>>,
     /// The number of bytes of the delta that are in `text`. The other bytes of the delta are held, belong to a hidden
     /// stop, or come after a stop.
@@ -210,7 +210,8 @@ pub struct Segment<'a> {
     pub part: u32,
 }
 
-/// The segments that one call returns, safe to emit. No segment is empty, and neighbours belong to different parts.
+/// The segments that one call, such as `feed` or `flush`, returns. They are safe to emit. No segment is empty, and
+/// neighbours belong to different parts.
 ///
 /// ```
 /// use stopscan::{SegmentSet, Segmenter};
@@ -231,7 +232,7 @@ pub struct Segments<'a> {
 }
 
 impl<'a> Segments<'a> {
-    /// The stop that has fired. The stream has then ended.
+    /// The stop that has fired, if any. If a stop has fired, the stream has ended.
     pub fn stop_match(&self) -> Option<StopMatch<'a>> {
         self.stop_match
     }
@@ -366,7 +367,8 @@ impl<'a> StopMatch<'a> {
     }
 }
 
-/// The stop that fired. The stop ends where the stream stopped reading, but a `FiredStop::Special` begins there.
+/// The stop that fired. The stop ends where the stream stopped reading. Only a `FiredStop::Special` begins there,
+/// because its text is not part of the stream's text.
 #[derive(Clone, Debug)]
 pub(crate) struct Fired {
     pub(crate) stop: FiredStop,

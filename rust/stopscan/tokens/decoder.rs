@@ -11,8 +11,8 @@ pub(crate) const REPLACEMENT: &str = "\u{FFFD}";
 
 /// Decodes one stream of token ids. The returned texts, joined, are the text of all ids decoded at once.
 ///
-/// It withholds only half a character (the first bytes of one), until later tokens complete the character or it becomes
-/// U+FFFD.
+/// The decoder withholds only half a character (its first bytes), until later tokens complete the character or the half
+/// becomes U+FFFD.
 ///
 /// ```
 /// use stopscan::{TokenDecoder, Vocabulary};
@@ -95,16 +95,17 @@ pub(crate) struct Decoder {
     pub(crate) bytes: [u8; 3],
     pub(crate) tokens: [u32; 3],
     pub(crate) len: u8,
-    /// How many of the `len` bytes came with the prompt. If the stream does not complete the character, they are not
-    /// part of the stream's text.
+    /// How many of the `len` bytes came with the prompt. If the stream does not complete the character, these bytes are
+    /// not part of the stream's text.
     pub(crate) prompted: u8,
-    /// Whether a token, even of the prompt, was decoded and not skipped. Before that, a token with the flag `FIRST`
-    /// decodes to another text. Always true if the vocabulary has no such token.
+    /// Whether a token, even of the prompt, was decoded and not skipped. Before that, a token with the flag `FIRST` has
+    /// a different text, such as one without its leading space. Always true if the vocabulary has no such token.
     pub(crate) started: bool,
     /// Whether a byte of the current run (byte tokens in a row) is not valid UTF-8. Set only with [`Strays::Runs`].
     pub(crate) stray: bool,
-    /// The number of the first token, if it is a byte token for a space. This space was left out of the text. If the
-    /// run that it begins turns out not to be valid UTF-8, the space becomes U+FFFD like the other bytes of the run.
+    /// The number of the stream's first token, if that is a byte token for a space, and so was left out of the text. If
+    /// the run of byte tokens that begins with it turns out not to be valid UTF-8, the space becomes U+FFFD like the
+    /// other bytes of the run.
     pub(crate) space: Option<u32>,
 }
 
@@ -227,8 +228,8 @@ impl Decoder {
     }
 
     /// Gives up half a character. With `Strays::Parts`, emits one U+FFFD for it, or none if it began in the prompt.
-    /// With other `Strays`, emits one U+FFFD for each byte that did not come with the prompt. If a space was left out
-    /// before the half character, the space becomes U+FFFD as well.
+    /// With the other kinds of `Strays`, emits one U+FFFD for each byte that did not come with the prompt. If a space
+    /// was left out before the half character, the space becomes U+FFFD as well.
     fn give_up(&mut self, strays: Strays, sink: &mut impl Sink) {
         if let Some(token) = self.space.take() {
             sink(REPLACEMENT, token as usize);
@@ -257,7 +258,7 @@ pub trait Decode: Sized {
     /// text of the token itself if it is a special token that is skipped. After an error the decoder is as before.
     fn step(&mut self, id: u32, number: usize, sink: &mut impl Sink) -> Result<Option<Cow<'_, str>>, Self::Error>;
 
-    /// Gives `sink` the rest of the text, as if the stream ended here. Changes nothing.
+    /// Gives `sink` the rest of the text, as if the stream ended here, but does not change the decoder.
     fn tail(&self, sink: &mut impl Sink) -> Result<(), Self::Error>;
 
     /// Whether the vocabulary has a token with this id.

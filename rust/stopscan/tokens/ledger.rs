@@ -19,18 +19,18 @@ pub(crate) struct Ledger {
     /// The number of the token with the last settled character. If no character is settled yet, the number of the token
     /// with the first character that was read.
     pub(crate) token: usize,
-    /// For each token after `token`: the value of `read` at which its text begins, and its number.
+    /// For each token after `token`: the value that `read` had where the token's text begins, and the token's number.
     pub(crate) starts: VecDeque<(usize, usize)>,
     /// The number of tokens of each region. `None` for a `StopSet` that has only one region.
     pub(crate) tally: Option<Box<Tally>>,
 }
 
-/// Stands for the region of a token that completes a marker. Such a token counts in no region.
+/// Stored instead of a region for a token that completes a marker: such a token counts in no region.
 pub(crate) const NO_REGION: u32 = u32::MAX;
 
-/// The number of tokens of each region. A token belongs to the region of its last character. It is counted as soon as
-/// text of this or a later token is emitted, or taken out as part of a marker. A token that a stop cuts off is never
-/// counted.
+/// The number of tokens of each region. A token belongs to the region of its last character. A token is counted as soon
+/// as text of this token or of a later one is emitted, or taken out as part of a marker. A token that a stop cuts off
+/// is never counted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) counts: Vec<usize>,
@@ -39,7 +39,8 @@ pub(crate) struct Tally {
     /// The number of the last token that was emitted or taken out, at least in part. All tokens up to this one can be
     /// counted.
     pub(crate) settled: usize,
-    /// The tokens after `counted`, in runs of one region. An entry is a run: the number of its last token, its region.
+    /// The tokens after `counted`, grouped in runs of tokens of one region. An entry is a run: the number of its last
+    /// token, and its region.
     pub(crate) waiting: VecDeque<(usize, u32)>,
 }
 
@@ -60,7 +61,8 @@ impl Ledger {
         }
     }
 
-    /// Notes text that was read. `token` is the last token that has a part in it.
+    /// Notes that `code_points` of text were read. `token` is the number of the last token that has a part in this
+    /// text.
     pub(crate) fn read(&mut self, code_points: usize, token: usize) {
         if self.read == self.settled {
             (self.read, self.settled, self.token) = (0, 0, token);
@@ -125,7 +127,8 @@ impl Tally {
         Tally { counts: vec![0; regions], ..Tally::default() }
     }
 
-    /// Adds the tokens up to `last`, whose last characters lie in `region`.
+    /// Adds the tokens after the last added one, up to the number `last`. The last character of each of them lies in
+    /// `region`.
     fn add(&mut self, last: usize, region: u32) {
         match self.waiting.back_mut() {
             Some(run) if run.1 == region => run.0 = last,

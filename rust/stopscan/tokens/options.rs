@@ -20,8 +20,8 @@ pub struct TokenOptions {
     /// Tokens with which the model ends its text. They end the stream, and their text is not emitted.
     pub eos_token_ids: Vec<u32>,
     /// The number of tokens at the start of the stream in which stops and stop tokens are ignored. A stop that begins
-    /// there and completes later still fires. An EOS there has no text and does not end the stream, unless
-    /// `eos_ends_early`.
+    /// in these tokens and completes later still fires. An EOS among these tokens has no text, and does not end the
+    /// stream unless `eos_ends_early` is true.
     pub min_tokens: usize,
     /// The number of tokens after which the stream ends. `None` means no limit.
     pub max_tokens: Option<usize>,
@@ -109,7 +109,8 @@ impl TokenOptions {
     }
 
     /// Returns a filter of the ids that end a stream: 64 bits, in which the [`end_bit`] of each such id is set. An id
-    /// whose bit is not set does not end the stream. An id whose bit is set may end it, but need not.
+    /// whose bit is not set does not end the stream. An id whose bit is set may end the stream, but need not, because
+    /// several ids share a bit.
     #[doc(hidden)]
     pub fn end_bits(&self) -> u64 {
         self.stop_token_ids.iter().chain(&self.eos_token_ids).fold(0, |bits, &id| bits | end_bit(id))
@@ -226,7 +227,7 @@ impl Error for TokenOptionsError {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Finish {
-    /// A stop string or a pattern completed; `stop_match` returns it. A stream that a loop ended has
+    /// A stop string or a pattern completed; `stop_match` says which one. A stream that a loop ended has
     /// [`EndReason::Repetition`] instead.
     StopSequence,
     /// This token of `stop_token_ids` came.
@@ -256,7 +257,7 @@ pub enum EndReason {
     ContentFilter,
     /// The model refused to answer.
     Refusal,
-    /// The turn pauses, and another request continues it.
+    /// The model's turn pauses, and another request continues the turn.
     Pause,
     /// The stream was given up: the client left, or an error occurred. Then a pattern such as `END$`, which only the
     /// end of the text completes, does not fire.

@@ -107,7 +107,7 @@ impl<E: Emit> TokenStream<E> {
     /// Returns the text that is safe to emit after this token. After the end of the stream it returns nothing.
     ///
     /// # Errors
-    /// If the vocabulary lacks the id. The stream is then as before.
+    /// If the vocabulary lacks the id. The stream then stays as it was.
     #[inline]
     pub fn feed(&mut self, id: u32) -> Result<E::Tokens<'_>, UnknownToken> {
         if !self.feed_plain(id) {
@@ -180,7 +180,7 @@ impl<E: Emit> TokenStream<E> {
     /// Replaces the state of this stream by that of `snapshot`.
     ///
     /// # Errors
-    /// If the snapshot was made with another set or other options. The stream is then as before.
+    /// If the snapshot was made with another set or other options. The stream then stays as it was.
     pub fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
         self.try_restore(snapshot).unwrap_or(Err(SnapshotError::OtherSet))
     }
@@ -229,7 +229,7 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
         &mut self.decoded.stream
     }
 
-    /// The options with which the stream began, with sorted ids and without the prompt.
+    /// The options that the stream was made with, but their ids are sorted, and the prompt is left out.
     pub fn options(&self) -> &Arc<TokenOptions> {
         &self.decoded.options
     }
@@ -251,8 +251,8 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
         self.try_feed_many(&[id])
     }
 
-    /// Like `feed_many`, but if an id fails, the stream has already read the ids before it. If an id may be unknown,
-    /// feed a copy of the stream, so that the stream itself stays as it was.
+    /// Like `feed_many`, but if an id cannot be decoded, the stream has already read the ids before that id. If an id
+    /// may be unknown, feed a copy of the stream, so that the stream itself stays as it was.
     pub fn try_feed_many(&mut self, ids: &[u32]) -> Result<E::Tokens<'_>, D::Error> {
         self.decoded.begin();
         ids.iter().try_for_each(|&id| self.read_token(id))?;

@@ -168,8 +168,8 @@ impl VocabularyBuilder {
     /// Compiles the vocabulary.
     ///
     /// # Errors
-    /// If a token that is not a byte token is not valid UTF-8 (only [`Strays::Parts`] allows it), if the tokens have
-    /// 4 GiB of text or more, or if there is not enough memory.
+    /// If a token that is not a byte token is not valid UTF-8 (only [`Strays::Parts`] allows such tokens), if the
+    /// tokens have 4 GiB of text or more, or if there is not enough memory.
     ///
     /// ```
     /// use stopscan::Vocabulary;

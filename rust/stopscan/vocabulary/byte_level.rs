@@ -1,4 +1,4 @@
-//! The spelling of bytes as characters that byte-level vocabularies have used since GPT-2.
+//! How byte-level vocabularies since GPT-2 spell bytes: each byte as one printable character.
 
 /// Reads spelled tokens. The table has the byte that each of the first 512 characters of Unicode spells, if any.
 pub(crate) struct Spelling([Option<u8>; 512]);

@@ -90,8 +90,8 @@ def check(start: Callable[[], Any], call: Callable[[Any], object]) -> None:
 @pytest.mark.parametrize("name", OBJECTS)
 @pytest.mark.parametrize("call", CALLS)
 def test_an_object(name: str, call: str) -> None:
-    """No call may panic if memory runs out. Once, each of these did: a pickle, a `repr`, and an attribute above 256,
-    for which Python makes a new `int`."""
+    """No call may panic if memory runs out. Once, three calls did: to pickle, to make a `repr`, and to read an
+    attribute above 256, for which Python makes a new `int`."""
     if call == "pickle" and name.startswith("Token"):
         return  # its `Vocabulary` cannot be pickled; "reduce" tests what the scanner itself adds to a pickle
     if call == "repr" and type(OBJECTS[name]()).__repr__ is object.__repr__:
@@ -148,7 +148,7 @@ def refused(call: Callable[[], object]) -> Callable[[None], object]:
     ],
 )
 def test_an_error(call: Callable[[], object]) -> None:
-    """An error about an argument must not panic if memory runs out. Once, it did, because the message was made
-    only while the error was being raised."""
+    """A call with a bad argument must not panic if memory runs out. Once, it did, because the message was made only
+    while the error was being raised."""
     assert refused(call)(None) in (TypeError, ValueError)
     check(lambda: None, refused(call))

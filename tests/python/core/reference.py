@@ -75,7 +75,8 @@ class Stream:
         return max((prefix for prefix in prefixes if self.text[self.edge :].endswith(prefix)), key=len, default="")
 
     def complete(self, armed: bool) -> str | None:
-        """Follows and returns the marker that completes at the last character. Sets `match` if a stop or loop does."""
+        """Follows and returns the marker that completes at the last character. Sets `match` if a stop or a loop
+        completes there."""
         seen, leads = self.text[self.edge :], self.graph[self.state]
         words = [*(self.live_stops() if armed else []), *leads]
         completed = max((word for word in words if seen.endswith(word)), key=len, default=None)
@@ -110,7 +111,7 @@ def region_of(state: str) -> str:
 
 
 def loop(seen: str, repeat: Repeat, end: int) -> Match | None:
-    """The loop at the end of `seen`, or `None`. Of several, the one with the shortest period."""
+    """The loop at the end of `seen`, or `None`. Of several loops, it is the one with the shortest period."""
     for period in range(1, repeat.max_period + 1):
         length = max(repeat.count * period, repeat.min_length)
         sequence = seen[-length:]

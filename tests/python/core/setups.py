@@ -57,8 +57,8 @@ class Setup(NamedTuple):
 
 
 def numbers_in(drawn: bytes) -> list[int]:
-    """Reads numbers of three bytes each from `drawn`. The first byte says how many numbers to read: often all of
-    them."""
+    """Reads numbers of three bytes each from `drawn`. The first byte says how many numbers to read: often as many
+    as `drawn` has."""
     count = min(drawn[0] % (len(drawn) // 3 + 2), len(drawn) // 3)
     return [int.from_bytes(drawn[place : place + 3], "big") for place in range(1, 3 * count, 3)]
 
@@ -95,7 +95,7 @@ def pick(draw: st.DrawFn, choices: Iterable[str]) -> str | None:
 
 
 def some(draw: st.DrawFn, choices: Iterable[str]) -> tuple[str, ...] | None:
-    """Some of the first three choices, all or none of them, or `None` for the default."""
+    """A random subset of the first three choices, which may be empty, or `None`, which means the default."""
     chosen = draw(few)
     return tuple(choice for place, choice in enumerate(choices) if chosen >> place & 1) if draw(coins) else None
 
@@ -141,7 +141,7 @@ def texts(draw: st.DrawFn, setup: Setup, *, longest_filler: int = 0) -> str:
     """Random texts made of the setup's stops and markers, of beginnings of these, and of their single characters."""
     beginnings = sorted({word[:length] for word in setup.words for length in range(1, len(word) + 1)}) or ["a"]
     characters = sorted(set("".join(setup.words))) or ["a"]
-    kinds = [(beginnings, 1), (beginnings, 1), (characters, 1)]  # pieces, and the most copies of one piece in a row
+    kinds = [(beginnings, 1), (beginnings, 1), (characters, 1)]  # the pieces, and the maximum number of copies in a row
     if setup.repeat:
         kinds.append(([*beginnings, "x", "xyж", *(f"{one}x{two}" for one in setup.words for two in setup.words)], 40))
     if longest_filler:

@@ -158,8 +158,8 @@ def test_an_async_error_of_the_source_comes_through(make: Callable[..., Any]) ->
 
 @pytest.mark.parametrize("make", [ascan, asplit], ids=["ascan", "asplit"])
 def test_the_source_and_its_iterator_are_closed_both(make: Callable[..., Any]) -> None:
-    """An API client's stream ends its request only when it is closed. So it must be closed even if closing its iterator
-    fails."""
+    """An API client's stream ends its request only when the stream is closed. So the stream must be closed even if
+    closing its iterator fails."""
 
     class Request:
         closed = 0

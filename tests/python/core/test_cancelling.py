@@ -47,8 +47,8 @@ def test_cancelled_while_closing_after_a_stop(make: Callable[..., Any]) -> None:
 def test_a_close_whose_task_was_cancelled_is_finished_by_the_next_step(
     make: Callable[..., Any], kind: str, cancelled_at: int
 ) -> None:
-    """Once, a timeout inside the source's `aclose` left the source open, even if the stream was then read to its end.
-    Here the task is cancelled at each await in turn."""
+    """If a timeout interrupts the source's `aclose`, the next step of the stream must close the source. Once, the
+    source stayed open. Here the task is cancelled at each `await` in turn."""
 
     async def run() -> None:
         source = SOURCES[kind]()
@@ -65,7 +65,7 @@ def test_a_close_whose_task_was_cancelled_is_finished_by_the_next_step(
         reader.cancel()
         await asyncio.gather(reader, return_exceptions=True)
         await read()
-        if stream.match is None:  # a generator that is cancelled at its `await` ends, and never yields the stop
+        if stream.match is None:  # a generator that is cancelled at its `await` ends before it yields the stop
             assert kind == "generator"
         else:
             assert texts(items) == "text"

@@ -1,4 +1,4 @@
-"""Bugs that were found in other projects, one test for each: the project in the test's name would fail it."""
+"""Bugs that were found in other projects, one test for each. The project that a test names would fail that test."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def feed_all(scanner: StopScanner, deltas: Iterable[str]) -> list[str]:
 
 
 def test_vllm_holds_longest_stop_minus_one() -> None:
-    """vLLM withholds 18 characters of every text for a stop of 19."""
+    """vLLM withholds the last 18 characters of any text if a stop has 19 characters."""
     scanner = StopScanner("<|end_of_my_turn|>!")
     assert feed_all(scanner, ["Hello", ", ", "world"]) == ["Hello", ", ", "world"]
     assert (scanner.feed(" <|end"), scanner.held) == (" ", "<|end")
@@ -89,7 +89,7 @@ def test_mlx_lm_drops_held_text_at_eos() -> None:
 
 
 def test_mlx_lm_git_rereads_held_text() -> None:
-    """mlx-lm of August 2026 makes `## Tit# Title` of this text."""
+    """mlx-lm of August 2026 returns `## Tit# Title` for this text."""
     assert list(scan(["##", " Title"], "###")) == ["## Title"]
 
 
@@ -106,7 +106,8 @@ def test_mlx_engine_loses_the_held_tail_at_the_limit() -> None:
 
 
 def test_an_aborted_stream_keeps_its_held_tail() -> None:
-    """Users of most projects ask for this: held text survives every kind of end, also an error of the source."""
+    """Held text must not be lost at any kind of end, even an error of the source. Users of most projects ask for
+    this."""
 
     def aborted() -> Iterable[str]:
         yield "ends in ST"
@@ -170,8 +171,8 @@ def test_exo_ollama_sglang_and_dynamo_14848_search_in_list_order(stop: list[str]
 
 @pytest.mark.parametrize("deltas", [["abc"], ["a", "b", "c"], ["ab", "c"], ["a", "bc"]])
 def test_llama_cpp_and_mlx_engine_answer_by_chunks_for_nested_stops(deltas: list[str]) -> None:
-    """Both take the match that begins first in the text so far: `abc` if the text comes in one delta, `b` if it comes
-    in three."""
+    """Both servers take the match that begins first in the text so far: `abc` if the text comes in one delta, `b` if
+    the text comes in three."""
     stream = scan(deltas, ["abc", "b"])
     assert (list(stream), stream.match) == (["a"], StopMatch("b", 1))
 

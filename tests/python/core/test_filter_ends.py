@@ -100,7 +100,8 @@ def test_a_full_disk_is_an_error() -> None:
 @posix_only
 @pytest.mark.parametrize("limit", [1, 20], ids=["in-the-first-write", "later"])
 def test_a_disk_that_fills_up_in_mid_write_is_an_error(tmp_path: Path, limit: int) -> None:
-    """If the data no longer fits, the system writes a part of it, without an error. Only the next write fails."""
+    """The filter must report that the disk is full. The system writes the part of the data that fits without an error,
+    and only the next write fails."""
     out = tmp_path / "out"
     command = f'ulimit -f {limit} && exec "$0" -m stopscan --stop END > "$1"'
     text = b"0123456789abcde\n" * 10_000

@@ -158,7 +158,7 @@ def test_a_stream_with_an_error_of_its_source_is_collected() -> None:
     def stopped() -> weakref.ref[Source]:
         source = Source()
         stream = scan(source, "END")
-        assert next(stream) == "text "  # a cycle: the stream has the error of `close`, whose traceback has the stream
+        assert next(stream) == "text "  # a cycle: stream, the error that `close` raised, its traceback, stream
         return weakref.ref(source)
 
     source = stopped()
@@ -193,8 +193,8 @@ SEGMENTS = SegmentSet({"a": {"<b>": "b"}, "b": {"</b>": "a"}}, stop=["END"])
     ],
 )
 def test_no_utf8_of_a_long_text_is_left_behind(letter: str, read: Callable[[str], object]) -> None:
-    """A CPython string that was asked for its UTF-8 keeps that UTF-8. stopscan must not cause this: once, it doubled
-    the memory of a data set."""
+    """A CPython string keeps its UTF-8 after any call has asked for it. stopscan must not ask long strings for it:
+    once, the UTF-8 that the strings kept doubled the memory of a data set."""
 
     def strings(found: object) -> Iterator[str]:
         if isinstance(found, str):

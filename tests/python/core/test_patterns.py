@@ -233,8 +233,8 @@ def test_max_held_loses_no_match_that_it_allows(text: str, max_held: int, data: 
     ],
 )
 def test_max_held_lost_the_only_match_that_fits(pattern: str, max_held: int, text: str, match: StopMatch) -> None:
-    """A match that becomes too long is dropped alone. Once, a match that had begun later was dropped with it, because
-    both were in the same state of the automaton."""
+    """If a match becomes too long, only that match is dropped. Once, a match that had begun later was dropped as well,
+    because both were in the same state of the automaton."""
     stops = StopSet(patterns=[pattern], max_held=max_held)
     scanner = StopScanner(stops)
     out = "".join(map(scanner.feed, text)) + scanner.flush()

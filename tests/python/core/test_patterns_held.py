@@ -1,4 +1,4 @@
-"""What a pattern holds under `max_held`: only what can still match within the limit."""
+"""Patterns with `max_held`: only text that can still become a match within the limit is held."""
 
 from __future__ import annotations
 

@@ -24,8 +24,8 @@ THINK = [("<think>", "</think>")]
 def test_a_delta_that_left_its_region_missed_the_patterns_behind_the_marker(
     pattern: str, text: str, match: StopMatch
 ) -> None:
-    """A match must be found in the delta that has the marker before it. Once, it was missed, and `feed` panicked if the
-    pattern was plain text."""
+    """A match that follows a marker in the same delta must be found. Once, such a match was missed, and `feed` panicked
+    if the pattern was plain text."""
     stops = StopSet(patterns=[pattern], protect=THINK)
     for deltas in ([text], list(text)):
         scanner = StopScanner(stops, start_protected=True)

@@ -43,7 +43,7 @@ class Source:
 
 
 class Response:
-    """Like an API client's stream: this object closes the request, and its iterator does not."""
+    """Like an API client's stream: closing this object ends the request, but closing its iterator does not."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -205,7 +205,7 @@ def test_ascan_of_an_error_keeps_what_was_withheld() -> None:
 
 
 def test_a_cancelled_ascan_keeps_what_was_withheld_and_goes_on() -> None:
-    """Cancelling one `anext` of a source that can be read again loses nothing."""
+    """If one `anext` is cancelled and the source can be read again, no text is lost."""
 
     class Slow(Source):
         async def __anext__(self) -> str:

@@ -1,4 +1,4 @@
-"""The state of a stream as bytes: the same in every process, and in Rust."""
+"""Snapshots: the state of a stream as bytes, which must be the same in every process and in Rust."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from stopscan.segments import Segmenter, keep
 
 GRAPH = {"answer": {"<think>": "reasoning", "<call>": keep("call")}, "reasoning": {"</think>": "answer"}, "call": {}}
 
-# The same bytes as `VERSION_3` in tests/rust/snapshots.rs, which has the same set and the same text.
+# The same bytes as `VERSION_3` in tests/rust/snapshots.rs, because they come from the same set and the same text.
 VERSION_3 = bytes([3, 91, 20, 249, 222, 49, 150, 105, 239, 0, 0, 0, 23, 24, 0, 0, 1, 4, 101, 147, 143, 63])
 
 

@@ -48,7 +48,7 @@ def test_a_shared_set_is_right_in_every_thread() -> None:
 
 
 def test_a_shared_scanner_never_loses_text() -> None:
-    """With the GIL, a `feed` is one step. Without the GIL, a `feed` during another one raises and reads nothing."""
+    """With the GIL, a short `feed` is atomic. Without it, a `feed` during another `feed` raises and reads nothing."""
     scanner = StopScanner("END")
     taken: list[str] = []
     returned: list[str] = []

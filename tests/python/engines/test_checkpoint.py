@@ -64,7 +64,7 @@ def test_a_default_may_name_regions_that_the_model_lacks() -> None:
 
 
 def test_a_set_is_compiled_once(checkpoint: Checkpoint) -> None:
-    """Once, the server for mlx-lm compiled each set a second time, in the thread that makes all answers."""
+    """The server for mlx-lm used to compile each set a second time, in the thread that generates all answers."""
     options = read_options({"stop": ["END"], "protect": ["reasoning"]})
     first = checkpoint.stops(options.stops, options.protect)
     assert Checkpoint(TOKENIZER.backend, graph=QWEN3).stops(StopSet(["END"]), ["reasoning"]) is first

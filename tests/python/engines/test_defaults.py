@@ -1,4 +1,4 @@
-"""An adapter's settings: the operator's defaults, the switch that turns it on, and `Failures`, which turns it off."""
+"""The operator's defaults, the switch that turns an adapter on, and `Failures`, which turns the adapter off."""
 
 from __future__ import annotations
 

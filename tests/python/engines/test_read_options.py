@@ -49,7 +49,7 @@ def test_the_same_in_a_flat_mapping_that_others_share() -> None:
 def test_a_request_that_asks_nothing(nothing: Any) -> None:
     assert read_options(nothing) == StopOptions()
     default = Defaults(repeat=Repeat(5))
-    assert read_options(nothing, default) == StopOptions(StopSet(repeat=Repeat(5)))  # a default leaves `asks` false
+    assert read_options(nothing, default) == StopOptions(StopSet(repeat=Repeat(5)))  # only the request sets `asks`
     assert read_options({"repeat": False}, default) == StopOptions()
 
 

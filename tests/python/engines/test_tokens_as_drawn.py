@@ -21,7 +21,7 @@ from stopscan.finish import Finish
 from stopscan.segments import SegmentSet
 from stopscan_conformance.reciter import SCRIPTS, Reciter
 
-UNKNOWN = 65_000  # from here on, the model has ids that the tokenizer does not have
+UNKNOWN = 65_000  # the model has this id and higher ones, but the tokenizer does not
 STOPS = ["hello world", "4,", "2"]
 
 

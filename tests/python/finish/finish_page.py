@@ -1,4 +1,4 @@
-"""Makes the tables of docs/finish.md from those of the code. Run as a program, it writes them into the page."""
+"""Makes the tables of docs/finish.md from the tables in the code. If run as a program, writes them into the page."""
 
 from __future__ import annotations
 

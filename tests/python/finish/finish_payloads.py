@@ -105,7 +105,7 @@ CASES: dict[str, list[tuple[Any, Report]]] = {
         *((chunk(finish_reason=word), None) for word in (None, "", "null")),
         (chat(), UNKNOWN),
         (chunk(), None),
-        (chunk(finish_reason=None, finishReason="stop"), EOS),  # jakobdylanc/llmcord#84: the first non-null counts
+        (chunk(finish_reason=None, finishReason="stop"), EOS),  # jakobdylanc/llmcord#84: the non-null field counts
         (chunk(finish_reason="", finishReason="stop"), None),
         (chunk(finish_reason=["END"]), UNKNOWN),  # langchain#37370
         # Perplexity's full streams have both `message` and `delta`

@@ -1,4 +1,4 @@
-"""docs/finish.md has the tables of today's code. `python tests/python/finish/finish_page.py` writes them anew."""
+"""The tables of docs/finish.md must be up to date. `python tests/python/finish/finish_page.py` writes them anew."""
 
 from __future__ import annotations
 

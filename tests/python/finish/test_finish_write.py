@@ -146,7 +146,7 @@ def test_what_is_written_is_read_as_the_same_or_the_nearest_reason(api: str, rea
 
 
 def literals(annotation: Any) -> set[str]:
-    """The strings of a `Literal`, wherever it is inside of an annotation."""
+    """The strings of every `Literal` in an annotation, at any depth."""
     arguments = get_args(annotation)
     return {a for a in arguments if isinstance(a, str)}.union(
         *(literals(a) for a in arguments if not isinstance(a, str))

@@ -129,7 +129,8 @@ def test_the_example(table: pa.Table) -> None:
 
 
 def test_an_empty_batch_has_the_same_columns() -> None:
-    """Once, an empty batch raised: the columns came from `zip(*rows)`, which gives nothing to unpack without rows."""
+    """An empty batch must not raise. Once, it did: the columns came from `zip(*rows)`, which yields nothing without
+    rows."""
     stops = StopSet(dataset.STOPS)
     texts = pa.table({"text": pa.array([], pa.string()), "token_ids": pa.array([], pa.list_(pa.int64()))})
     vocabulary = Vocabulary(real_tokenizer())

@@ -127,7 +127,7 @@ class _HTTPServer(ThreadingHTTPServer):
 
 @contextmanager
 def serving(main: Callable[[], None], *arguments: Any) -> Iterator[Server]:
-    """A server as its ``main`` sets it up, but in a thread and on a free port."""
+    """Runs the server that ``main`` sets up, but in a thread and on a free port."""
     running: dict[str, Any] = {}
 
     def run_http_server(
@@ -156,8 +156,8 @@ def serving(main: Callable[[], None], *arguments: Any) -> Iterator[Server]:
         running["http"].server_close()
         running["thread"].join()
         running["generator"].stop_and_join()
-        # After the join, the thread may still be freeing what mlx compiled in it. If the process exited now, it would
-        # abort.
+        # After the join, the thread may still be freeing the functions that mlx compiled in it. If the process exited
+        # meanwhile, it would abort.
         while Path(f"/proc/self/task/{running['generator']._generation_thread.native_id}").exists():
             time.sleep(0.01)
 

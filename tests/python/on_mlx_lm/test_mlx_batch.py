@@ -22,7 +22,7 @@ from stopscan.segments import FORMATS, SegmentSet
 from stopscan_conformance.reciter import SCRIPTS, Reciter
 
 STOPS = ["END", "hello world", "6", "fgh", "XYZ", "STOP", "###", "ab", "aab", "ha!", "\n\nTwo", "<|end_of_document|>"]
-# Without the scripts in OpenAI's Harmony format: they are for servers that parse its channels.
+# Without the scripts in OpenAI's Harmony format: they are for servers that parse Harmony's channels.
 NAMES = [name for name in SCRIPTS if not name.startswith("harmony-")]
 
 
@@ -188,7 +188,8 @@ def test_stops_for_all_rows_or_for_each(mlx: tuple[Any, Any], reciter: Reciter, 
 def test_what_can_be_read_once_holds_for_all_rows(
     mlx: tuple[Any, Any], reciter: Reciter, options: Any, texts: list[str]
 ) -> None:
-    """An option may be an iterator. Once, the first row read it to its end, and the other rows silently had no stop."""
+    """An option may be an iterator, and must hold for all rows. Once, the first row read the iterator to its end, and
+    the other rows silently had no stop."""
     assert batch_generate(*mlx, prompts(mlx, reciter, ["split", "count"]), **options).texts == texts
 
 

@@ -1,4 +1,4 @@
-"""The programs ``examples/mlx_lm_*.py`` emit and report the same as the reference, and take no step too many."""
+"""The programs ``examples/mlx_lm_*.py`` emit and report the same as the reference, and waste no model steps."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ STOPS = [
     ["!", " "], ["\n\nTwo", "\r\n\t"], ["<|end_of_document|>"], ["</think>"], ["<|message|>"], ["never"], ["e end"],
     ["\N{OCTAGONAL SIGN}"], ["\N{ZERO WIDTH JOINER}"], ["\N{REPLACEMENT CHARACTER}"],
 ]  # fmt: skip
-# Without the scripts in OpenAI's Harmony format: they are for servers that parse its channels.
+# Without the scripts in OpenAI's Harmony format: they are for servers that parse Harmony's channels.
 NAMES = [name for name in SCRIPTS if not name.startswith("harmony-")]
 drafted = pytest.mark.parametrize("draft", [False, True], ids=["alone", "drafted"])
 
@@ -269,7 +269,7 @@ def test_an_id_beyond_the_vocabulary_has_no_text(mlx: tuple[Any, Any], reciter: 
     assert tokenizer.backend_tokenizer.id_to_token(beyond) is None
 
     def detour(tokens: mx.array, logits: mx.array) -> mx.array:
-        """Makes the model write an id without a token between ``first`` and ``second``."""
+        """Makes the model write, between ``first`` and ``second``, an id that has no token."""
         target = {first: beyond, beyond: second}.get(tokens[-1].item())
         return logits if target is None else mx.where(mx.arange(logits.shape[-1]) == target, 200.0, logits)
 

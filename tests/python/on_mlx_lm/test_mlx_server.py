@@ -51,7 +51,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "spaces at both ends": ("spaces", {}),
     "half a character at the end": ("broken", {}),
 }
-# The cases in which mlx_lm.server is wrong: its text, and the number of tokens that it generates.
+# For each case in which mlx_lm.server is wrong: the text that it returns, and the number of tokens that it generates.
 FAULTS = {
     # The stop is deleted, and the generation goes on.
     "other tokens": ("This is the  of it", 9),
@@ -64,7 +64,7 @@ FAULTS = {
     "emoji": ("Go 🚀 then  now 👩\u200d💻.", 12),
     "cjk": ("你好、。再见", 9),
     "reasoned": ("<think>Is it ?</think>It is 5 or 6  here", 18),
-    # mlx_lm.server holds the beginning of a stop back, and loses it if EOS follows.
+    # mlx_lm.server holds back the beginning of a stop, and loses that text if EOS follows.
     "a run": ("", 17),
     "held at EOS": ("Please do not ", 7),
     # mlx-lm's detokenizer drops the first space of an answer. It also loses the text that it still holds at EOS.
@@ -194,7 +194,7 @@ def test_a_stop_ends_the_generation(tmp_path: Path, engine: str) -> None:
             counted.clear()
             for length in range(6):
                 ask(f"{kind}{length}")
-                ask("eos0")  # so that the steps that the first request left running are also counted
+                ask("eos0")  # so that the steps that the request above left running are also counted
             return sum(counted)
 
         alone = rows("eos")

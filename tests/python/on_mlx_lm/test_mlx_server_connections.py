@@ -57,7 +57,8 @@ def test_a_client_that_leaves_does_not_end_the_others(ours: Server, reciter: Rec
 def test_a_client_that_half_closes_after_its_request_gets_its_answer(
     ours: Server, reciter: Reciter, stream: bool
 ) -> None:
-    """``nc -N`` and other clients shut down their sending half. Once, the server treated them as clients that left."""
+    """Clients such as ``nc -N`` shut down their sending half, but still wait for the answer. Once, the server treated
+    them as clients that left."""
     with sent(ours, {"prompt": reciter.prompt("late"), "stop": ["more"], "stream": stream}) as connection:
         connection.shutdown(socket.SHUT_WR)
         reply = read(connection)
@@ -69,7 +70,7 @@ def test_a_client_that_half_closes_after_its_request_gets_its_answer(
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 def test_the_answer_of_a_client_that_left_is_not_generated(tmp_path: Path, engine: str, stream: bool) -> None:
     """A stream ends when a write to the client fails. A whole answer is written only at its end, so the server must
-    notice the reset before it writes."""
+    notice before then that the client has reset the connection."""
     checkpoint = Reciter({"long": [" word"] * 4000}).write(tmp_path)
     draft = ["--draft-model", checkpoint] if engine == "drafted" else []
     body = {"prompt": "[long]", "stop": ["never"], "max_tokens": 4000, "stream": stream, **ENGINES[engine]}
@@ -86,8 +87,8 @@ def test_the_answer_of_a_client_that_left_is_not_generated(tmp_path: Path, engin
 
 
 def test_many_connections_at_once(ours: Server, reciter: Reciter) -> None:
-    """Once, 52 of 192 connections at the same time were reset, because the queue of mlx_lm.server holds only five
-    connections."""
+    """All 192 connections must be served. Once, 52 of them were reset, because the queue of mlx_lm.server holds only
+    five connections."""
     sockets = [socket.socket() for _ in range(192)]
     try:
         for connection in sockets:
@@ -112,7 +113,7 @@ def test_many_connections_at_once(ours: Server, reciter: Reciter) -> None:
 
 @pytest.mark.parametrize("options", [{}, [], "", None, {"include_usage": None}, {"include_usage": True}], ids=str)
 def test_stream_options_do_not_break_a_complete_answer(ours: Server, reciter: Reciter, options: Any) -> None:
-    """Once, ``stream_options: {}`` raised a KeyError after the last chunk, and ``[DONE]`` was missing."""
+    """``[DONE]`` must end each stream. Once, ``stream_options: {}`` raised a KeyError after the last chunk instead."""
     body = {"prompt": reciter.prompt("count"), "stop": ["5"], "stream": True, "stream_options": options}
     status, reply = ours.post("completions", body)
     *_, last = stream_events(reply)
@@ -130,8 +131,8 @@ def test_what_a_request_takes_along_can_be_pickled() -> None:
 
 @pytest.mark.parametrize("distributed", [False, True])
 def test_a_row_of_several_machines_does_not_end_alone(distributed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several machines must take the same steps. Once, if a client left, its row ended on only one of them. Now
-    the row ends only if there is a single machine."""
+    """Several machines must take the same steps. Once, if a client left, its row ended on only one of the machines. Now
+    the row of a client that left ends early only if there is a single machine."""
     row = object.__new__(server._Row)
 
     def leaves(handler: Any, request: Any, stops: Any) -> None:
@@ -191,8 +192,8 @@ def test_two_machines_answer_with_stops(tmp_path: Path) -> None:
 def test_a_fault_of_ours_ends_its_request_alone(
     ours: Server, reciter: Reciter, hook: str, stream: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A fault in ``advance`` that is not caught ends the thread that makes all answers. A panic in Rust must also be
-    caught: it is a ``BaseException``, not an ``Exception``."""
+    """A fault in ``advance`` must be caught, because otherwise it would end the thread that generates all answers. A
+    panic in Rust must also be caught: it raises a ``BaseException`` that is not an ``Exception``."""
 
     class PanicException(BaseException):
         """Like the exception that PyO3 raises for a panic."""
@@ -230,7 +231,7 @@ def test_after_three_faults_what_mlx_lm_can_keep_is_left_to_it(
 
 
 def test_a_set_is_compiled_in_the_thread_of_its_client(ours: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once, a stop set was also compiled in the generation thread, and large sets stalled all streams."""
+    """A stop set must not be compiled in the generation thread. Once, it was, and large sets stalled all streams."""
     from stopscan.engines import _checkpoint
 
     ours.ask("[think]", max_tokens=1)  # so that a model is loaded
@@ -250,7 +251,8 @@ def test_a_set_is_compiled_in_the_thread_of_its_client(ours: Server, monkeypatch
 
 @pytest.mark.parametrize("engine", ["batched", "seeded"])
 def test_mlx_lms_own_initial_state_counts(tmp_path: Path, engine: str) -> None:
-    """Once, stops fired in the reasoning if the prompt did not end with ``<think>`` itself, but with words after it."""
+    """If the prompt ends with ``<think>`` and some words, no stop may fire in the reasoning. Once, stops fired
+    there."""
     reciter = Reciter({"open": ["<think>", "a", "b", " END", "?", "</think>", "It is 5", " END", "."]})
     with serving(server.main, "--model", reciter.write(tmp_path)) as running:
         for stream in (False, True):

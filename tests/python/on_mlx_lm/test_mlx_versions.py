@@ -1,4 +1,4 @@
-"""If this mlx-lm lacks a function that stopscan needs, the error names the function."""
+"""If the installed mlx-lm lacks a function that stopscan needs, the error names the function."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ def test_a_missing_parameter_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_mlx_lm_that_asks_no_row_when_it_ends_is_refused(
     owner: type, method: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """mlx-lm#1830 reworks ``StopSequences`` and ``Matcher``. If a batch then no longer called ``advance``, it would
-    silently ignore every stop."""
+    """An mlx-lm whose batches no longer call ``advance`` must be refused, because it would silently ignore every stop.
+    mlx-lm#1830, which reworks ``StopSequences`` and ``Matcher``, may remove the call."""
 
     def asks_another(self: object, *_: object) -> object:
         return self.automaton.step(1)

@@ -32,7 +32,8 @@ def served(
     faults: bool = False,
     patience: float = 600,
 ) -> Iterator[httpx.Client]:
-    """A client of a new server. At its end, asserts that stopscan failed (with ``faults``) or never did (without)."""
+    """Yields a client of a new server. At the end of the block, asserts that stopscan failed in the server or, without
+    ``faults``, that it never did."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -84,7 +85,8 @@ def first_stop(text: str, stops: Sequence[str], patterns: Sequence[str]) -> tupl
 
 
 class Answer(NamedTuple):
-    """A text, what ended it (`None`: the limit of tokens), and how many tokens were generated."""
+    """The text of an answer, the stop or token that ended it (`None`: the token limit), and the number of generated
+    tokens."""
 
     text: str
     matched: str | int | None

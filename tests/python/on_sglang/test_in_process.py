@@ -213,8 +213,8 @@ def test_sglangs_matched_stop_kit_without_and_with_it(
 
 
 class Faulty:
-    """A scanner that fails when it is used for the ``at``-th time. To read an attribute is one use, and to call a
-    method is another."""
+    """A scanner that fails at its ``at``-th use. Reading an attribute is a use. A call of a method is two uses, because
+    it first reads the method."""
 
     def __init__(self, scanner: TokenScanner, at: int) -> None:
         self._scanner = scanner
@@ -265,7 +265,8 @@ def test_a_stream_that_fails_has_its_text_all_the_same(
 def test_a_fault_in_the_last_step_leaves_the_stop_that_ends_there(
     host: Host, forgiving: Failures, at: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The token that completes the stop also reaches the limit. The stop is reported, not the limit."""
+    """The token that completes the stop also reaches the token limit. Even if stopscan fails there, the stop must be
+    reported, not the limit."""
     break_scanners(monkeypatch, at)
     plans = {"r": (host.ids(["a", "b", "E", "ND"]), {"stop": ["END"], "max_new_tokens": 4})}
     with installed(hooks(Defaults(), forgiving)):
@@ -320,7 +321,7 @@ def test_no_custom_params_end_the_server_or_count_as_a_failure(
     host: Host, forgiving: Failures, custom: Any, stop: Any, door: bool
 ) -> None:
     """The hook ``DOOR`` checks the params when a request arrives. Without the hook (tokenizer workers load no plugins),
-    they reach the scheduler unchecked."""
+    the params reach the scheduler unchecked."""
     placed = hooks(Defaults(), forgiving)
     if not door:
         del placed[DOOR]

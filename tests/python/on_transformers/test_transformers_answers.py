@@ -124,7 +124,7 @@ def test_what_a_pipeline_is_not_asked_in(pipeline: Any, reciter: Reciter) -> Non
 
 
 def test_a_streamer_of_a_pipeline_gets_the_text_before_the_stop(pipeline: Any, reciter: Reciter) -> None:
-    """Once, the streamer also got the text after the stop."""
+    """The streamer must not get the text after the stop. Once, it did."""
     pieces = Pieces()
     options = {"stop": "hello world", "streamer": pieces, "max_new_tokens": 100, "return_full_text": False}
     (record,) = cut(pipeline)(reciter.prompt("count"), **options)
@@ -140,7 +140,7 @@ def test_a_streamer_of_a_pipeline_gets_the_text_before_the_stop(pipeline: Any, r
 def test_the_tensors_of_a_pipeline_are_cut(
     pipeline: Any, engine: Engine, reciter: Reciter, options: dict[str, Any]
 ) -> None:
-    """Once, the tensors still had the tokens after the stop."""
+    """The tensors must end at the stop. Once, they still had the tokens after the stop."""
     names = ["count", "split", "late"]
     prompts = [f"{'x' * number} {reciter.prompt(name)}" for number, name in enumerate(names)]
     options = {"max_new_tokens": 100, "return_tensors": True, **options}
@@ -166,7 +166,7 @@ def test_beams_of_a_pipeline(pipeline: Any, reciter: Reciter) -> None:
 
 
 def test_a_text_with_its_bos_gets_no_second_one(engine: Engine, bare: Any, reciter: Reciter) -> None:
-    """The text of a chat template begins with the BOS. Once, the tokenizer added a second BOS to the prompt."""
+    """A text that a chat template made begins with the BOS. The tokenizer must not add a second BOS. Once, it did."""
     tokenizer = deepcopy(bare)
     tokenizer.bos_token = "<|start|>"
     bos = tokenizer.bos_token_id
@@ -187,7 +187,7 @@ def test_a_text_with_its_bos_gets_no_second_one(engine: Engine, bare: Any, recit
 
 
 def test_ids_and_messages_are_prompts(engine: Engine, bare: Any, reciter: Reciter) -> None:
-    """Once, only texts were accepted as prompts."""
+    """Token ids and messages must be accepted as prompts. Once, only strings were."""
     tokenizer = deepcopy(bare)
     tokenizer.chat_template = (
         "{% for m in messages %}{{ m['content'] }}{% endfor %}{% if add_generation_prompt %}"

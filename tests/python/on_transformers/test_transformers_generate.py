@@ -252,11 +252,11 @@ def test_the_models_eos_may_be_others_than_the_tokenizers(engine: Engine, recite
 @ways
 @pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "criterion"])
 def test_a_second_eos_of_the_model_ends_its_row(engine: Engine, reciter: Reciter, streamed: bool, way: str) -> None:
-    """Gemma and Llama 3 have several EOS ids, but the tokenizer knows only one. Once, the padding after one of the
-    other EOS ids became text."""
+    """Gemma and Llama 3 have several EOS ids, but the tokenizer knows only one. The padding after one of the
+    other EOS ids must not become text. Once, it did."""
     five, filler = reciter.token_id("count", "5"), reciter.token_id("late", " fox")
     eos = [reciter.eos_token_id, five]
-    prompts = [reciter.prompt("count"), reciter.prompt("late")][: 1 if WAYS[way] else 2]  # only one row can be drafted
+    prompts = [reciter.prompt("count"), reciter.prompt("late")][: 1 if WAYS[way] else 2]  # drafting needs a single row
     stops = Stops(engine.tokenizer, "fox fox")
     options = generation(engine, way, eos_token_id=eos, pad_token_id=filler)
     sequences = engine.generate(prompts, stops, streamed=streamed, **options)

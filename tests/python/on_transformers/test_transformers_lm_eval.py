@@ -90,7 +90,7 @@ def own(recital: Path) -> dict[str, Any]:
 
 
 def asked(lm: Any, until: Any, *names: str, **generation: Any) -> tuple[list[str], int]:
-    """The answers, and how many steps the model took for them."""
+    """Returns the answers to the prompts of ``names``, and the number of model steps that they took."""
     generation = {"until": until, "max_gen_toks": 60, **generation}
     requests = [Instance("generate_until", {}, (f"[{name}]", generation), idx) for idx, name in enumerate(names)]
     steps: list[int] = []
@@ -121,8 +121,8 @@ def test_a_stop_that_is_spelled_in_many_tokens_ends_the_answer(own: dict[str, An
 
 
 def test_a_special_token_ends_its_row_though_others_go_on(own: dict[str, Any]) -> None:
-    """lm_eval stops only when all rows have the token. It decodes the rows without special tokens, so it does not find
-    the stop in the text, and cuts nothing."""
+    """Plain lm_eval (``hf``) ends the batch only when all rows have the token. It decodes the rows without special
+    tokens, so it does not find the stop in the text, and cuts nothing."""
     long = OWN.text("long")
     assert asked(own["hf-stopscan"], ["<|end|>"], "special", "long")[0] == ["One", long]
     assert asked(own["hf"], ["<|end|>"], "special", "long")[0] == ["One two three", long]
@@ -135,7 +135,8 @@ def test_a_stop_is_not_found_in_the_name_of_a_special_token(own: dict[str, Any])
 
 
 def test_a_batch_is_over_when_each_row_met_some_stop(own: dict[str, Any]) -> None:
-    """In lm_eval, a batch is over only when all rows have met the same stop."""
+    """With ``hf-stopscan``, each row ends at the first stop that it meets. With ``hf``, a batch is over only when all
+    rows have met the same stop."""
     until, texts = [" 4", "two"], [" 0 1 2 3", "One <stop-here> "]
     assert asked(own["hf-stopscan"], until, "long", "spelled") == (texts, 7)
     assert asked(own["hf"], until, "long", "spelled") == (texts, 21)

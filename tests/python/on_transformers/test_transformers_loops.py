@@ -80,7 +80,7 @@ def test_continuous_batching(looping: Engine, reciter: Reciter) -> None:
 
 
 def asked(row: Any, ids: list[int]) -> bool:
-    """Whether the row ends with the last of ``ids``. Asks the row for each id, as transformers does."""
+    """Whether the row has ended after the last of ``ids``. Asks the row at each id, as transformers does."""
     return [token_id in row for token_id in ids][-1]
 
 
@@ -137,7 +137,7 @@ def test_the_forms_that_chat_templates_tell(form: str, tmp_path: Path) -> None:
 
 
 def test_a_row_has_a_limit_of_its_own(looping: Engine, reciter: Reciter) -> None:
-    """A row ends at its ``max_tokens``. Once, this option raised a ``TypeError``, because it was passed on twice."""
+    """A row ends at its ``max_tokens``. Before a fix, the option was passed on twice, and so raised a ``TypeError``."""
     ids = reciter.token_ids("think")[:5]
     row = RowScanner(looping.tokenizer, "END", max_tokens=5)
     assert [token_id in row for token_id in ids] == [False] * 4 + [True]

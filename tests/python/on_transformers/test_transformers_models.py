@@ -230,7 +230,10 @@ def whisper(tokenizer: Any) -> Any:
 
 @pytest.mark.parametrize("beams", [1, 3])
 def test_whisper_returns_sequences_without_the_prompt(tokenizer: Any, whisper: Any, beams: int) -> None:
-    """``trim`` keeps the tokens of the text. Before a fix, it kept one too many, and cut off the first one of beams."""
+    """``trim`` keeps exactly the tokens of the text, although Whisper returns the sequences without the prompt.
+
+    Before a fix, ``trim`` kept one token too many, and with beams it cut off the first token of the text.
+    """
     # Whisper samples only with one beam.
     options = {"num_beams": beams, "max_new_tokens": 30, "pad_token_id": 1, "temperature": None if beams > 1 else 1.0}
     ends = set()

@@ -24,7 +24,7 @@ from stopscan_conformance.reciter import SCRIPTS, Reciter
 
 
 def take(stops: Stops, prompts: Sequence[Sequence[int]], *steps: Sequence[Sequence[int]]) -> Any:
-    """Appends ``steps``, the new tokens of all rows, to ``prompts``, and shows each to ``stops``. Returns the rows."""
+    """Appends each step (a list of new tokens for each row) to the rows, and then calls ``stops``. Returns the rows."""
     sequences = torch.tensor(prompts)
     stops.put(sequences)
     for step in steps:

@@ -186,14 +186,14 @@ def test_a_stops_is_for_one_generation(engine: Engine, reciter: Reciter, streame
     for prompts in (reciter.prompt("count"), [reciter.prompt("count")] * 2):
         with engine.counted() as steps, pytest.raises(ValueError, match="was already used"):
             engine.generate(prompts, stops, streamed=streamed)
-        # A Stops that is not the streamer sees the new generation only after its first step.
+        # A Stops that is not the streamer is first called after the first step of the new generation.
         assert len(steps) == (0 if streamed else 1)
     assert stops.texts == ["This is the "]
 
 
 @pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "criterion"])
 def test_a_refused_generation_leaves_the_results(engine: Engine, reciter: Reciter, streamed: bool) -> None:
-    """The second prompt, which is longer, must not be taken for the first sequence with new tokens at its end."""
+    """The second prompt is longer than the first sequence, but must not be taken for a continuation of it."""
     stops = Stops(engine.tokenizer, "END")
     engine.generate(reciter.prompt("split"), stops, streamed=streamed)
     with pytest.raises(ValueError, match="was already used"):

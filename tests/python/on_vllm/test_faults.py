@@ -56,7 +56,7 @@ class Panic(BaseException):
 
 
 class Clock:
-    """Counts the reads and calls of a ``Faulty`` object, and raises ``error`` at number ``at``."""
+    """Counts the ticks (reads and calls) of a ``Faulty`` object, and raises ``error`` at tick number ``at``."""
 
     def __init__(self, at: int, error: type[BaseException]) -> None:
         self.now, self.at, self.error = 0, at, error
@@ -332,7 +332,10 @@ def test_no_exception_of_ours_leaves_a_hook(pieces: tuple[Any, Reciter], monkeyp
 def test_a_chat_goes_on_with_vllms_stops_while_stopscan_is_off(
     marked: Any, start: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A chat whose regions are protected only by default is not refused. A chat that asks for protected regions is."""
+    """While stopscan is off, a chat is refused only if it asks for protected regions itself.
+
+    If its regions are protected only by the server's default, vLLM's own stops apply.
+    """
     install()
     start(None, "deepseek_r1")
     calls(None, "deepseek_r1")

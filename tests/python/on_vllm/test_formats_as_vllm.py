@@ -38,7 +38,7 @@ CONFIGS = {
     "inkling": ("inkling", "inkling_config"),
 }
 
-# The parser of Seed-OSS is Qwen3's with these markers.
+# vLLM reads Seed-OSS with the parser of Qwen3 and these markers.
 SEED = ("<seed:think>", "</seed:think>", "<seed:tool_call>", "</seed:tool_call>")
 OPTIONS: dict[str, dict[str, Any]] = {
     "seed_oss": dict(zip(("think_start", "think_end", "tool_start", "tool_end"), SEED, strict=True)),

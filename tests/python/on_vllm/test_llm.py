@@ -108,7 +108,7 @@ def test_a_malformed_option_is_refused_and_the_engine_goes_on(llm: LLM, reciter:
 
 
 def of_ours(worker: Any) -> tuple[int, list[str], list[str]]:
-    """The id of this process, its modules of stopscan, and the functions of vLLM that stopscan has wrapped here."""
+    """The id of this process, the stopscan modules in it, and the functions of vLLM that stopscan has wrapped in it."""
     import os
     import sys
 

@@ -60,7 +60,7 @@ def test_malformed_options_are_refused_before_and_when_a_request_is_added(
         checked(stop=stop, extra_args=extra_args)
     with pytest.raises(VLLMValidationError, match=message) as refusal:
         run(tokenizer, [[1]], params)
-    # Over HTTP, the error's field "param" is `parameter`: it tells the client which option is wrong.
+    # vLLM sends `parameter` to HTTP clients as the error's field "param", which names the wrong option.
     assert message.startswith(refusal.value.parameter)
 
 

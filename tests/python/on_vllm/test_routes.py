@@ -195,7 +195,7 @@ TEXTS = [
 def test_no_stop_of_the_client_stands_in_its_content(
     tokenizer: Any, start: Any, tools: str | None, reasoning: str | None, auto: bool
 ) -> None:
-    """The content is the part of the answer that vLLM's own parser returns as content."""
+    """vLLM's own parser decides which part of the answer is the content: no stop may be left in this part."""
     install()
     start(None, reasoning or "")
     calls(tools, reasoning, auto=auto)

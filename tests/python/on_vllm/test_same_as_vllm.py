@@ -277,7 +277,8 @@ def test_vllm_own_cases(case: dict[str, Any], stopscan: str, tmp_path: Path) -> 
 def test_min_tokens_with_a_stop_in_a_stop_is_left_to_vllms_own_rule(
     pieces: tuple[Any, Reciter], stops: list[str]
 ) -> None:
-    # vLLM fires the longer stop if the shorter one ends within `min_tokens`. In stopscan, the longer one never fires.
+    # vLLM fires the longer stop if the shorter one ends within `min_tokens`. In stopscan, the longer one never fires,
+    # so stopscan leaves such requests to vLLM.
     tokenizer, reciter = pieces
     tokens = [[reciter.token_id("pieces", piece)] for piece in ("a", "b", "c", " ", "ab", "c", "a")]
     install()

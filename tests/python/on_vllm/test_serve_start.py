@@ -65,7 +65,7 @@ def test_the_default_of_a_server_with_parsers(tmp_path: Path) -> None:
             message = answer("[call]", **options)
             assert "END" not in (message.content or "")
             assert not message.tool_calls
-        # A Responses request with an id of its own also protects its reasoning. A completion does not: END fires in it.
+        # In a Responses request whose id the client chose, END does not fire in the reasoning. In a completion it does.
         mine = {"stop": ["END"], "temperature": 0, "request_id": "mine"}
         response = server.openai.responses.create(model="reciter", input="[unmarked]", extra_body=mine)
         assert response.output_text == "It is 5 "

@@ -130,7 +130,7 @@ def made(
 
 
 def text(tokenizer: Any, reciter: Any, script: str, *, prompt: str = "", **params: Any) -> tuple[str, Any]:
-    """The text that a client gets if the model writes a script, and the stop reason."""
+    """The text and the stop reason that a client gets if the model writes the given script."""
     steps = [[token] for token in [*reciter.token_ids(script), reciter.eos_token_id]]
     params.setdefault("output_kind", RequestOutputKind.DELTA)
     prompt_ids = tokenizer.encode(prompt, add_special_tokens=False)

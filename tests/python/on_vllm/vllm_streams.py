@@ -27,7 +27,7 @@ class Stream:
         self._released[self.tokens] = len(self.text)
 
     def check(self, row: dict[str, Any]) -> None:
-        """Asserts the row's text and, for each chunk but the last, how many characters were withheld after it.
+        """Compares the text and the number of characters withheld after each chunk but the last, with those in ``row``.
 
         A slow reader gets several tokens in one chunk, and cannot see what was withheld between them.
         """

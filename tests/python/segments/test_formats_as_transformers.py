@@ -1,4 +1,4 @@
-"""The forms for which `transformers serve` has a template, compared with its own parser."""
+"""The forms for which `transformers serve` has a template, compared with the parser of transformers."""
 
 from __future__ import annotations
 

@@ -77,7 +77,10 @@ def test_segments_of_another_model() -> None:
 
 
 def test_the_pair_of_a_known_region_is_its_name() -> None:
-    """Markers protect as their region's name does. Before a fix, they were ignored if the graph had the opening one."""
+    """The markers of a region protect it as its name does: ``<think>`` and ``</think>`` are the region ``reasoning``.
+
+    Before a fix, the two markers were ignored if the graph had the opening marker.
+    """
     assert protected(StopSet("END"), QWEN3, ["tool_call", "<think>", "</think>"]) == protected(StopSet("END"), QWEN3)
 
 
@@ -136,7 +139,7 @@ def test_only_the_prompts_end_opens_a_region(prompt_end: str, region: str) -> No
     ],
 )
 def test_several_markers_at_the_prompts_end_lead_to_a_region(name: str, prompt_end: str, region: str) -> None:
-    """All markers at the end count. Before a fix, only those of the first region did, so a stop fired in reasoning."""
+    """All markers at the prompt's end count. Before a fix, only the first region's did: a stop fired in reasoning."""
     assert region_after(FORMATS[name], prompt_end) == SegmentSet(FORMATS[name]).region_after(prompt_end) == region
     stops = protected(StopSet("END"), FORMATS[name])
     scanner = StopScanner(stops, region=begins(stops, prompt_end))

@@ -1,4 +1,4 @@
-"""``restricted`` keeps the answer and the named regions of a graph. A graph with headers is returned unchanged."""
+"""``restricted`` keeps the answer and the named regions of a graph. It leaves a graph that has headers unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Properties that hold for all markers, stops and texts. Compares the segmenter with the reference and itself."""
+"""Properties that hold for all markers, stops and texts. Compares segmenters with the reference and with each other."""
 
 from __future__ import annotations
 

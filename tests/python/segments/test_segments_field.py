@@ -37,7 +37,7 @@ def test_vllm_55195_marker_and_text_in_one_delta() -> None:
 
 
 def test_vllm_40911_part_of_a_marker_at_the_end_of_reasoning() -> None:
-    """In vLLM, if a delta ends in `<|`, Gemma's tool call becomes a part of the content, not a call."""
+    """In vLLM, if a delta ends in `<|`, the text of Gemma's next tool call is sent as content."""
     deltas = ["<|channel>thought\nA call.<channel|><|", 'tool_call>call:f{a:<|"|>b<|"|>}<tool_call|>']
     expected = [("reasoning", "A call."), ("tool_call", 'call:f{a:<|"|>b<|"|>}')]
     assert cut("gemma4", deltas) == expected

@@ -30,7 +30,7 @@ class Book:
     # The text or bytes of a token at the start of a stream, if they differ there.
     first: Callable[[int], Raw] | None = None
     special_ends_character: bool = False
-    # Whether `decode` gives another text than `characters`: it also replaces the characters before a stray byte.
+    # Whether `decode` gives another text than `characters`: `decode` also replaces characters before a stray byte.
     takes_back: bool = field(default=False, init=False)
     # The leading space, which the decoder strips from the text.
     _stripped: Character | None = field(default=None, init=False)

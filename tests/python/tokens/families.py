@@ -39,7 +39,7 @@ def claude() -> Vocabulary:
 
 
 def tiktoken(name: str) -> Vocabulary:
-    """An encoding whose file litellm carries, so that nothing is downloaded."""
+    """An encoding of tiktoken. Its file comes from litellm's package, so that nothing is downloaded."""
     library = pytest.importorskip("tiktoken", reason="tiktoken is not installed")
     before = os.environ.get("TIKTOKEN_CACHE_DIR")
     os.environ["TIKTOKEN_CACHE_DIR"] = data("litellm", "litellm_core_utils/tokenizers")
@@ -110,7 +110,7 @@ def sentencepiece(file: str) -> Vocabulary:
 
 
 def llama() -> Vocabulary:
-    """Mistral's model, converted as transformers converts Llama's models."""
+    """Mistral's SentencePiece model, made into a tokenizer as transformers does it for Llama's SentencePiece model."""
     library = pytest.importorskip("sentencepiece", reason="sentencepiece is not installed: it reads the model")
     model = library.SentencePieceProcessor(
         model_file=data("mistral_common", "data/mistral_instruct_tokenizer_240323.model.v3")

@@ -22,7 +22,7 @@ load = cache(lambda make: make())
 
 
 @given(deltas=st.lists(st.sampled_from([*" .?!,'ntmsa", " '", " n", "ve", "re"]), max_size=12), cut=st.integers(0, 12))
-@example(deltas=["a '", " "], cut=0)  # the space may begin `" ."`, so it is withheld; it also ends `" ' "`
+@example(deltas=["a '", " "], cut=0)  # the last space completes `" ' "`, but is withheld: it may also begin `" ."`
 def test_a_stream_is_cleaned_up_like_the_whole_text(deltas: list[str], cut: int) -> None:
     clean_up, safe = CleanUp(), ""
     for number, delta in enumerate(deltas):

@@ -62,7 +62,7 @@ def by_pattern() -> Tokenizer:
 
 
 class Shouting:
-    """Wraps a tokenizer. The `decode` of the wrapper returns capital letters, unlike the tokenizer's."""
+    """Wraps a tokenizer. The wrapper's `decode` returns the decoded text in capital letters."""
 
     def __init__(self) -> None:
         self.backend_tokenizer = trained_bytes(add_prefix_space=False)
@@ -263,7 +263,7 @@ def test_a_special_marker_that_was_added_again_did_not_count() -> None:
 
 
 def test_a_prompt_in_a_script_that_is_spelled_in_bytes() -> None:
-    """The prompt's last 16 tokens begin within a character. Without that character's first byte, the run is invalid."""
+    """The prompt's last 16 tokens (`PROMPT_CONTEXT`) begin within a character, so their bytes alone are invalid."""
     vocabulary, carrier = vocabulary_of(small_fallback), InPieces()
     prompt, token_ids = vocabulary.spell("ገንዘብ" * 3), vocabulary.spell("አማርኛ the")
     for cut in range(18):

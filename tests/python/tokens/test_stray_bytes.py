@@ -24,8 +24,8 @@ def test_stray_bytes_after_a_character_in_bytes() -> None:
 
 
 def test_decode_takes_back_a_character_before_stray_bytes_and_a_stream_cannot() -> None:
-    # The one difference: in a run of byte tokens that is not UTF-8, `decode` also replaces the valid characters, but a
-    # stream has already sent them.
+    # The only difference between `decode` and a stream: in a run of byte tokens that is not UTF-8, `decode` also
+    # replaces the valid characters. A stream has already sent them.
     vocabulary = load(small_fallback)
     for end, tail in (("", ["\ufffd", ""]), (" the", ["\ufffd", " the", ""])):
         token_ids = vocabulary.spell("a你", [1, 0]) + vocabulary.spell(b"\x80") + vocabulary.spell(end, [4])
@@ -34,8 +34,8 @@ def test_decode_takes_back_a_character_before_stray_bytes_and_a_stream_cannot() 
 
 
 def test_a_space_as_a_byte_does_not_come_again_before_stray_bytes() -> None:
-    # DecodeStream decodes only the newest tokens. It strips a space at their start, but makes U+FFFD of the space if a
-    # stray byte follows, although the space came out before.
+    # The tokenizers library's DecodeStream decodes only the newest tokens. It strips a space at their start, but if a
+    # stray byte follows, it emits U+FFFD for the space, although the space came out before.
     vocabulary = load(small_fallback)
     spaced = [*vocabulary.spell("the", [3]), *vocabulary.spell(b" ")]
     assert run(TokenScanner(vocabulary.tokenizer), spaced + vocabulary.spell("é")) == ["the", " ", "", "é", ""]

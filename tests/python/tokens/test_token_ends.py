@@ -256,7 +256,7 @@ def test_an_id_that_raises_is_asked_once() -> None:
 
 
 def test_a_marker_that_is_one_token_is_one_step() -> None:
-    """No stop fires inside the marker. Once, ``["<"]`` fired in a one-token ``<think>``, and the answer was empty."""
+    """No stop fires inside the marker. Before a fix, ``["<"]`` fired in ``<think>``, so the answer was empty."""
     tokenizer, (think, less, text) = staged("<think>", "<", "think>")
     stops = StopSet(["<"], protect=[("<think>", "</think>")])
     scanner = TokenScanner(tokenizer, stops)

@@ -64,7 +64,7 @@ def test_a_prompt_that_ends_in_half_a_character(
 
 
 def test_a_character_of_the_prompt_is_not_cut_off_where_bytes_are_one_run() -> None:
-    """The prompt ends with a character's first byte. Once, the other bytes were decoded alone, as invalid UTF-8."""
+    """The prompt ends with a character's first byte. Before a fix, the rest was decoded alone, as invalid UTF-8."""
     tokenizer = small_fallback().tokenizer  # a new one: the tokenizer that tests share must keep its decoder
     tokenizer.decoder = decoders.Sequence(
         [decoders.ByteFallback(), decoders.Fuse(), decoders.Replace("▁", " "), decoders.Strip(" ", 1, 0)]

@@ -128,7 +128,7 @@ def test_a_snapshot_of_version_3_goes_on() -> None:
     assert other.match == StopMatch("12:x", 4, pattern=r"\d+:x")
 
 
-# A snapshot in version 3 of the format: of a `TokenSegmenter` that looks for loops, while a pattern's match has begun.
+# A snapshot in version 3 of the format. Its `TokenSegmenter` looks for loops, and holds the beginning of a match.
 VERSION_3 = bytes.fromhex(
     "03cd03696008066b280000000708020000000331323a05020202030205000031323a060303000501040404"
     "0002010601000000010000000001000061de6386"

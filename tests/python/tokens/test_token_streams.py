@@ -153,7 +153,7 @@ def text(raw: str | bytes | int) -> str:
 @KINDS
 @given(data=st.data())
 def test_prompts(vocabulary: Vocabulary, data: st.DataObject) -> None:
-    """A random prompt, or one that is cut from the text at any place: inside a character, before special tokens."""
+    """A random prompt, or one that is cut from the text at any place, even inside a character."""
     token_ids, stop = data.draw(streams(vocabulary))
     prompt = data.draw(streams(vocabulary))[0]
     if data.draw(st.booleans()):

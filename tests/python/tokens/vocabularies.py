@@ -1,4 +1,4 @@
-"""Vocabularies of every family: real ones, trained ones and ones made for a test. `Vocabulary.spell` writes texts."""
+"""Vocabularies of every family: real ones, trained ones and ones made for a test. `Vocabulary.spell` encodes text."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Vocabulary:
             if not data:
                 return ids
             size = max(wish, 1)
-            if self.book.strays != "parts":  # `wish` counts characters; a space is never spelled as a byte
+            if self.book.strays != "parts":  # `wish` counts characters; a space needs 1: no byte token spells it
                 size = len(data.decode()[: max(wish, data[:1] == b" ")].encode())
             piece = next((data[:length] for length in range(size, 0, -1) if data[:length] in self.pieces), b"")
             if piece:

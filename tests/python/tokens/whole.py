@@ -85,7 +85,7 @@ class Whole:
         return self.numbers[count - 1] if count else 0
 
     def tokens_in(self, gone: int) -> dict[str, int]:
-        """Counts the tokens of each region up to token number ``gone``, or up to a later marker without text."""
+        """Counts, for each region, its tokens up to token number ``gone``, or up to a later marker without text."""
         names = dict.fromkeys(map(self.region_of, self.reference.graph))
         if len(names) == 1 and self.reference.markers_stay:
             return dict.fromkeys(names, gone)
@@ -99,7 +99,7 @@ class Whole:
         return [(character, numbers[place - 1]) for character, place in spelled]
 
     def own(self, count: int) -> str | None:
-        """The text of token number ``count``, or ``None`` if the token is silent or shares a character with others."""
+        """The text of token number ``count``, or ``None`` if it has no text or shares a character with others."""
         if count in self.silent:
             return None
         special: Any = getattr(self.book, "special", ())

@@ -20,7 +20,7 @@ const REACH: usize = 5;
 pub struct Case {
     pub rules: Rules,
     alphabet: &'static [char],
-    /// Texts, each with the number of its first characters that are fed as unarmed text, in which no stop fires.
+    /// Texts, each with the length of its beginning that is fed as unarmed text, in which no stop fires.
     texts: Vec<(String, usize)>,
 }
 

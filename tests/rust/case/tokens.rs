@@ -20,7 +20,8 @@ const STRAYS: [&[u8]; 8] =
 #[derive(Clone, Debug)]
 pub struct Case {
     plan: Plan,
-    /// The stops and markers of a segmenter over the tokens of `plan`. The segmenter reads `ids`; the scanner, `steps`.
+    /// The stops and markers of a segmenter over the tokens of `plan`. It reads `ids`.
+    /// A scanner, with the stops and markers of `plan`, reads `steps`.
     segments: segments::Rules,
     ids: Vec<u32>,
     steps: Vec<Step>,
@@ -102,9 +103,9 @@ fn stops_of_strays(mut rules: Rules, u: &mut Unstructured<'_>) -> Result<Rules> 
     Ok(rules)
 }
 
-/// Draws a text or stray bytes, cut into tokens at random: between any bytes with `Strays::Parts`, otherwise between
-/// characters or into byte tokens. Or draws one token: a gap (an id without token), a special token, an empty one
-/// or a word.
+/// Draws a text or stray bytes, and cuts them into tokens at random: with `Strays::Parts` between any bytes, otherwise
+/// between characters or into single bytes. Or draws one token: a gap (an id without a token), a special token, an
+/// empty one or a word.
 fn tokens(u: &mut Unstructured<'_>, words: &Words, strays: Strays) -> Result<Vec<Token>> {
     let bytes = match u.int_in_range(0..=15)? {
         0 => return Ok(vec![Token::Gap]),

@@ -4,9 +4,9 @@ use stopscan::{SegmentSet, SetBuilder, StopScanner, StopSet, StopSetErrorKind, T
 
 use crate::{ALLOCATOR, MIB, MILLION, SMALL, alone, kept_since};
 
-/// How many bytes compiling a set may allocate without checking first that they are free: for a set without patterns,
-/// and for one with patterns.
+/// How many bytes compiling a set without patterns may allocate without checking first that they are free.
 const UNASKED: usize = 1 << 16;
+/// The same for a set with patterns.
 const UNASKED_OF_PATTERNS: usize = MIB;
 
 /// Builds a set with little memory, then with more and more until it is enough. Each failure must be an error.

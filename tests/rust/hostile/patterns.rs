@@ -75,8 +75,8 @@ fn compile_sets_of_users() {
     assert!(taken > all / 2, "only {taken} of {all} are taken");
 }
 
-/// Patterns that make a backtracking engine take exponential time, or an automaton exponential memory. Each is refused
-/// as too large, or compiles within bounds and then reads 100,000 characters.
+/// Patterns that make a backtracking engine take exponential time, or an automaton exponential memory. Each must
+/// either be refused as too large, or compile within bounds and then read 100,000 characters.
 #[test]
 fn hostile_patterns() {
     let _alone = alone();

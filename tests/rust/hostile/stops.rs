@@ -66,7 +66,7 @@ fn as_many_stops_as_the_limit_allows() {
     let _alone = alone();
     let letters: Vec<char> = (' '..='~').collect();
     let letter = |number: usize| letters[number % letters.len()];
-    // Because of the prime factor, neighbouring stops share no prefix. So the tree of all stops has the most nodes.
+    // Because of the prime factor, neighbouring stops share no prefix. So the tree of all stops is as large as can be.
     let stop = |number: usize| (0..20).map(|place| letter((number * 7_919) >> place)).collect::<String>() + "é";
     let stops: Vec<String> = (0..MAX_SET_BYTES / 22).map(stop).collect();
     compile(&stops);

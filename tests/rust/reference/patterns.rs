@@ -64,7 +64,7 @@ pub(super) struct Reading {
     pub(super) fired: Option<Fired>,
     /// Where the current region began. `None` if this region is protected.
     region: Option<usize>,
-    /// A stop that begins here or earlier cannot fire: it contains a match that completed in unarmed text.
+    /// A stop that begins here or earlier cannot fire: it would contain a match that has completed in unarmed text.
     over: Option<usize>,
 }
 
@@ -166,7 +166,7 @@ impl<'a> Reference<'a> {
     }
 
     /// How many characters at the end of `text`, in which nothing fired, may still be the beginning of a hidden stop.
-    /// For each place, considers only the stops that begin there or later, as if none had begun before it.
+    /// Whether a stop can begin at a place is decided as if no other stop had begun earlier in the text.
     pub(super) fn held(&self, text: &[char], reading: &Reading) -> usize {
         let Some(region) = reading.region else {
             return 0;

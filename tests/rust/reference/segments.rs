@@ -7,7 +7,7 @@ use super::{Match, firing, longest_beginning, longest_end, match_at_end};
 /// The stops, markers and options of a segmenter.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
-    /// The regions. One with a name such as `tool/in reasoning` is a state of the region `tool`.
+    /// The regions. A name with a slash, such as `tool/in reasoning`, is a second state of the region `tool`.
     pub regions: Vec<Region>,
     /// The markers that stay in the text, whichever region they lead to.
     pub kept: Vec<String>,
@@ -203,7 +203,7 @@ impl<'a> Reference<'a> {
         segments
     }
 
-    /// Enters the state that `marker` leads to. A part begins if that is another state, or if the marker is kept.
+    /// Enters the state that `marker` leads to. A part begins if the state changes, or if the marker is kept.
     fn follow(&mut self, marker: &str) {
         let leads = self.rules.markers(self.region).iter().find(|(other, _)| other == marker);
         let region = &leads.expect("it is one of them").1;

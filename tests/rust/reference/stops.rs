@@ -221,8 +221,8 @@ impl<'a> Reference<'a> {
         self.matched.is_none() && self.region.is_none() && stops.any(|stop| stop == special)
     }
 
-    /// Reads a special token without text. If it is a stop, it fires at the end of the text so far. If it is a marker,
-    /// it opens or closes a region.
+    /// Reads a special token that adds no text. If the token is a stop, the stop fires at the end of the text so far.
+    /// If the token is a marker, the marker opens or closes a region.
     pub(super) fn pass_special(&mut self, special: &str, armed: bool) -> String {
         if !armed || !self.fires(special) {
             return self.pass_marker(special);

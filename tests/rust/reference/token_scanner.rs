@@ -33,7 +33,8 @@ pub struct TokenPair<'a> {
 }
 
 impl<'a> TokenPair<'a> {
-    /// Returns `None` if the library must refuse the plan: the prompt has an unknown id, or a marker cannot be found.
+    /// Returns `None` if the library must refuse the plan: the prompt has an unknown id, or special
+    /// tokens are skipped although a marker contains one and other text.
     pub fn new(plan: &'a Plan) -> Option<TokenPair<'a>> {
         let vocabulary = plan.vocabulary();
         let scanner = TokenScanner::new(&vocabulary, plan.rules.scanner(), &plan.options);
@@ -214,8 +215,8 @@ impl<'a> TokenPair<'a> {
         out
     }
 
-    /// Scans the new text. `own` is the text of the newest token by itself, if it has one. If that is all the text that
-    /// the token adds, and it is a marker, the marker counts, even if a stop has begun before it.
+    /// Scans the new text. `own` is the text of the newest token when it is decoded alone. If `own` is a marker, and
+    /// the token adds exactly this text, the marker is followed, even if a stop has begun before the token.
     fn scan(&mut self, ended: bool, armed: bool, own: Option<&str>) -> String {
         let characters = self.plan.spelled(&self.ids, ended);
         let new = &characters[self.scanned..];

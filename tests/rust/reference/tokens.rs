@@ -183,7 +183,8 @@ fn only_character(bytes: &[u8]) -> Option<char> {
     characters.next().filter(|_| characters.next().is_none())
 }
 
-/// Whether more bytes can make `bytes` a character. Tries several, because not every byte may follow every beginning.
+/// Whether more bytes can make `bytes` a character. Tries several next bytes, because UTF-8 allows each of them only
+/// after some beginnings.
 fn begins_character(bytes: &[u8]) -> bool {
     let completed = |tail: &[u8]| only_character(&[bytes, tail].concat()).is_some();
     let by = |&byte: &u8| completed(&[byte]) || completed(&[byte, 0x80]) || completed(&[byte, 0x80, 0x80]);

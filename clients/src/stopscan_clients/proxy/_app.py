@@ -28,19 +28,19 @@ T = TypeVar("T")
 # RFC 9110, 7.6.1: headers about one connection, which are not passed on.
 HOP = b"""connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding
     upgrade expect host""".split()
-# RFC 9112, 3.2.2: a server must accept a target that is a whole URL.
+# RFC 9112, 3.2.2: a server must accept a request line with a whole URL instead of a path.
 ABSOLUTE = re.compile(rb"https?://[^/]*", re.IGNORECASE)
 CLOSE = {"connection": "close"}  # for errors before the request was read to its end
 
 
 @dataclass(frozen=True)
 class Limits(stopscan.engines.Limits):
-    """The limits of the proxy, and those for the stops in a request, which are the same in every server of stopscan.
+    """The limits of the proxy. Those for the stops in a request are the same in every server of stopscan.
 
     - ``connect``: seconds to connect to the upstream server.
     - ``read``: seconds for which the upstream server may be silent.
     - ``request``: seconds for a client to send the body of a request. The command ``stopscan-proxy`` also allows this
-      time for the head of a request, for reading data that waits for the client, and between two requests.
+      time for the head of a request, for the client to read waiting data, and between two requests.
     - ``connections``: the most clients that may be connected. Only the command counts them.
     - ``body``: the most bytes of a request's body.
     - ``stops``, ``patterns`` and ``regions``: the most of each in a request.
@@ -113,7 +113,7 @@ class _Connections(httpx.AsyncBaseTransport):
     @contextlib.asynccontextmanager
     async def one(self) -> AsyncIterator[httpx.AsyncHTTPTransport]:
         # Idle connections expire before servers close them (uvicorn: after 5 seconds), because a request is lost if
-        # the server closes its connection at that moment.
+        # the server closes the connection while the request is on its way.
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=1, keepalive_expiry=2)
         pool = self._idle.pop() if self._idle else httpx.AsyncHTTPTransport(verify=self._tls, limits=limits)
         try:
@@ -142,7 +142,7 @@ class _Proxy:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
-            await send({"type": "websocket.close"})  # closing without accepting answers with a 403
+            await send({"type": "websocket.close"})  # a close before an accept is answered with a 403
             return
         exchange = _Exchange(scope, receive, send)
         body = await exchange.told(exchange.body(self._limits))
@@ -163,11 +163,11 @@ class _Proxy:
         target = path + b"?" * bool(query) + query
         try:
             url = self._url.copy_with(raw_path=target)
-        except httpx.InvalidURL:  # too long, or a wrong character: not the path of an API that takes stops
+        except httpx.InvalidURL:  # too long, or with a wrong character: no API that takes stops has such a path
             url = self._url
-        # The extension sends the target as it came, because httpx would normalize the path.
+        # The extension `target` sends the target as it came. Without it, httpx would normalize the path.
         extensions = {"timeout": self._timeout, "pool": pool, "target": target}
-        headers = _end_to_end(scope["headers"], b"content-length")  # httpx counts the body
+        headers = _end_to_end(scope["headers"], b"content-length")  # httpx sets it from the body
         if any(name.decode("latin-1").lower() in SIGNED for name, _ in scope["headers"]):
             headers += [(name, value) for name, value in scope["headers"] if name == b"host"]  # the host is signed too
         return httpx.Request(scope["method"], url, headers=headers, content=body, extensions=extensions)

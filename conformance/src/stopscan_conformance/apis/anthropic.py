@@ -138,7 +138,7 @@ def _usages_form(events: list[Data]) -> Iterator[str]:
 
 
 def _blocks_form(events: list[dict[str, Any]]) -> Iterator[str]:
-    """Checks that content blocks do not overlap and are numbered from 0, and that each delta is in the open block."""
+    """Checks that content blocks are numbered from 0 and do not overlap, and that each delta is for the open block."""
     count, opened, text = 0, None, ""
     for event in events:
         kind, index = event.get("type"), event.get("index")

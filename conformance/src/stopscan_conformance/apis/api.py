@@ -24,7 +24,7 @@ NULL = type(None)
 @dataclass(frozen=True)
 class Said:
     """What a request says besides its prompt and its stops: further options, earlier turns, whether the content is a
-    list of parts, a text before the prompt in the last message, and the names of the limit in OpenAI's APIs."""
+    list of parts, a text before the prompt in the last message, and OpenAI's names for the token limit."""
 
     options: Mapping[str, Any] = field(default_factory=dict)
     before: tuple[Turn, ...] = ()
@@ -41,7 +41,7 @@ class Request:
     stream: bool = False
     stops: Mapping[str, Any] = field(default_factory=dict)  # the options about stops, by their names in OpenAI's APIs
     max_tokens: int | None = 64  # None if the request has no limit
-    usage: bool | None = True  # a stream's usage is asked for (True), refused (None) or not mentioned (False)
+    usage: bool | None = True  # whether to ask for a stream's usage; None asks explicitly for no usage
     said: Said = field(default_factory=Said)
 
     @property
@@ -184,7 +184,7 @@ def named_events(events: Iterable[Event]) -> Generator[str, None, list[Data]]:
 
 
 def summed(what: str, usage: Any, prompt: str, answer: str, total: str | None) -> Iterator[str]:
-    """Yields what is wrong with the counts of tokens. A prompt of 0 tokens is not a fault here: `probe` reports it."""
+    """Yields what is wrong with the token counts. 0 prompt tokens are not a fault here: `probe` reports them."""
     faults = list(lacks(what, usage, **{prompt: COUNT, answer: COUNT, **({total: COUNT} if total else {})}))
     yield from faults
     if not faults and total and usage[prompt] + usage[answer] != usage[total]:

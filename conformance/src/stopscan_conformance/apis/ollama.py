@@ -12,7 +12,7 @@ from stopscan_conformance.wire import Event, Wire
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 WORDS = {"stop": "eos", "length": "length"}
-COUNTS = ("prompt_eval_count", "eval_count")  # both are optional in the reference
+COUNTS = ("prompt_eval_count", "eval_count")  # both may be missing, says the API reference
 
 
 def chat_body(model: str, request: Request) -> Data:
@@ -24,7 +24,7 @@ def generate_body(model: str, request: Request) -> Data:
 
 
 def _options(request: Request) -> Data:
-    """Returns the field `options`, and the fields `format` and `think`, which Ollama has outside of `options`."""
+    """Returns the field `options`, and beside it the fields `format` and `think`, which Ollama has at the top level."""
     options = {**request.limit("num_predict"), **request.named("stop")}
     return {name: options.pop(name) for name in ("format", "think") if name in options} | {"options": options}
 

@@ -57,7 +57,7 @@ def _read(wire: Wire, request: Request) -> Iterator[tuple[Event, Data]]:
 
 
 def _around(event: Event, choice: Data) -> tuple[End | None, Data, float, Any]:
-    """Returns the end, the head, the time and the index of a choice."""
+    """Returns the end, the head (id, model and token counts), the time and the index of a choice."""
     usage = inner(event.data, "usage")
     head = {"id": inner(event.data, "id") or None, "model": inner(event.data, "model") or None}
     counts = {"prompt": inner(usage, "prompt_tokens"), "tokens": inner(usage, "completion_tokens")}
@@ -148,7 +148,7 @@ def _stream_form(wire: Wire, request: Request, kind: str, words: set[str], **con
 
 
 def _usage_form(chunks: list[Any], request: Request) -> Iterator[str]:
-    """Checks that the usage comes once, in a last chunk without choices, and only if the request asks for it. OpenAI's
+    """Checks that the usage comes only if the request asks for it: once, in the last chunk, without choices. OpenAI's
     reference: "An additional chunk will be streamed before the data: [DONE] message"."""
     bare = [chunk for chunk in chunks if inner(chunk, "choices") == []]
     told = [chunk for chunk in chunks if inner(chunk, "usage") is not None]

@@ -168,7 +168,7 @@ def without_number_check(body: Any) -> Any:
 
 
 def items(status: str) -> Any:
-    """Returns a function that gives all items of an incomplete response this status."""
+    """Returns a function that gives all items of an incomplete response the status `status`."""
 
     def change(response: Any) -> Any:
         if response["status"] != "incomplete":

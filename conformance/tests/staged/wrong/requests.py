@@ -41,7 +41,7 @@ def at_most_four(given: Any) -> list[str]:
 
 
 def forgets(name: str, which: Callable[[Any], Any]) -> Callable[[Ask], Ask]:
-    """Returns a function that drops the field `name` (stops or ids) of requests whose body `which` chooses."""
+    """Returns a function that drops the field `name` (stops or token ids) of a request if `which(body)` is true."""
     return lambda ask: replace(ask, **{name: []}) if which(ask.body) else ask
 
 

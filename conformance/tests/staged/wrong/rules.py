@@ -1,4 +1,4 @@
-"""Wrong servers that compare, choose or keep stops wrongly: a wrong stop fires, or no stop, or one not in the text."""
+"""Wrong servers that compare, choose or keep stops wrongly: none fires, or a wrong stop, or one that the text lacks."""
 
 from __future__ import annotations
 

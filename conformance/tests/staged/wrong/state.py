@@ -49,7 +49,7 @@ def kept(name: str, then: Callable[[Any, Any], Any], *, by_connection: bool = Fa
 
 
 def or_before(before: Any, mine: Any) -> Any:
-    """Returns the request's own value, or if it has none, the previous request's."""
+    """Returns `mine`, the value of this request, or, if it is empty, the value of the previous request."""
     return mine or before
 
 
@@ -89,7 +89,7 @@ class NullIsTheLast:
 
 
 class AfterARefusal:
-    """Changes the stops of a request that comes after a refused one. `then` gets the refused stops and its own."""
+    """Changes the stops of a request that comes after a refused one, to `then(refused stops, own stops)`."""
 
     def __init__(self, then: Callable[[Any, list[str]], list[str]]) -> None:
         self.then = then
@@ -145,7 +145,7 @@ def beyond(count: int, then: Chunks) -> Chunks:
 
 
 def nth(which: Callable[[int], bool], then: Chunks, *, by_connection: bool = False) -> Chunks:
-    """Returns a function that answers the nth request (or the nth `by_connection`) with `then` if `which(n)`."""
+    """Returns a function that answers the nth request (`by_connection`: on its connection) by `then` if `which(n)`."""
 
     async def chunks(made: Generation) -> Parts:
         here = shared(made)
@@ -158,7 +158,7 @@ def nth(which: Callable[[int], bool], then: Chunks, *, by_connection: bool = Fal
 
 
 def after_leaving(then: Chunks, *, held: bool = False) -> Chunks:
-    """Returns a function that answers with `then` after a client has left (`held`: while text was held)."""
+    """Returns a function that answers with `then` after a client has left (with `held`: left while text was held)."""
 
     async def chunks(made: Generation) -> Parts:
         here = shared(made)
@@ -270,7 +270,7 @@ def names_the_last(made: Generation) -> tuple[str, Any]:
     return here.last if made.end[0] == "eos" and here.last[1] is not None else made.end
 
 
-# Answers that are used again for other requests.
+# Defects: the answer to one request is used again for another.
 
 
 def but(*names: str) -> Key:

@@ -11,7 +11,7 @@ Parts = AsyncIterator[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Wrong:
-    """A server that does one thing wrong, the case that finds it, and the promises (groups of rules) that it breaks."""
+    """A server with one defect, the case that finds the defect, and the promises (groups of rules) that it breaks."""
 
     name: str
     case: str

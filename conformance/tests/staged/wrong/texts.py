@@ -1,5 +1,5 @@
 """Wrong servers that lose, double or leak text, cut it at the wrong place, decode it wrongly, or miss a stop,
-everywhere or only from some place of the text on."""
+either in the whole text or only after some place in it."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def parts(change: Callable[[str], str]) -> Callable[[Generation], Parts]:
 
 
 def joined(change: Callable[[str], str]) -> Callable[[Generation], Parts]:
-    """Returns a function that waits for the whole answer, and sends what `change` makes of it in one part."""
+    """Returns a function that waits for the whole answer, and sends `change(answer)` in one part."""
 
     async def changed(made: Generation) -> Parts:
         yield "answer", change("".join([text async for kind, text in made.texts() if kind == "answer"]))
@@ -188,7 +188,7 @@ def only_first(*, tokens: int = 10**9, characters: int = 10**9) -> Make:
 
 
 def anew_every(*, tokens: int = 0, characters: int = 0, loses: bool = False) -> Make:
-    """Makes scanners that forget begun stops every `tokens` tokens or `characters` characters, or also held text."""
+    """Makes scanners that forget begun stops (and, if `loses`, held text) every `tokens` tokens or `characters`."""
 
     class AnewEvery(Around):
         def read(self, text: str) -> str:

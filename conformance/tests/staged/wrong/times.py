@@ -194,7 +194,7 @@ class LateAfterAHold(Around):
 
 
 class GoesOnAfterTheSecond(GoesOnUncounted):
-    """Goes on generating unless it was the first stop of the list that fired."""
+    """Goes on generating after a stop, unless the stop is the first in the request's list."""
 
     async def rest(self) -> None:
         if self.end[1] != self.ask.stops[0]:
@@ -202,7 +202,7 @@ class GoesOnAfterTheSecond(GoesOnUncounted):
 
 
 def goes_on_if(which: Callable[[Generation, str], Any]) -> Chunks:
-    """Returns a function that goes on generating after the client has left, if `which(generation, last kind)`."""
+    """Returns a function that generates on without a client if `which(generation, kind of the last part)` is true."""
 
     async def chunks(made: Generation) -> Parts:
         ended, last = False, ""

@@ -28,8 +28,8 @@ impl Decoding {
         let mut steps = Vec::new();
         flatten(decoder, &mut steps);
         match &steps[..] {
-            // Fuse, which joins the tokens, may follow ByteLevel. A Fuse before ByteLevel is refused: one token that is
-            // not in GPT-2's spelling would then change how the other tokens are decoded.
+            // Fuse, which joins the tokens, may follow ByteLevel. A Fuse before ByteLevel is refused: it makes all
+            // tokens one text, so one token that is not in GPT-2's spelling changes how the others are decoded.
             [first, rest @ ..] if first.kind == "ByteLevel" && rest.iter().all(|step| step.kind == "Fuse") => {
                 Ok(Decoding::ByteLevel)
             }
@@ -99,8 +99,8 @@ impl Pieces {
         self.replacements.iter().fold(token.into(), |text, (old, new)| text.replace(old, new))
     }
 
-    /// Returns the text that `token` has at the start of a text, or `None` if that is just its usual text minus a
-    /// leading space.
+    /// Returns the text that `token` has at the start of a stream, or `None` if the usual text differs from it by at
+    /// most a leading space.
     pub(super) fn first(&self, token: &str) -> Option<String> {
         let dropped = self.dropped.as_ref()?;
         let differs = token.starts_with(' ') || token.chars().skip(1).any(|character| dropped.contains(character));

@@ -11,8 +11,9 @@ mod file;
 use decoder::{Decoding, Pieces};
 use file::{Added, File, Tokens};
 
-/// Reads the vocabulary of a `tokenizer.json`. `given` says that the tokenizers library wrote the ids of the added
-/// tokens, so they are not checked. Otherwise each of them must be the id that the library would give to the token.
+/// Reads the vocabulary of a `tokenizer.json`. If `given` is true, the tokenizers library itself wrote the ids of the
+/// added tokens, so the ids are not checked. Otherwise each id must be the one that the library would give to the
+/// token.
 pub fn read(json: &[u8], given: bool) -> Result<Vocabulary, VocabularyError> {
     let File { added_tokens, decoder, model } =
         serde_json::from_slice(json).map_err(|error| VocabularyError::NoTokenizer(error.to_string()))?;
