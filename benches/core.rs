@@ -101,7 +101,8 @@ struct Driven<A> {
 }
 
 impl<A: Automaton> Driven<A> {
-    /// Fills `holds` by walking every proper prefix of every stop: the crate does not report a state's prefix length.
+    /// Fills `holds` by walking every proper prefix of every stop, because the crate `aho-corasick` does not report the
+    /// length of a state's prefix.
     fn new(automaton: A, stops: &[String]) -> Driven<A> {
         let start = automaton.start_state(Anchored::No).unwrap();
         let mut prefixes = Vec::new();

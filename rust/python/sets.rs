@@ -378,7 +378,7 @@ impl SegmentSet {
 set_methods!(SegmentSet);
 
 impl SegmentSet {
-    /// Returns the segment for a `text` that was read at `node`: region, text and part.
+    /// Returns the segment for a `text` in the state of the set with the number `node`: region, text and part.
     #[inline(always)]
     pub(crate) fn segment<'py>(
         &self,

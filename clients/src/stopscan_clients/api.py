@@ -84,7 +84,7 @@ class Api:
     # How to recognize the events and answers of the API.
     kinds: tuple[str, ...] = ()  # prefixes of kinds that no field below lists; a kind is the ``type`` or the only key
     signs: tuple[str, ...] = ()  # for events without kinds: an event has a value at one of these paths (``has``)
-    answers: tuple[str, ...] = ()  # the paths by which a whole answer is recognized, if they are not ``signs``
+    answers: tuple[str, ...] = ()  # the paths by which a whole answer is recognized; empty: those in ``signs``
     kind_is_key: bool = False  # an event is a dict with its kind as the only key
     # Where an event has text.
     each: str | None = None  # the field with the choices; "" if the event is the only choice; None if events have kinds

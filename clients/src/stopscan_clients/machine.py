@@ -473,7 +473,7 @@ class Blocks(Machine):
     def _message(self, event: Any, kind: Any, place: Path, runs: list[Run], fed: str | None) -> Out:
         api = self.api
         early: Out = []
-        if runs or kind in api.opens:  # the beginning of a part ends the other parts
+        if runs or kind in api.opens:  # a part that begins or goes on ends the others
             for part in self.parts.values():
                 if not part.within(place) and part.unsettled:
                     early += self._flushed(part)

@@ -269,7 +269,8 @@ LLAMA = Api(
 
 TABLE = (ANTHROPIC, COHERE, RESPONSES, CHAT, COMPLETIONS, GEMINI, GEMINI_PYTHON, OLLAMA, GENERATE, LLAMA, BEDROCK)
 PINGS = ("ping", "keepalive")
-# Fields of events that do not show their API: errors, and chunks of OpenAI and Azure without choices.
+# An event with one of these fields and no other sign does not show its API: an error, or a chunk of OpenAI or Azure whose
+# list of choices is empty.
 NEUTRAL = ("error", "choices", "usage", "done")
 
 

@@ -104,7 +104,7 @@ class Case:
         return alone and not self.timed and self.topic not in ("together", "pairs")
 
     def run(self, server: Server, /, *, level: Level = "usual") -> Result:
-        """Returns the result of the case on `server`. Rules of a lower level than `level` do not fail it.
+        """Returns the result of the case on `server`. Rules of levels after `level` in `LEVELS` do not fail it.
 
         Raises `ConnectionError` if the server is down, `TimeoutError` if the server is too slow for any case, and
         `RuntimeError` if the server serves another model.

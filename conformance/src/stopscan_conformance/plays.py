@@ -266,8 +266,8 @@ def _before(point: Point) -> Iterator[Point]:
 
 
 def _beside(point: Point) -> Iterator[Point]:
-    """Yields the points whose requests run beside the request of `point`. They take turns: a point with the script
-    `deep`, a point with a script `looks-…`, and `point` itself."""
+    """Yields the points whose requests run beside the request of `point`. Three kinds of points alternate: one with the
+    script `deep`, one with a script `looks-…`, and a copy of `point` without company."""
     alone = replace(point, company=1, kept=0, after="nothing")
     for number in range(1, point.company):
         if number % 3 == 0:

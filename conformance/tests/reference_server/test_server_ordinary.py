@@ -81,7 +81,7 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
          "presence_penalty": 0, "stop": ["<end>"],
          "tools": [{**TOOLS[0], "function": {**TOOLS[0]["function"], "strict": False}}]},
     ),
-    # The file of the entry above: toCompleteBody
+    # In the same file as the entry above: toCompleteBody
     "Continue, OpenAI's completions": (
         "/v1/completions",
         {"prompt": "[count]", "max_tokens": 256, "temperature": 0.01, "top_p": 1, "frequency_penalty": 0,

@@ -1,4 +1,4 @@
-"""The forms of the APIs. Each form reads a request, and writes an answer whole or as events."""
+"""The wire formats of the APIs, a class for each: it reads a request, and writes an answer whole or as events."""
 
 from __future__ import annotations
 

@@ -112,8 +112,8 @@ def _shared_options(stops: StopSet) -> dict[str, Any]:
 
 
 def _names_and_pairs(stops: StopSet, graph: Graph | None, protect: Protect) -> tuple[list[str], list[tuple[str, str]]]:
-    """Returns the names of regions and the pairs of markers to protect. Also returns the pairs that ``stops`` protects.
-    Leaves out a pair if one of its markers is a stop."""
+    """Returns the names of the regions to protect, and the pairs of markers to protect. The pairs include those that
+    ``stops`` protects, but none with a marker that is a stop."""
     names, pairs = read_protect(protect)
     regions = regions_in(graph or {})
     if protect is NAMES:

@@ -94,8 +94,8 @@ class Stops:
             self._end(req, scanner, texts)
 
     def _end(self, req: Any, scanner: Any, texts: list[str]) -> None:
-        """Ends a request in which a stop has fired, or which sglang has ended. The end of the text can complete the
-        match of a pattern such as `END$`."""
+        """Sets the text and the finish reason of a request in which a stop has fired, or which sglang has ended. In the
+        latter, the end of the text can complete the match of a pattern such as `END$`."""
         aborted = isinstance(req.finished_reason, FINISH_ABORT)
         if scanner.finish is None and texts:
             texts[-1] += scanner.flush("abort" if aborted else "length")

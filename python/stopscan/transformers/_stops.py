@@ -34,10 +34,10 @@ class Stops(StoppingCriteria, BaseStreamer):
     """The stops of one ``generate`` call. Pass a ``Stops`` in ``stopping_criteria`` and as ``streamer=``. Each row ends
     in the step that completes a stop. After the generation, ``texts`` and ``finishes`` have the result of each row.
 
-    - ``streamer`` gets the answer's text up to the stop. It is a text streamer of transformers, a list with a
-      streamer for each row, or any object with ``on_finalized_text(text, stream_end)``.
-    - As ``streamer=``, a ``Stops`` gets the prompts. Leave ``streamer=`` out for beam search, which
-      refuses streamers.
+    - The option ``streamer`` of a ``Stops`` gets the answer's text up to the stop. It is a text streamer of
+      transformers, a list with a streamer for each row, or any object with ``on_finalized_text(text, stream_end)``.
+    - ``generate`` passes the prompts to its own ``streamer``, so pass the ``Stops`` there. For beam search, which
+      refuses streamers, pass the ``Stops`` only in ``stopping_criteria``.
     - Assisted decoding needs transformers 5.18.
     - A ``Stops`` serves one generation: make a new one for each.
     - ``eos_token_ids``: the default is the tokenizer's EOS. The EOS ids of the generation count as well.

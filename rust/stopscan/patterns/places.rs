@@ -445,7 +445,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Moves the begun matches over the next character. If `begins` is true and a match can begin with this character,
-    /// begins a thread for this match.
+    /// adds this match to them.
     #[inline(always)]
     fn advance(&mut self, next: Next<'_>, begins: bool) {
         let mut greatest = self.places.advance(next.column);

@@ -480,8 +480,8 @@ impl<E: Emit> Decoded<E> {
         }
     }
 
-    /// Scans a piece of text. `token` is the number of the last token that has a part in the piece. Does nothing after
-    /// the end of the stream.
+    /// Scans a piece of text. `token` is the place in the stream of the last token that adds text to the piece. Does
+    /// nothing after the end of the stream.
     fn scan(&mut self, text: &str, token: usize, armed: bool) {
         if self.is_over() {
             return;

@@ -1,5 +1,5 @@
-"""Compares patterns with `re`, which tries every beginning and end in the text. Where deltas end, and when scanners are
-copied, is random."""
+"""Compares patterns with a reference that tries `re` at every beginning and end in the text. Where deltas end, and when
+scanners are copied, is random."""
 
 from __future__ import annotations
 

@@ -17,11 +17,11 @@ const MOST_STEPS: usize = 60;
 const STRAYS: [&[u8]; 8] =
     [b"\xFF", b"\x80", b"\xE4\xBD", b"\xF0", b"\xF0\x9F\x98", b"\xC3", b"\xED\xA0\x80", b"\xBD\xFFa"];
 
+/// Two streams over the tokens of `plan`. A segmenter with the stops and markers in `segments` reads `ids`. A scanner
+/// with the stops and markers of `plan` reads `steps`.
 #[derive(Clone, Debug)]
 pub struct Case {
     plan: Plan,
-    /// The stops and markers of a segmenter over the tokens of `plan`. It reads `ids`.
-    /// A scanner, with the stops and markers of `plan`, reads `steps`.
     segments: segments::Rules,
     ids: Vec<u32>,
     steps: Vec<Step>,

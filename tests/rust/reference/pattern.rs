@@ -83,7 +83,7 @@ impl Pattern {
         }
     }
 
-    /// Whether the pattern matches `text[start..]` as a whole, if `behind` follows.
+    /// Whether the pattern matches `text[start..]` as a whole, if `behind` is the next character after `text`.
     pub(super) fn matches(&self, text: &[char], start: usize, behind: Beside) -> bool {
         self.ends(text, behind, start).contains(&text.len())
     }
