@@ -269,8 +269,8 @@ LLAMA = Api(
 
 TABLE = (ANTHROPIC, COHERE, RESPONSES, CHAT, COMPLETIONS, GEMINI, GEMINI_PYTHON, OLLAMA, GENERATE, LLAMA, BEDROCK)
 PINGS = ("ping", "keepalive")
-# An event with one of these fields and no other sign does not show its API: an error, or a chunk of OpenAI or Azure whose
-# list of choices is empty.
+# An event that has only one of these signs does not show its API: an error, or a chunk of OpenAI or Azure with
+# an empty list of choices.
 NEUTRAL = ("error", "choices", "usage", "done")
 
 

@@ -122,9 +122,8 @@ async def by_company(server: Server, load: Load) -> tuple[float, float]:
     """Returns the seconds that an answer takes alone, and those that an equal answer takes beside `OTHERS` requests."""
     await _seconds(server, load, _long(load))
     few = replace(load.tokens(FEW), stream=False)
-    *_, beside = await asyncio.gather(
-        *(ask(server, load.api, few) for _ in range(OTHERS)), _seconds(server, load, load.tokens(FEW))
-    )
+    requests = [*[few] * OTHERS, load.tokens(FEW)]
+    *_, beside = await asyncio.gather(*(_seconds(server, load, request) for request in requests))
     # Measure little work last: a server may be slower after much work, and each of `works` also follows much work.
     return await _seconds(server, load, load.tokens(FEW)), beside
 
