@@ -3,8 +3,8 @@ stream comes.
 
 Times are compared only with other times of the same run. If the server has nothing left to do, a request takes about as
 long as on an idle server. If the server still generates, the request takes as long as a request beside other requests.
-The time of a chunk is compared with the pace of its own stream. Time in which this process did not run does
-not count. If the server is too fast for a case, the case raises `NotSupported`.
+The time of a chunk is compared with the pace of its own stream. Time in which this process did not run does not count.
+If the server is too fast for a case, the case raises `NotSupported`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from stopscan_conformance.probe import probe
 
 OTHERS = 16
 FEW, LASTING = 100, 800  # the tokens of a measured answer, and of a long answer that a client leaves or a stop ends
-TRIES = 6
+TRIES = 6  # an even number, because two tries share a scale
 TOO_MUCH = 0.6  # a larger `Times.share` is a fault: it is near 0 if the server stops generating, near 1 if not
 
 
@@ -81,21 +81,20 @@ class Cost:
 
     async def __call__(self, server: Server) -> Findings:
         found: dict[str, str | None] = {}
-        too_fast, scaled = False, None
+        too_fast = False
+        scaled: tuple[float, float] | None = None
         for rule, complaint, seconds in self.works:
             tried = []
             try:
                 for attempt in range(TRIES):
-                    if scaled is None or attempt in (2, 4):
-                        scaled = await self.scale(server, self.load)
-                    little, much = scaled
+                    little, much = scaled = scaled or await self.scale(server, self.load)
                     tried.append(Times(little, await seconds(server), much))
                     least = Times(*map(min, zip(*tried, strict=True)))
                     share = min(least.share, median(times.share for times in tried))
                     if share < TOO_MUCH / 2:
                         break
-                else:
-                    scaled = None  # the server may still do this work: measure a new scale for the next work
+                    if attempt % 2:
+                        scaled = None  # the server may still do this work, so the next try needs a new scale
             except NoAnswer as error:
                 return {**found, rule: str(error)}
             found.setdefault(rule, None)
