@@ -172,10 +172,10 @@ class StopMatch:
         """For a loop (see ``Repeat``): the length of the block that it repeats, in code points. Otherwise ``None``."""
     @property
     def offset(self) -> int:
-        """Where the stop begins, in code points."""
+        """Where the stop begins in the text of the stream, in code points."""
     @property
     def end(self) -> int:
-        """Where the stop ends, in code points."""
+        """Where the stop ends in the text of the stream, in code points."""
     def __lt__(self, other: StopMatch, /) -> bool: ...
     def __le__(self, other: StopMatch, /) -> bool: ...
     def __gt__(self, other: StopMatch, /) -> bool: ...
@@ -500,7 +500,7 @@ class TokenSegmenter(_OfTokens):
         """
 
 def formats() -> list[tuple[str, str, list[tuple[str, list[tuple[str, str, bool]]]]]]:
-    """Returns the name, the source (its models) and the states of each model format, for ``segments.FORMATS``."""
+    """Returns the name, the models and the states of each model format, for ``segments.FORMATS``."""
 
 def scan(
     deltas: Iterable[str],

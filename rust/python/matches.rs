@@ -80,13 +80,13 @@ impl StopMatch {
         some_int(py, self.period)
     }
 
-    /// Where the stop begins, in code points.
+    /// Where the stop begins in the text of the stream, in code points.
     #[getter]
     fn offset<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
         int(py, self.offset)
     }
 
-    /// Where the stop ends, in code points.
+    /// Where the stop ends in the text of the stream, in code points.
     #[getter]
     fn end<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
         int(py, self.end)

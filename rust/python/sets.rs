@@ -499,7 +499,7 @@ type FormatLead = (&'static str, &'static str, bool);
 /// A state and its markers.
 type State = (&'static str, Vec<FormatLead>);
 
-/// Returns the name, the source (its models) and the states of each model format, for ``segments.FORMATS``.
+/// Returns the name, the models and the states of each model format, for ``segments.FORMATS``.
 #[pyfunction]
 pub(crate) fn formats() -> Vec<(&'static str, &'static str, Vec<State>)> {
     let states =

@@ -147,8 +147,8 @@ class Unit:
 
 
 class Machine:
-    """Takes the events of a stream, and returns those for the reader. The caller closes the source when ``ended`` is
-    true."""
+    """Takes the events of an API's stream, and returns those to pass on. When ``ended`` is true, the caller closes the
+    stream."""
 
     _PART = Part
 

@@ -70,9 +70,10 @@ class Cost:
     """A play (what a case runs) that compares the times of `works` with the times that `scale` returns.
 
     A share says where a measured time lies between the time of little work (0) and the time of much work (1).
-    Disturbances make times longer, so each work is measured up to `TRIES` times, with a new scale after every two. The
-    share of the least times is judged, or the median of all shares if it is smaller. A small share ends the tries; the
-    next work keeps the scale. If much work takes less than twice as long as little work, the server is too fast.
+    Disturbances make times longer, so each work gets up to `TRIES` tries, and the scale is measured again after every
+    second try. Of two shares the smaller one is judged: that of the shortest times of all tries, and the median of the
+    tries' shares. When it is small enough, no further try is needed. If much work takes less than twice as long as
+    little work, the server is too fast to be judged.
     """
 
     load: Load
@@ -179,8 +180,9 @@ async def _seconds(server: Server, load: Load, request: Request) -> float:
     return answer.seconds
 
 
-# Limits for the pace of a stream. With faster tokens, this process cannot tell a late chunk from its own late reading.
-FAST = 0.0005  # seconds for each token
+# Limits for the pace of a stream.
+# Seconds for each token. If tokens come faster, the pace is not judged: a chunk may only have been read late.
+FAST = 0.0005
 AT_ONCE = 0.3  # chunks less than this share of a token's time apart count as one burst
 PAUSE = 0.15
 # An answer of less than LEAST seconds is too fast to judge. A server that makes the whole answer and then replays it

@@ -1,7 +1,8 @@
 """Writes the kit's checkpoint as GGUF, for llama.cpp. Needs the package gguf.
 
-llama.cpp refuses a vocabulary with two equal strings. In a vocabulary of RWKV's kind, strings are escaped, and an
-incomplete escape sequence adds nothing to the text. So tokens with the same text get different escaped strings.
+llama.cpp refuses a vocabulary with two equal strings, and the checkpoint has tokens with the same text. So the file has
+a vocabulary of RWKV's kind, in which strings are escaped: different escape sequences give these tokens different
+strings.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ class Recital:
     text: str
     tokens: int
     reason: str
-    fires: str | int | None  # the stop string that ends the text, or the index of the stop token
+    fires: str | int | None  # the stop string that ends the text, or the index in `asked.pieces` of the stop token
     said: tuple[int, ...]
     safe: tuple[int, ...]
     competes: bool = False  # another stop is also in the text when the stop fires, so a rule must choose between them

@@ -36,7 +36,7 @@ CHAT_TEMPLATE = (
     "{% else %}{% for part in content %}{{ part['text'] }}{% endfor %}{% endif %}"
 )
 CODE_BITS = 16  # more make each step of the model slower; fewer would give too few codes
-MOST_TOKENS = 32_768  # each token needs its own word of the code (`_codes`), which has this many words
+MOST_TOKENS = 32_768  # each token has its own code word, and `_codes` makes this many
 
 
 class Reciter:

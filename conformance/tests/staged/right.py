@@ -25,13 +25,12 @@ App = Callable[[Any, Any, Any], Any]
 
 
 class Right(NamedTuple):
-    """A right server, the APIs through which it is tested, and whether it `lacks` an optional feature. `alike`:
-    whether official clients read the same from it as from the plain right server."""
+    """A server that does nothing wrong, and the APIs through which it is tested."""
 
     staged: Staged
     apis: tuple[str, ...]
-    lacks: bool = False
-    alike: bool = True
+    lacks: bool = False  # it does not have an optional feature
+    alike: bool = True  # official clients read the same from it as from the server at `/right`
 
 
 def unusual(

@@ -22,9 +22,9 @@ UNDECIDED = ("eos", "stop_token", "unknown")
 # Paths at which APIs wrap an answer. `response` is the path of two APIs, Gemini's Code Assist and Gemini's batches. The
 # others are, in order, those of OpenAI's batches, Anthropic's batches and Bedrock's batches.
 WRAPPERS = "response response.body result.message modelOutput"
-# sglang, AI21 and Vercel send the finish word in an object, and sglang and AI21 also send the stop there: the names of
-# the word's field and of the stop's field.
+# sglang, AI21 and Vercel send the finish word in an object. In this order, the names of the word's field there:
 WORD_OBJECTS = ("type", "reason", "unified")
+# sglang and AI21 send the stop in the same object. In this order, the names of the stop's field there:
 STOP_OBJECTS = ("matched", "sequence")
 # Fields with the name, the id or the arguments of a call, as all APIs spell them. OpenAI nests them in `function` or
 # `custom`.

@@ -267,7 +267,7 @@ class Stops(StoppingCriteria, BaseStreamer):
         while length and tokens[length - 1] in (self._pad, -1):  # transformers pads with -1 if there is no EOS
             length -= 1
         row.steps(tokens[: length + (self._pad in (*self._eos, *self._options.eos_token_ids))])
-        # Whisper's sequences (`start` is 0) have no EOS: if one is shorter than the generation, an EOS has ended it.
+        # Whisper removes the EOS (`start` is 0). A sequence shorter than the number of generated tokens ended with EOS.
         row.end("length" if start or length >= self._length - len(prompt) else "eos")
         return row
 

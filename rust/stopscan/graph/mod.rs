@@ -503,8 +503,8 @@ impl History {
         }
     }
 
-    /// Whether no match of a pattern has begun, and the strings' automaton finds the markers (`Threads::markers` is
-    /// `None`).
+    /// Returns `true` if no match of a pattern has begun and the strings' automaton finds the markers, so that
+    /// `Threads::markers` is `None`.
     pub(crate) fn is_idle(&self) -> bool {
         self.threads.as_ref().is_none_or(Threads::is_idle)
     }

@@ -202,9 +202,9 @@ impl Key {
             step = StringStep { next, is_whole, completes };
         }
         if step.completes && step.is_whole {
-            // A string that is the whole text of a match fires instead of the match, if both complete here. A literal
-            // (a pattern that is plain text) fires instead only if it comes before the pattern of the match in the
-            // list. So a literal does not always end the match, and `is_whole` is false for it.
+            // A stop string that is the whole text of a match fires instead of the match. A literal (a pattern that is
+            // plain text) does so only if it comes before the other pattern in the list. That is not known here, so
+            // `is_whole` is false for a literal.
             let is_string = |word: usize| word < strings.words().len() && strings.is_word(step.next);
             step.is_whole = strings.completed(step.next, true).is_none_or(is_string);
         }

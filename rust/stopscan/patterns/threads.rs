@@ -246,8 +246,8 @@ fn scan_unarmed_stops(
 /// before the completing character, as for `a\b`.
 fn beats(hit: &PatternHit, machine: &Machine, words: &Words, (index, end): (usize, usize), place: Place) -> bool {
     let start = place.bytes + end - words.text(index).len();
-    // If both begin, end and complete at the same places, a string stop wins over a pattern. The word may also be a
-    // literal, which is a pattern: then the pattern that comes first in the list wins.
+    // If both begin, end and complete at the same places, a stop string wins over a pattern. The string may also be a
+    // literal (a pattern that is plain text). Of two patterns, the one that comes first in the list wins.
     let rank = |pattern: usize| pattern + 1;
     let word = index.checked_sub(words.len()).map_or(0, |literal| rank(machine.literals[literal]));
     (hit.completed, hit.start.bytes, hit.end, rank(hit.pattern)) < (end, start, end, word)

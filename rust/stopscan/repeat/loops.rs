@@ -29,9 +29,9 @@ pub struct Loops {
     runs: Vec<Run>,
 }
 
-/// The greatest value that is passed to `Repeat::reach` as `divisible`. With this value, `reach` covers every
-/// `max_period` that is allowed.
-const MAX_DOUBLED: u32 = 16;
+/// The greatest `divisible` that is passed to `Repeat::reach`: with it, `reach` is at least the longest period that
+/// `max_period` allows.
+const MAX_DIVISIBLE: u32 = 16;
 
 impl Loops {
     /// Makes the state of a new stream, of which no text was read.
@@ -206,7 +206,7 @@ impl Loops {
         self.continuing += continuing(&self.text[self.text.len() - self.block..]);
         let (followed, longest) = (self.runs.len(), self.longest());
         let Loops { repeat, block, ref text, base, ref mut runs, .. } = *self;
-        let doubled = ((base + text.len()) / block).trailing_zeros().min(MAX_DOUBLED);
+        let doubled = ((base + text.len()) / block).trailing_zeros().min(MAX_DIVISIBLE);
         let last = repeat.reach(doubled, longest).min(text.len() / 2).min(text.len() - block);
         // If the last `k` bytes have period `p`, squares with periods up to `k - p` are the same repetition: skip them.
         let known = runs.iter().filter(|run| run.period <= block);

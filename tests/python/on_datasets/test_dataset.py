@@ -1,4 +1,4 @@
-"""Cuts the rows of a data set at stops: every engine, with one worker or two, gives the results of the reference."""
+"""Cuts the rows of a data set at stops. With `datasets` and with Ray, the results must be those of the reference."""
 
 from __future__ import annotations
 

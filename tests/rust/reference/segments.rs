@@ -183,7 +183,7 @@ impl<'a> Reference<'a> {
         self.matched.is_none() && here && stops.any(|stop| stop == special)
     }
 
-    /// Reads a special token without text, which may be a stop or a marker.
+    /// Reads a special token that adds nothing to the text. It may be a stop or a marker.
     pub fn pass_special(&mut self, special: &str) -> Vec<Segment> {
         if !self.fires(special) {
             return self.pass_marker(special);
