@@ -1,7 +1,7 @@
 //! How often `Repeat` finds a loop in ordinary texts, where it should find none, by kind of text and setting.
 //!
-//! `cargo bench --bench loop_counts -- FOLDER…` reads all text files of the folders, each text once, and the texts of
-//! `model_texts.rs`. After a loop is found, the rest of it is skipped, so that each loop counts once.
+//! `cargo bench -p stopscan-benches --bench loop_counts -- FOLDER…` reads all text files of the folders, each text once,
+//! and the texts of `model_texts.rs`. After a loop is found, the rest of it is skipped, so that each loop counts once.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashSet};

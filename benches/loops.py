@@ -1,6 +1,6 @@
 """Times what `Repeat` adds to `feed` and, if vLLM is installed, the time of vLLM's own check for repeated token ids.
 
-`cargo bench --bench loops` measures the Rust core alone, also on the texts that cost most.
+`cargo bench -p stopscan-benches --bench loops` measures the Rust core alone, also on the texts that cost most.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 //! The time to compile the slowest sets of patterns that a server's user could send.
-//! `cargo bench --bench pattern_costs` takes a minute. With `-- 5000` it tries 5,000 random sets.
+//! `cargo bench -p stopscan-benches --bench pattern_costs` takes a minute. With `-- 5000` it tries 5,000 random sets.
 //!
 //! A set must be accepted within 5 ms or refused within 3 ms. Some sets have the shapes that were slowest so far, in
 //! many sizes. Others are random, or as users write them. Each is compiled a few times, and the fastest time counts.
