@@ -26,11 +26,16 @@ settings.register_profile(
 )
 settings.load_profile("stopscan")
 
+# pytest collects 9,000 tests and imports a million objects, which all stay. Without the garbage collector, which would
+# search them again and again, that takes 8 s instead of 12 s.
+gc.disable()
+
 
 def pytest_collection_finish() -> None:
-    """Freezes the million objects that the imports made, so that the garbage collector skips them during the tests."""
+    """Freezes these objects, so that the garbage collector skips them during the tests."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)
