@@ -33,8 +33,8 @@ def tokenizer(checkpoint: Path) -> Tokenizer:
     return Tokenizer.from_file(str(checkpoint / "tokenizer.json"))
 
 
-def test_json_is_spelled_with_tokens_whose_text_no_other_token_has(tokenizer: Tokenizer) -> None:
-    """In JSON, vLLM allows only one of several tokens with the same text. The script must use that one."""
+def test_json_is_spelled_with_tokens_that_the_vocabulary_finds(tokenizer: Tokenizer) -> None:
+    """When an answer must be JSON, vLLM allows, of the tokens with the same text, only the one that `get_vocab` has."""
     ids = RECITER.token_ids("json")
     assert [tokenizer.get_vocab()[tokenizer.id_to_token(token_id) or ""] for token_id in ids] == ids
 

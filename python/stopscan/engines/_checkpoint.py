@@ -79,7 +79,7 @@ class Checkpoint:
         inside: bool = False,
         **options: Any,
     ) -> TokenScanner:
-        """Returns the scanner of an answer, with the set that ``stops`` returns and the region that ``begins`` returns.
+        """Returns the scanner of an answer. The methods ``stops`` and ``begins`` explain the arguments.
 
         The scanner accepts what engines generate: an id that the vocabulary lacks is a token without text, and an EOS
         ends the answer even before ``min_tokens``. The other ``options`` are those of ``TokenScanner``.

@@ -283,7 +283,8 @@ def as_list(value: object) -> Sequence[Any]:
 
 
 def word_and_stop(value: object) -> tuple[str | None, object]:
-    """Returns a finish word as a string (None while the stream goes on), and the stop that the same object names."""
+    """Returns the finish word as a string, or None while the stream goes on, and the stop. There is a stop only if
+    `value` is an object that also has one of the fields `STOP_OBJECTS`."""
     stop: object = None
     if value is not None and not isinstance(value, str | int | Enum):
         word = next((inner for name in WORD_OBJECTS if (inner := field(value, name)) is not None), None)

@@ -49,8 +49,8 @@ def test_every_token_is_what_decode_says_of_it(vocabulary: Vocabulary) -> None:
             assert decoded(read, [token_id], skip) == vocabulary.decode([token_id], skip)
 
 
-# Tokens with `▁` or a space at the start, in the middle or at the end, byte tokens that can spell "é", and a gap: no
-# token has the id 11.
+# Tokens with `▁` or a space at the start, in the middle or at the end, and byte tokens that can spell "é". The function
+# `made` adds a token with the id 12, so that no token has the id 11.
 PIECES = ["▁a", "▁b▁c", "▁▁", " d", "e▁", "<0x20>", "<0x41>", "<0xC3>", "<0xA9>", "é", "_f▁"]
 SPACES = decoders.Replace("▁", " ")
 STRIP = decoders.Strip(" ", 1, 0)
