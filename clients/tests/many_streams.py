@@ -115,7 +115,7 @@ def read_async(url: str, api: str, told: Told, streams: Iterator[tuple[Stream, s
 
 
 def read_helper(url: str, api: str, told: Told, streams: Iterator[tuple[Stream, str]]) -> Iterator[Outcome]:
-    """As `read`, but checks only the text that the client's own ``stream()`` has collected."""
+    """Like `read`, but through the client's own ``stream()``, which collects the text: there are no events to check."""
     transport = StopTransport(on_match=told.__setitem__)
     messages = anthropic.Anthropic(
         base_url=url, api_key="none", http_client=httpx2.Client(transport=transport)

@@ -30,7 +30,7 @@ class Right(NamedTuple):
     staged: Staged
     apis: tuple[str, ...]
     lacks: bool = False  # it does not have an optional feature
-    alike: bool = True  # official clients read the same from it as from the server at `/right`
+    alike: bool = True  # official clients read the same from it as from `Staged()`, which has no changes
 
 
 def unusual(

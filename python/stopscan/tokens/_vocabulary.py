@@ -66,7 +66,7 @@ class Vocabulary(_stopscan.Vocabulary):
 class Known(NamedTuple):
     """A cached result for a tokenizer.
 
-    ``vocabulary`` is ``None`` if the tokenizer has no native vocabulary. Any other vocabulary refers to its
+    ``vocabulary`` is ``None`` if the tokenizer has no native vocabulary. A vocabulary that is not native refers to its
     tokenizer, so in the cache it would keep the tokenizer alive.
     """
 

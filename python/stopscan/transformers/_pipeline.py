@@ -43,8 +43,9 @@ class _Cut:
         own = {name: given.pop(name) for name in OPTIONS if name in given and name != "skip_special_tokens"}
         streamer = given.pop("streamer", None)
         preprocess, forward, postprocess = super()._sanitize_parameters(**given)  # type: ignore[misc]
-        whole = getattr(self.tokenizer, "response_template", None)  # if set, transformers needs the special tokens
-        skip = given.get("skip_special_tokens") in (None, True) and not whole
+        # If there is a template, transformers parses the text with it, and needs the special tokens for that.
+        template = getattr(self.tokenizer, "response_template", None)
+        skip = given.get("skip_special_tokens") in (None, True) and not template
         options = Options(self.tokenizer, stop, **{"skip_special_tokens": skip, **own})
         return preprocess, {**forward, "stop_options": options, "streamer": streamer}, postprocess
 

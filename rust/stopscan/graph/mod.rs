@@ -33,7 +33,8 @@ pub struct Graph {
     repeat: Option<Repeat>,
     /// The stop strings, if stops fire in no region. Otherwise empty, because the automata of nodes have them.
     dormant: Words,
-    /// Whether the set has protected pairs. Then each node after the first is the region between the markers of a pair.
+    /// Whether the set protects regions: between the markers of a pair, no stop fires. Then each node after the first is
+    /// the region of one pair.
     protects: bool,
     /// Whether markers stay in the text, as in a `StopSet`.
     stay: bool,

@@ -114,7 +114,7 @@ impl Places {
         self.begun.get(self.first).map(|begun| begun.before())
     }
 
-    /// Returns for each thread (begun match) that has not ended how many bytes ago it began.
+    /// Returns how many bytes ago each thread (begun match) began. Leaves out threads that have ended.
     pub(super) fn all(&self) -> impl Iterator<Item = usize> {
         let begun = self.groups().zip(&self.begun[self.first..]);
         begun.filter(|(root, _)| *root != OVER).map(|(_, begun)| self.here.bytes - begun.place(self.here).bytes)

@@ -100,7 +100,7 @@ def answer(
 
 
 def calls(tool_parser: str | None, reasoning_parser: str | None = None, *, auto: bool = True) -> None:
-    """Makes the parser of a server with these options, with or without --enable-auto-tool-choice."""
+    """Makes vLLM choose the parser of a server with these options. stopscan notes the choice."""
     ParserManager.get_parser(
         tool_parser_name=tool_parser, reasoning_parser_name=reasoning_parser, enable_auto_tools=auto
     )

@@ -1,4 +1,4 @@
-"""Makes random sets of markers and stops that overlap, and random texts, for the property tests of segmenters."""
+"""Makes random sets of markers and stops that overlap, for the property tests of segmenters. Joins segments."""
 
 from __future__ import annotations
 

@@ -31,9 +31,9 @@ struct Found {
 impl Vector {
     fn scanner(&self) -> StopScanner {
         let literals = StopSet::builder().stop(&self.stop).visible(&self.visible).protect(self.protect.clone());
-        let set = literals.patterns(&self.patterns).build().expect("these rules compile");
+        let set = literals.patterns(&self.patterns).build().expect("the set of a vector compiles");
         let options = Options::default().include_stop(self.include_stop).start_protected(self.start_protected);
-        StopScanner::with_options(&set, &options).expect("these rules protect a region")
+        StopScanner::with_options(&set, &options).expect("a vector with start_protected has a protected region")
     }
 
     /// Runs the steps of a case. Every delta is cut into pieces of `size` characters.
