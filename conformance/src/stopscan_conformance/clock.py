@@ -181,8 +181,7 @@ async def _seconds(server: Server, load: Load, request: Request) -> float:
 
 
 # Limits for the pace of a stream.
-# Seconds for each token. If tokens come faster, the pace is not judged: a chunk may only have been read late.
-FAST = 0.0005
+FAST = 0.0005  # seconds for each token; a faster stream is not judged, because this process may read it late
 AT_ONCE = 0.3  # chunks less than this share of a token's time apart count as one burst
 PAUSE = 0.15
 # An answer of less than LEAST seconds is too fast to judge. A server that makes the whole answer and then replays it

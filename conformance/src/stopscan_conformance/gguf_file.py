@@ -1,8 +1,7 @@
 """Writes the kit's checkpoint as GGUF, for llama.cpp. Needs the package gguf.
 
-llama.cpp refuses a vocabulary with two equal strings, and the checkpoint has tokens with the same text. So the file has
-a vocabulary of RWKV's kind, in which strings are escaped: different escape sequences give these tokens different
-strings.
+llama.cpp refuses a vocabulary with two equal strings, and the checkpoint has tokens with equal texts. So the file has a
+vocabulary of RWKV's kind, whose strings are escaped: different escape sequences make these tokens' strings differ.
 """
 
 from __future__ import annotations
