@@ -335,7 +335,7 @@ class Machine:
         return event
 
     def _piece(self, part: Part, text: str, rows: list[Any]) -> Any:
-        """Returns an event that the machine itself makes, with held text or with the end of a choice."""
+        """Returns an event that the machine itself makes, with held text of the part and the entries of its tokens."""
         raise NotImplementedError
 
 
@@ -418,6 +418,7 @@ class Choices(Machine):
         return [(self._piece(part, "", [], self.api.write(Finish.of(part.match))), None)]
 
     def _piece(self, part: Part, text: str, rows: list[Any], says: Mapping[str, Any] = MappingProxyType({})) -> Any:
+        """``says``: more fields of the choice, such as its finish reason."""
         unit = {**self._made(part.unit and part.unit.json, text, rows), **says}
         if not self.api.each:
             return unit

@@ -48,7 +48,7 @@ def test_console_block_prints_what_it_shows(needs: list[str], session: str) -> N
         run = subprocess.run(
             ["bash", "-c", command], capture_output=True, text=True, timeout=60, env={**os.environ, "PATH": path}
         )
-        # A terminal shows both streams; the report on standard error may come before or after the text.
+        # The block shows standard output and standard error as a terminal does, in either order: compare the words.
         assert sorted((run.stdout + "\n" + run.stderr).split()) == sorted(expected.split())
 
 
