@@ -435,8 +435,8 @@ class TokenScanner(_OfTokens):
     def feed_many(self, token_ids: Iterable[int], /) -> str:
         """Returns what is safe to emit after all of ``token_ids``: the results of ``feed`` for each id, joined.
 
-        Use ``feed_many`` if a step of the model yields several tokens. Tokens after the end of the stream are
-        not read. If an id is invalid, ``feed_many`` raises the same error as ``feed`` and reads no id.
+        Use ``feed_many`` if a step of the model yields several tokens. Tokens after the end of the stream
+        change nothing. If an id is invalid, ``feed_many`` raises the same error as ``feed``, and no id counts.
         """
     def flush(self, reason: EndReason = "eos") -> str:
         """Ends the stream for ``reason`` and returns the rest of its text: the held text, and U+FFFD if the last
@@ -488,8 +488,8 @@ class TokenSegmenter(_OfTokens):
     def feed_many(self, token_ids: Iterable[int], /) -> list[tuple[str, str, int]]:
         """Returns what is safe to emit after all of ``token_ids``: the results of ``feed`` for each id, joined.
 
-        Use ``feed_many`` if a step of the model yields several tokens. Tokens after the end of the stream are
-        not read. If an id is invalid, ``feed_many`` raises the same error as ``feed`` and reads no id.
+        Use ``feed_many`` if a step of the model yields several tokens. Tokens after the end of the stream
+        change nothing. If an id is invalid, ``feed_many`` raises the same error as ``feed``, and no id counts.
         """
     def flush(self, reason: EndReason = "eos") -> list[tuple[str, str, int]]:
         """Ends the stream for ``reason`` and returns the rest of its text: the held text, and U+FFFD if the last

@@ -95,8 +95,8 @@ macro_rules! token_class {
 
             /// Returns what is safe to emit after all of ``token_ids``: the results of ``feed`` for each id, joined.
             ///
-            /// Use ``feed_many`` if a step of the model yields several tokens. Tokens after the end of the stream are
-            /// not read. If an id is invalid, ``feed_many`` raises the same error as ``feed`` and reads no id.
+            /// Use ``feed_many`` if a step of the model yields several tokens. Tokens after the end of the stream
+            /// change nothing. If an id is invalid, ``feed_many`` raises the same error as ``feed``, and no id counts.
             #[pyo3(signature = (token_ids, /))]
             fn feed_many<'py>(&self, token_ids: &Bound<'py, PyAny>) -> PyResult<Bound<'py, $out>> {
                 self.stream.feed_many(token_ids)

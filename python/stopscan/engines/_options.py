@@ -187,7 +187,9 @@ def _given_options(given: Mapping[Any, Any], prefix: str, fields: Collection[str
                 asked[field] = name, value
             elif prefix:
                 known = ", ".join(prefix + each for each in fields)
-                raise ValueError(f"{_encodable(name)} is not an option of stopscan; the options are {known}")
+                raise ValueError(
+                    f"{_encodable(name[:MAX_MESSAGE])} is not an option of stopscan; the options are {known}"
+                )
     return asked
 
 

@@ -168,7 +168,7 @@ class Row:
 
     def _finish_without_word(self, payload: object, found: Found) -> Finish | None:
         if self.whole_fields and self._is_whole(payload, found):
-            return Finish("unknown", raw=None if found.word is None else str(found.word))
+            return Finish("unknown", raw=None if found.word is None else text_of(found.word))
         for body in self._bodies_in(payload) if self.blocked else ():
             why, _ = word_and_stop(first_value(body, self.blocked))
             if why is not None:
@@ -295,7 +295,15 @@ def word_and_stop(value: object) -> tuple[str | None, object]:
         value = value.value if isinstance(value.value, str) else value.value and value.name
     if not value or value in GOING_ON:
         return None, None
-    return str(value), stop
+    return text_of(value), stop
+
+
+def text_of(value: object) -> str:
+    """Returns the value as a string, or the name of its type if it has no string: it may be nested too deeply."""
+    try:
+        return str(value)
+    except Exception:  # an object of a client library may raise anything
+        return type(value).__name__
 
 
 def finish_of_word(word: str, *stops: object) -> Finish:

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from stopscan import StopSet
 from stopscan.regions._names import NAMES, Graph, region_name
+from stopscan.regions._protect import PROTECTED
 from stopscan.segments import Segmenter, SegmentSet
 
 # How much of the end of a prompt is read, in code points. No chat template writes more after the user's message.
@@ -53,8 +54,8 @@ def begins(
 ) -> str | None:
     """Returns the region in which the answer begins, as a scanner's argument ``region`` (``None`` is its default).
 
-    With ``start_protected=True`` the answer begins in the first protected region, with ``False`` in the graph's first
-    region. With ``None`` the end of the prompt decides; if no marker there opens a region, ``inside=True`` means that
+    With ``start_protected=True`` the answer begins in the first protected region that the graph has, with ``False`` in
+    the graph's first region. With ``None`` the end of the prompt decides; if no marker there opens a region, ``inside=True`` means that
     the answer begins in the reasoning.
 
     Raises ``ValueError`` for ``start_protected=True`` if no region of the set is protected.
@@ -66,6 +67,8 @@ def begins(
     if stops.regions is not None:
         graph: Graph = stops.regions
         protected_states = [state for state in graph if region_name(state) not in stops.stop_in]
+        # Stops do not fire in markup either, such as Harmony's headers, but no answer begins in it.
+        protected_states.sort(key=lambda state: not region_name(state).endswith((*NAMES, PROTECTED)))
     else:
         protected_states = [opening for opening, _ in stops.protect]
         graph = {"answer": {opening: opening for opening in protected_states}}

@@ -113,7 +113,9 @@ def _shared_options(stops: StopSet) -> dict[str, Any]:
 
 def _names_and_pairs(stops: StopSet, graph: Graph | None, protect: Protect) -> tuple[list[str], list[tuple[str, str]]]:
     """Returns the names of the regions to protect, and the pairs of markers to protect. The pairs include those that
-    ``stops`` protects, but none with a marker that is a stop."""
+    ``stops`` protects, but none with a marker that is a stop.
+
+    Raises ``ValueError`` for an opening marker with two closing markers."""
     names, pairs = read_protect(protect)
     regions = regions_in(graph or {})
     if protect is NAMES:
@@ -122,7 +124,7 @@ def _names_and_pairs(stops: StopSet, graph: Graph | None, protect: Protect) -> t
         if name not in regions:
             raise ValueError(f"protect: this model has no markers for {name!r}; name the markers instead")
     taken = {*stops.stop, *stops.visible}
-    return names, [pair for pair in dict.fromkeys([*pairs, *stops.protect]) if taken.isdisjoint(pair)]
+    return names, [pair for pair in StopSet(protect=[*pairs, *stops.protect]).protect if taken.isdisjoint(pair)]
 
 
 def _regions_and_stop_in(

@@ -202,3 +202,9 @@ def test_patterns_of_two_requests_are_compiled_once() -> None:
     set, so that the set is compiled once."""
     body = {"stop": ["END"], "patterns": [r"\nUser \d+:"]}
     assert read_options(body).stops is read_options(json.loads(json.dumps(body))).stops
+
+
+def test_the_message_for_an_unknown_option_is_short() -> None:
+    with pytest.raises(ValueError, match="is not an option of stopscan") as caught:
+        read_options({"stopscan_" + "x" * 10**6: 1}, prefix="stopscan_")
+    assert len(str(caught.value)) < 1000

@@ -168,3 +168,9 @@ def test_litellm_2195_of_a_stop_in_every_chunk_the_last_counts() -> None:
 def test_a_call_in_a_wrapper_is_remembered() -> None:
     chunks = [{"response": gemini(None, {"functionCall": {"name": "f"}})}, {"response": gemini("STOP")}]
     assert readings("gemini", chunks) == [None, Finish("tool_calls", raw="STOP")]
+
+
+@pytest.mark.parametrize("word", [10**5000, type("Broken", (), {"__str__": lambda self: 1 / 0})()])
+def test_a_word_that_has_no_string_is_unknown(word: object) -> None:
+    """Before a fix, the error of ``str`` came through, and cost the client its answer."""
+    assert readings("openai", [chat(word)]) == [Finish("unknown", raw=type(word).__name__)]

@@ -215,3 +215,18 @@ def test_a_response_template_without_a_name_for_the_answer() -> None:
     graph = graph_of(SimpleNamespace(response_template=template))
     stops = protected(StopSet("END"), graph, "reasoning")
     assert stops.truncate("<think>END</think>Yes. END")[0] == "<think>END</think>Yes. "
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if "reasoning" in FORMATS[name]])
+def test_start_protected_begins_in_the_reasoning_and_not_in_a_header(name: str) -> None:
+    """Before a fix, a protected answer of Harmony began in the header, where ` to=` begins a tool call."""
+    stops = protected(StopSet("END"), FORMATS[name], ["reasoning"])
+    assert begins(stops, "", True) == "reasoning"
+
+
+@pytest.mark.parametrize("protect", [["(", ")", "(", "]"], ["reasoning", "(", ")", "(", "]"]])
+def test_an_opening_marker_with_two_closing_markers_is_refused(protect: list[str]) -> None:
+    """Before a fix, with a region's name beside the pairs, the second pair replaced the first one in silence."""
+    for make in (protected, segments_of):
+        with pytest.raises(ValueError, match=r'opening marker "\(" has two closing markers'):
+            make(StopSet("END"), QWEN3, protect)
