@@ -55,8 +55,8 @@ def begins(
     """Returns the region in which the answer begins, as a scanner's argument ``region`` (``None`` is its default).
 
     With ``start_protected=True`` the answer begins in the first protected region that the graph has, with ``False`` in
-    the graph's first region. With ``None`` the end of the prompt decides; if no marker there opens a region, ``inside=True`` means that
-    the answer begins in the reasoning.
+    the graph's first region. With ``None`` the end of the prompt decides; if no marker there opens a region,
+    ``inside=True`` means that the answer begins in the reasoning.
 
     Raises ``ValueError`` for ``start_protected=True`` if no region of the set is protected.
 

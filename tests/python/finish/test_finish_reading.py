@@ -170,7 +170,7 @@ def test_a_call_in_a_wrapper_is_remembered() -> None:
     assert readings("gemini", chunks) == [None, Finish("tool_calls", raw="STOP")]
 
 
-@pytest.mark.parametrize("word", [10**5000, type("Broken", (), {"__str__": lambda self: 1 / 0})()])
+@pytest.mark.parametrize("word", [10**5000, type("Broken", (), {"__str__": lambda self: 1 / 0})()], ids=type)
 def test_a_word_that_has_no_string_is_unknown(word: object) -> None:
     """Before a fix, the error of ``str`` came through, and cost the client its answer."""
     assert readings("openai", [chat(word)]) == [Finish("unknown", raw=type(word).__name__)]
