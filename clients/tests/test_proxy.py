@@ -22,6 +22,7 @@ from wholes import PATHS, WHOLES
 
 from stopscan import Repeat
 from stopscan_clients.proxy.__main__ import parser
+from stopscan_clients.proxy._app import ABSOLUTE
 
 CHAT = "/v1/chat/completions"
 
@@ -172,3 +173,8 @@ def test_the_proxy_says_where_it_listens_and_reads_escapes(server: Replay) -> No
         answer = httpx.post(f"{made.url}{CHAT}", json={"model": model, "messages": MESSAGES}, timeout=60).json()
         assert answer["choices"][0]["message"]["content"] == "one"
     assert made.stop()[1].splitlines()[0] == f"stopscan_clients.proxy listens at {made.url}"
+
+
+def test_a_url_within_a_path_lost_its_host() -> None:
+    assert ABSOLUTE.sub(b"", b"http://proxy:8080/reader/https://host/a", count=1) == b"/reader/https://host/a"
+    assert ABSOLUTE.sub(b"", b"/reader/https://host/a", count=1) == b"/reader/https://host/a"

@@ -16,8 +16,9 @@ from memory import CHAT, Server, packages, post, text_in
 from replay import line, sse
 from wholes import WHOLES
 
-from stopscan import StopMatch
+from stopscan import StopMatch, StopSet
 from stopscan_clients import StopTransport, scan_events, truncate_response
+from stopscan_clients.machine import Options, machine_of
 
 CHUNKS = wire.chat(["one E", "ND two"])
 LINES = [line(event) for event in wire.ollama(["one E", "ND two"])]
@@ -286,3 +287,36 @@ def test_an_error_counted_the_transports_own_stops() -> None:
     assert "stop 1 is empty" in answer.json()["error"]["message"]
     answer = post(Server(httpx, []), {"stop_sequences": [""]}, "/v2/chat")
     assert answer.json() == {"message": "stop_sequences is malformed: stop 0 is empty"}
+
+
+@packages
+@pytest.mark.parametrize("media", ["application/json", "application/octet-stream"])
+def test_an_answer_of_another_path_was_a_502_if_it_was_in_brotli(package: Any, media: str) -> None:
+    server = Server(package, [b"{"], media, headers={"content-encoding": "br"})
+    client = package.Client(transport=StopTransport("END", transport=server))
+    with client.stream("POST", "http://server/v1/embeddings", json={}) as answer:
+        assert (answer.status_code, answer.headers["content-encoding"]) == (200, "br")
+
+
+@packages
+def test_a_download_was_held_to_its_end(package: Any) -> None:
+    pieces = [b'{"id": 1,', b'"text": "END"}\n']
+    client = package.Client(transport=StopTransport("END", transport=Server(package, pieces, "text/plain")))
+    with client.stream("GET", "http://server/v1/files/f/content") as answer:
+        assert list(answer.iter_raw()) == pieces
+
+
+def test_done_was_sent_twice_if_the_end_of_the_stream_confirmed_a_pattern() -> None:
+    chunks = [{"choices": [{"index": 0, "delta": {"content": "one END"}, "finish_reason": "length"}]}]
+    pieces = [*map(sse, chunks), b"data: [DONE]\n\n"]
+    answer = post(Server(httpx, pieces), {"stream": True}, CHAT, StopSet(patterns=["END$"]))
+    assert (text_in(answer.content), answer.content.count(b"[DONE]")) == ("one ", 1)
+
+
+def test_the_logprobs_of_a_chat_were_kept_to_its_end() -> None:
+    logprobs = {"content": [{"token": "a", "logprob": 0.0, "top_logprobs": []}]}
+    event = {"choices": [{"index": 0, "delta": {"content": "a"}, "logprobs": logprobs}]}
+    machine = machine_of(event, Options(StopSet("END")), {})
+    for _ in range(3):
+        machine.feed(event)
+    assert [part.rows for part in machine.parts.values()] == [[]]

@@ -177,8 +177,8 @@ impl StopSet {
     #[getter]
     fn regions<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let protects = self.core.protect().next().is_some();
-        // A set that was given neither `regions` nor `protect` has only one region, without markers.
-        let has_regions = self.core.nodes() > 1 || self.core.states().any(|(_, mut markers)| markers.next().is_some());
+        // A set that was given neither `regions` nor `protect` has only the region "answer", without markers.
+        let has_regions = self.core.states().any(|(name, mut markers)| name != "answer" || markers.next().is_some());
         (has_regions && !protects).then(|| markers(py, &self.core)).transpose()
     }
 

@@ -216,7 +216,8 @@ class Body:
         framing = self._framing
         payload = framing.payload(frame)
         if payload == DONE:
-            return self.left(True) + frame
+            left = self.left(True)
+            return left if self.ended else left + frame
         event = loads(payload)
         if not isinstance(event, dict):
             return self._other(frame, payload)

@@ -60,13 +60,14 @@ class Options:
 class Part:
     """One text of a stream: that of a choice or of a content block. Keeps the held text and its tokens."""
 
-    def __init__(self, place: Path, options: Options, matches: dict[int, StopMatch]) -> None:
+    def __init__(self, place: Path, options: Options, matches: dict[int, StopMatch], repeated: bool) -> None:
         self.place = place  # the index of the choice, then the indexes of the part in the choice's message
+        self._repeated = repeated  # later events repeat the text and the entries of its tokens
         self.scanner = options.scanner()
         self.match: StopMatch | None = None
         self.held = ""
         self.said: list[str] = []  # the texts that were sent
-        self.rows: list[Any] = []  # the entries of the tokens of the texts that were sent
+        self.rows: list[Any] = []  # the entries of the tokens of the texts that were sent, if later events repeat them
         self.event: Any = None  # the event with the last text of the part; `unit` is the choice in that event
         self.unit: Unit | None = None
         self.finished = False  # the API has ended the part
@@ -124,7 +125,7 @@ class Part:
             self._matches[self.place[0]] = self.match
         if text:
             self.said.append(text)
-        self.rows += rows
+        self.rows += rows if self._repeated else ()
         return text, rows
 
 
@@ -262,7 +263,7 @@ class Machine:
 
     def part(self, place: Path) -> Part:
         if place not in self.parts:
-            self.parts[place] = self._PART(place, self.options, self.matches)
+            self.parts[place] = self._PART(place, self.options, self.matches, bool(self.api.repeats))
         return self.parts[place]
 
     def _scan(self, unit: Unit, event: Any, early: Out, fed: str | None = None) -> None:

@@ -106,9 +106,10 @@ class _Transport:
         encodings = re.findall(r"[^\s,]+", response.headers.get("content-encoding", "").lower())
         unknown = {*encodings} - {*DECODED, "identity"}  # httpx leaves a body with an unknown encoding undecoded
         whole = not asked.streamed and media.endswith("json") and media not in EVENTS
+        read = route is not None or asked.own or asked.streamed or media in EVENTS
+        if not (read or whole) or (unknown and not (read and self._strict)):
+            return response  # a download, or an answer of another path that cannot be read
         if unknown:
-            if not self._strict or not (whole or media in EVENTS or asked.streamed):
-                return response
             body.ended = True
             body.error = TypeError(
                 f"cannot find stops in an answer with the content-encoding {', '.join(sorted(unknown))!r}"

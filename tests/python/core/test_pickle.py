@@ -216,3 +216,14 @@ def test_a_stream_of_an_iterator_has_no_copy(stream: Any) -> None:
     for duplicate in COPIES.values():
         with pytest.raises(TypeError, match="cannot pickle"):
             duplicate(stream)
+
+
+@pytest.mark.parametrize("regions", [{"reasoning": {}}, {"answer/x": {}}, {"answer": {}}])
+def test_a_set_of_one_region_without_markers_forgot_its_regions(regions: dict[str, dict[str, str]]) -> None:
+    stops = StopSet("END", regions=regions)
+    assert stops.regions == (None if regions == {"answer": {}} else regions)
+    assert pickle.loads(pickle.dumps(stops)) == stops
+    scanner = StopScanner(stops)
+    scanner.feed("E")
+    copy = pickle.loads(pickle.dumps(scanner))
+    assert (copy.region, copy.held, copy.feed("ND"), copy.match) == (scanner.region, "E", "", StopMatch("END", 0))

@@ -29,7 +29,7 @@ T = TypeVar("T")
 HOP = b"""connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding
     upgrade expect host""".split()
 # RFC 9112, 3.2.2: a server must accept a request line with a whole URL instead of a path.
-ABSOLUTE = re.compile(rb"https?://[^/]*", re.IGNORECASE)
+ABSOLUTE = re.compile(rb"\Ahttps?://[^/]*", re.IGNORECASE)
 CLOSE = {"connection": "close"}  # for errors before the request was read to its end
 
 
