@@ -71,6 +71,7 @@ def native_stops(api: str, stop: StopSet | str | Iterable[str] | None, /) -> tup
     - Patterns, visible stops and ``repeat`` always remain.
     - A stop that the API would accept also remains if the API, cutting at it, could remove another remaining stop from
       the text: ``"abc"`` remains if ``"b"`` remains.
+    - Of very many stops that overlap each other, the later ones remain (``MOST_PAIRS``).
     - All stops remain if there is a pattern, a region or a ``repeat``, because the API could cut away the
       end of a match, or cut the text in a region in which stops do not fire.
 
