@@ -89,9 +89,9 @@ def test_patterns_and_visible_stops_are_in_the_second() -> None:
     assert native_stops("openai", stops) == ([], stops), "the API stops in the reasoning, too"
 
 
-def test_a_chain_of_stops_took_half_an_hour() -> None:
+def test_a_chain_of_stops_was_compared_again_in_each_round() -> None:
     """Each stop begins with the end of the one before it, so that only one can be sent. Before a fix, each round took
-    one stop away and compared all others again: 28 s for 256 stops."""
+    one stop away and compared all others again."""
     letters = [chr(0x4E00 + at) for at in range(1023)]
     chain = ["#", "#!" + letters[0], *(a + "-" * 57 + b for a, b in pairwise(letters))]
     native, left = native_stops("ollama", chain)

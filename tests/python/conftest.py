@@ -27,7 +27,7 @@ settings.register_profile(
 settings.load_profile("stopscan")
 
 # pytest collects 9,000 tests and imports a million objects, which all stay. Without the garbage collector, which would
-# search them again and again, that takes 8 s instead of 12 s.
+# search them again and again, that takes 8 s instead of 12 s (AMD EPYC, CPython 3.11.7, 2026-11-28).
 gc.disable()
 
 

@@ -48,8 +48,8 @@ LIMITS: dict[str, Limit] = {
 }
 
 
-# The most pairs of stops to compare, because a client of a proxy pays nothing for its stops: 64 by 1,024. Later stops
-# remain to scan for.
+# The most pairs of stops to compare, such as 64 stops with 1,024: any client of a proxy can send that many. The stops
+# beyond are not sent to the API.
 MOST_PAIRS = 65_536
 
 assert set(LIMITS) == set(get_args(Name))
@@ -104,9 +104,10 @@ def native_stops(api: str, stop: StopSet | str | Iterable[str] | None, /) -> tup
     hides = {stop: _hidden_by(stop, others) for stop in able}
     while True:
         native = able[: limit.most]
-        hiding = [stop for stop in native if not hides[stop] <= {*native}]
+        sent = {*native}
+        hiding = [stop for stop in native if not hides[stop] <= sent]
         if not hiding:
-            return native, StopSet([stop for stop in stops.stop if stop not in native], visible=stops.visible)
+            return native, StopSet([stop for stop in stops.stop if stop not in sent], visible=stops.visible)
         able = [stop for stop in able if stop not in hiding]
 
 

@@ -106,9 +106,9 @@ class _Transport:
         encodings = re.findall(r"[^\s,]+", response.headers.get("content-encoding", "").lower())
         unknown = {*encodings} - {*DECODED, "identity"}  # httpx leaves a body with an unknown encoding undecoded
         whole = not asked.streamed and media.endswith("json") and media not in EVENTS
-        read = route is not None or asked.own or asked.streamed or media in EVENTS
-        if not (read or whole) or (unknown and not (read and self._strict)):
-            return response  # a download, or an answer of another path that cannot be read
+        expected = route is not None or asked.own or asked.streamed or media in EVENTS  # an answer with stops
+        if not (expected or whole) or (unknown and not (expected and self._strict)):
+            return response  # such as a download
         if unknown:
             body.ended = True
             body.error = TypeError(

@@ -68,7 +68,7 @@ def begins(
         graph: Graph = stops.regions
         protected_states = [state for state in graph if region_name(state) not in stops.stop_in]
         # Stops do not fire in markup either, such as Harmony's headers, but no answer begins in it.
-        protected_states.sort(key=lambda state: not region_name(state).endswith((*NAMES, PROTECTED)))
+        protected_states.sort(key=lambda state: region_name(state).removesuffix(PROTECTED) not in TEXTS)
     else:
         protected_states = [opening for opening, _ in stops.protect]
         graph = {"answer": {opening: opening for opening in protected_states}}
