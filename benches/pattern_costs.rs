@@ -4,16 +4,18 @@
 //! A set must be accepted within 5 ms or refused within 3 ms. Some sets have the shapes that were slowest so far, in
 //! many sizes. Others are random, or as users write them. Each is compiled a few times, and the fastest time counts.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use arbitrary::{Arbitrary, Unstructured};
 
+mod processor_time;
 #[path = "../tests/rust/random.rs"]
 mod random;
 #[allow(dead_code)] // the rest of the file is for the tests
 #[path = "../tests/rust/case/user_patterns.rs"]
 mod user_patterns;
 
+use processor_time::now;
 use random::Random;
 use user_patterns::UserSet;
 
@@ -108,17 +110,6 @@ fn sets(random_sets: u64) -> Vec<(String, UserSet)> {
         sets.push((format!("user {seed}"), set));
     }
     sets
-}
-
-/// The processor time of this thread so far. On systems other than Linux, the elapsed time.
-fn now() -> Duration {
-    static BEGUN: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);
-    std::thread::yield_now(); // makes the kernel update the file
-    let times = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    match times.split(' ').next().and_then(|nanoseconds| nanoseconds.parse().ok()) {
-        Some(nanoseconds) => Duration::from_nanos(nanoseconds),
-        None => BEGUN.elapsed(),
-    }
 }
 
 /// Compiles a set `times` times. Returns the fastest time, and the error if the set is refused.

@@ -93,6 +93,8 @@ def report(limits: Limits) -> Iterator[str]:
         ("[a-z]{900}!", "a", "a" * 40_000),
         ("<[^>]{1,200}>", "<", "<" * 40_000),
         (r"(?:[a-z]{1,30} ){20}!", "letters", letters),
+        (r"\w{999}\b", "a", "a" * 40_000),
+        (r"[^>]{1,999}\b", "<", "<" * 40_000),
     ]:
         least = processor_time(partial(StopSet(patterns=[pattern], max_held=2_000).find, text), 3) / len(text)
         rows.append((f"`{pattern}` on `{name}`", f"{least:,.0f}"))

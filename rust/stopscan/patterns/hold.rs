@@ -165,7 +165,8 @@ impl Later<'_> {
         let mut reached = Vec::with_capacity(states.len() + 1);
         for &state in states {
             let next = self.table.next(class, state as StateId, work)?;
-            if self.table.confirmed(state as StateId, kind) != 0 || self.table.matched(next) != 0 {
+            let confirmed = self.table.accept(state as StateId).confirmed[kind as usize];
+            if confirmed != 0 || self.table.accept(next).now != 0 {
                 return Ok(None);
             }
             if next != DEAD {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::alphabet::{Alphabet, ClassId, Kind};
 use super::dfa::{Accept, DEAD, StateId, Transition, Trimmed};
-use super::work::{TooLarge, Work};
+use super::work::{MAX_STATES, TooLarge, Work};
 use crate::automaton::{Automaton, State};
 use crate::text::Plain;
 
@@ -16,12 +16,39 @@ const MAX_HELD: usize = 65_536;
 /// A `max_held` above this many code points is lowered to it. That is as good as no limit: no stream holds back more.
 const ANY_LENGTH: usize = 1 << 27;
 
+/// A state, with three bits more: whether a pattern has matched if a line feed, a `Kind::Word` or a `Kind::Other` comes
+/// next. The bits of all begun matches together mostly show that no match completes, so that none need be looked at.
+pub(super) type Cell = u16;
+
+/// The bits of a cell that are the state.
+const STATE: Cell = MAX_STATES as Cell - 1;
+
+/// The characters that may come next.
+#[derive(Clone, Copy)]
+pub(super) enum Follows {
+    Anything,
+    /// A character of this kind, or the end of the text.
+    Only(Kind),
+}
+
+impl Follows {
+    /// Returns bits that a cell has if a pattern has matched before such a character. Other cells may have them, too.
+    #[inline(always)]
+    pub(super) fn bits(self) -> Cell {
+        match self {
+            Follows::Anything => !STATE,
+            Follows::Only(Kind::Edge) => 0,
+            Follows::Only(kind) => (STATE + 1) << kind as Cell,
+        }
+    }
+}
+
 /// The transitions of an automaton as a dense table. A state has the same number in the table as in the automaton.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
-    /// For each class, the state to which it leads from each state. The entries of one class are neighbours, because
-    /// all matches that have begun in a stream read the same character.
-    next: Vec<StateId>,
+    /// For each class, the cell of the state to which it leads from each state. The entries of one class are
+    /// neighbours, because all matches that have begun in a stream read the same character.
+    next: Vec<Cell>,
     states: usize,
     /// The first state that accepts something.
     first_accepting: StateId,
@@ -34,14 +61,20 @@ impl Table {
     fn new(trimmed: &Trimmed, alphabet: &Alphabet, work: &mut Work) -> Result<Table, TooLarge> {
         let dfa = &trimmed.dfa;
         let states = dfa.len();
-        let mut next = work.vec(DEAD, states * alphabet.len())?;
         let mut accepts = Vec::new();
+        let mut cells = work.vec(DEAD, states)?;
+        for (state, cell) in (0..).zip(&mut cells) {
+            *cell = state;
+            if usize::from(state) >= trimmed.first_accepting {
+                let accept = dfa.accept(state, work)?;
+                *cell |= accept.bits();
+                accepts.push(accept);
+            }
+        }
+        let mut next = work.vec(DEAD, states * alphabet.len())?;
         for state in 1..states {
             for &Transition { class, target } in dfa.transitions(state as StateId, work)? {
-                next[class as usize * states + state] = target;
-            }
-            if state >= trimmed.first_accepting {
-                accepts.push(dfa.accept(state as StateId, work)?);
+                next[class as usize * states + state] = cells[target as usize];
             }
         }
         work.spend(states)?;
@@ -49,10 +82,10 @@ impl Table {
         Ok(Table { next, states, first_accepting, accepts, needs: trimmed.needs.clone(), starts: dfa.starts })
     }
 
-    /// Returns for each state the state to which a class leads.
+    /// Returns for each state the cell of the state to which a class leads.
     #[inline(always)]
-    pub(super) fn column(&self, class: ClassId) -> &[StateId] {
-        &self.next[class as usize * self.states..][..self.states]
+    pub(super) fn column(&self, class: ClassId) -> Column<'_> {
+        Column(&self.next[class as usize * self.states..][..self.states])
     }
 
     /// Returns the state to which a class leads from `state`. Code that compiles patterns calls this instead of
@@ -60,19 +93,18 @@ impl Table {
     #[inline]
     pub(super) fn next(&self, class: ClassId, state: StateId, work: &mut Work) -> Result<StateId, TooLarge> {
         work.spend(1)?;
-        Ok(self.column(class)[state as usize])
+        Ok(self.column(class).target(state) & STATE)
     }
 
     /// Returns whether `state` accepts something. Accepting states have the greatest numbers.
-    #[inline(always)]
-    pub(super) fn accepts(&self, state: StateId) -> bool {
+    fn accepts(&self, state: StateId) -> bool {
         state >= self.first_accepting
     }
 
-    /// Returns the least number of characters that must follow at `state` before the character that completes a match.
-    /// The stream would hold these characters back.
-    pub(super) fn needs(&self, state: StateId) -> usize {
-        self.needs[state as usize] as usize
+    /// Returns the least number of characters that must follow at the state before the character that completes a
+    /// match. The stream would hold these characters back.
+    pub(super) fn needs(&self, cell: Cell) -> usize {
+        self.needs[(cell & STATE) as usize] as usize
     }
 
     /// Returns the state in which a match begins after a character of this kind.
@@ -81,20 +113,20 @@ impl Table {
         self.starts[before as usize]
     }
 
-    /// Returns the pattern that has matched at `state`, whatever follows: its index plus one, or 0 if there is none.
+    /// Returns the pattern that has matched, given what follows: its index plus one, or 0 if there is none.
     #[inline]
-    pub(super) fn matched(&self, state: StateId) -> u32 {
-        self.accept(state).now
+    pub(super) fn accepted(&self, cell: Cell, follows: Follows) -> u32 {
+        if cell & follows.bits() != follows.bits() {
+            return 0;
+        }
+        let accept = self.accept(cell & STATE);
+        match follows {
+            Follows::Anything => accept.now,
+            Follows::Only(kind) => accept.confirmed[kind as usize],
+        }
     }
 
-    /// Returns the pattern that has matched at `state`, provided that a character of this kind follows: its index plus
-    /// one, or 0 if there is none.
-    #[inline]
-    pub(super) fn confirmed(&self, state: StateId, kind: Kind) -> u32 {
-        self.accept(state).confirmed[kind as usize]
-    }
-
-    fn accept(&self, state: StateId) -> Accept {
+    pub(super) fn accept(&self, state: StateId) -> Accept {
         match state.checked_sub(self.first_accepting) {
             Some(index) => self.accepts[index as usize],
             None => Accept::default(),
@@ -150,6 +182,25 @@ impl Table {
         let Accept { now, confirmed } = self.accept(state);
         let patterns = [now].into_iter().chain(confirmed).filter_map(|pattern| pattern.checked_sub(1));
         Ok(patterns.min().unwrap_or_default() as usize)
+    }
+}
+
+/// The part of a table that belongs to one class.
+#[derive(Clone, Copy)]
+pub(super) struct Column<'a>(&'a [Cell]);
+
+impl Column<'_> {
+    /// Returns the cell of the state to which the class leads from the state of `cell`.
+    #[inline(always)]
+    pub(super) fn target(self, cell: Cell) -> Cell {
+        self.0[(cell & STATE) as usize]
+    }
+}
+
+impl Accept {
+    fn bits(self) -> Cell {
+        let confirmed = Kind::ALL.into_iter().filter(|&kind| self.now != 0 || self.confirmed[kind as usize] != 0);
+        confirmed.fold(0, |bits, kind| bits | Follows::Only(kind).bits())
     }
 }
 

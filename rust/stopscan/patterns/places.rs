@@ -6,8 +6,8 @@
 //! long as its root. If the group matches, the match begins at the earliest thread that is within the limit.
 
 use super::alphabet::Kind;
-use super::dfa::{DEAD, StateId};
-use super::machine::Machine;
+use super::dfa::DEAD;
+use super::machine::{Cell, Column, Follows, Machine};
 use crate::text::Place;
 
 /// Groups in equal states are merged only if there are more groups than this. With fewer groups, merging costs more
@@ -62,21 +62,19 @@ pub(super) struct Places {
     /// The threads before this index have ended.
     first: usize,
     /// The root of each group (of threads in the same state), sorted. `states` has the state of each group: `DEAD` if
-    /// the group has ended and is not dropped yet.
+    /// the group has ended. Ended groups are dropped all at once, when they would take room or time.
     roots: Vec<u32>,
-    states: Vec<StateId>,
+    states: Vec<Cell>,
     /// Groups in equal states are merged only if there are more groups than this, and more than `FEW`.
     merge_at: usize,
-    /// Whether there may be a group that has ended and is not dropped yet.
-    ended: bool,
-    /// Whether some group may be in a state in which a pattern matches, or matches if certain characters follow.
-    pub(super) waits: bool,
+    /// The bits of all cells to which the last character led. Groups that have ended since then count as well.
+    reached: Cell,
 }
 
 impl Places {
     /// Returns the pattern whose match only the end of the text completes, as for `a$`, and where that match begins.
     pub(super) fn confirmed_at_end(&self, machine: &Machine) -> Option<(usize, Place)> {
-        let pattern_of = |state| machine.table.confirmed(state, Kind::Edge);
+        let pattern_of = |state| machine.table.accepted(state, Follows::Only(Kind::Edge));
         self.earliest(pattern_of).map(|(pattern, begun)| (pattern, begun.place(self.here)))
     }
 
@@ -96,7 +94,7 @@ impl Places {
         self.roots.clear();
         self.states.clear();
         self.merge_at = 0;
-        self.waits = false;
+        self.reached = 0;
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -117,7 +115,14 @@ impl Places {
     /// Returns how many bytes ago each thread (begun match) began. Leaves out threads that have ended.
     pub(super) fn all(&self) -> impl Iterator<Item = usize> {
         let begun = self.groups().zip(&self.begun[self.first..]);
-        begun.filter(|(root, _)| *root != OVER).map(|(_, begun)| self.here.bytes - begun.place(self.here).bytes)
+        begun
+            .filter(|(root, _)| self.state(*root) != DEAD)
+            .map(|(_, begun)| self.here.bytes - begun.place(self.here).bytes)
+    }
+
+    /// Returns the state of the group with this root, or `DEAD` if the group has ended.
+    fn state(&self, root: u32) -> Cell {
+        self.roots.binary_search(&root).map_or(DEAD, |group| self.states[group])
     }
 
     /// Returns the root (the latest thread of its group) of each thread from `first` on, or `OVER` if the thread has
@@ -146,12 +151,10 @@ impl Places {
 
     /// Ends the threads (begun matches) before the index `first`.
     fn end_before(&mut self, first: usize) {
-        self.first = self.first.max(first);
-        let over = self.roots.partition_point(|&root| (root as usize) < self.first);
-        for root in self.roots.drain(..over) {
-            self.begun[root as usize].root = OVER;
-        }
-        self.states.drain(..over);
+        let group_of = |first: usize| self.roots.partition_point(|&root| (root as usize) < first);
+        let over = group_of(self.first)..group_of(first);
+        self.states[over].fill(DEAD);
+        self.first = first;
     }
 
     /// Returns a thread's root (the latest thread of its group), or `OVER` if the thread has ended. Shortens the chain
@@ -172,11 +175,10 @@ impl Places {
     /// ended and can match within the machine's limit on held text.
     fn settle(&mut self, here: Place, machine: &Machine) {
         self.here = here;
-        self.drop_ended();
-        while !self.roots.is_empty() && self.is_over(self.first, machine) {
+        while self.first < self.begun.len() && self.is_over(self.first, machine) {
             self.end_before(self.first + 1);
         }
-        if self.roots.is_empty() {
+        if self.first == self.begun.len() {
             return self.clear();
         }
         if self.first > SPARE && self.first > self.begun.len() / 2 {
@@ -187,14 +189,14 @@ impl Places {
     /// Returns whether the thread (begun match) at an index has ended, or must exceed `max_held` before it can match.
     fn is_over(&mut self, index: usize, machine: &Machine) -> bool {
         let root = self.find(index);
-        let Ok(group) = self.roots.binary_search(&root) else {
-            return true;
-        };
+        let state = self.state(root);
         let read = (self.here.code_points as u32).wrapping_sub(self.begun[index].code_points) as usize;
-        read + machine.table.needs(self.states[group]) > machine.max_held
+        state == DEAD || read + machine.table.needs(state) > machine.max_held
     }
 
+    /// Drops the threads before `first`.
     fn compact(&mut self) {
+        self.drop_ended();
         let over = self.first as u32;
         self.begun.drain(..self.first);
         for begun in self.begun.iter_mut().filter(|begun| begun.root != OVER) {
@@ -208,9 +210,6 @@ impl Places {
 
     /// Drops the roots whose group has ended.
     fn drop_ended(&mut self) {
-        if !std::mem::take(&mut self.ended) {
-            return;
-        }
         for (&root, &state) in self.roots.iter().zip(&self.states) {
             if state == DEAD {
                 self.begun[root as usize].root = OVER;
@@ -229,26 +228,30 @@ impl Places {
         self.roots.truncate(kept);
     }
 
-    /// Moves all begun matches over a character. `column` has for each state the state to which the character leads.
-    /// Returns the greatest of the new states. Accepting states have the greatest numbers, so the result shows whether
-    /// a match may have completed.
+    /// Moves all begun matches over a character.
     #[inline]
-    fn advance(&mut self, column: &[StateId]) -> StateId {
-        let (mut greatest, mut least) = (DEAD, StateId::MAX);
+    fn advance(&mut self, column: Column<'_>) {
+        let mut reached = 0;
         for state in &mut self.states {
-            *state = column[*state as usize];
-            (greatest, least) = (greatest.max(*state), least.min(*state));
+            *state = column.target(*state);
+            reached |= *state;
         }
-        self.ended |= least == DEAD;
-        if greatest == DEAD && !self.states.is_empty() {
+        self.reached = reached;
+        if reached == DEAD && !self.states.is_empty() {
             self.clear();
         }
-        greatest
+    }
+
+    /// Returns whether a match may have completed, given what follows.
+    #[inline(always)]
+    fn may_accept(&self, follows: Follows) -> bool {
+        self.reached & follows.bits() == follows.bits()
     }
 
     /// Begins a thread (a possible match) at `here`, in the state after its first character.
     #[inline]
-    fn begin(&mut self, here: Place, state: StateId) {
+    fn begin(&mut self, here: Place, state: Cell) {
+        self.reached |= state;
         let index = self.begun.len() as u32;
         self.begun.push(Begun::new(here, self.before, index));
         match (self.roots.last_mut(), self.states.last()) {
@@ -302,20 +305,19 @@ impl Places {
 
     /// Finds the earliest begun match whose state accepts a pattern. Returns the index of the pattern, and that match.
     /// `pattern_of` returns this index plus one, or 0 if a state accepts no pattern.
-    fn earliest(&self, pattern_of: impl Fn(StateId) -> u32) -> Option<(usize, Begun)> {
+    fn earliest(&self, pattern_of: impl Fn(Cell) -> u32) -> Option<(usize, Begun)> {
         if !self.states.iter().any(|&state| pattern_of(state) != 0) {
             return None;
         }
         self.groups().zip(&self.begun[self.first..]).find_map(|(root, &begun)| {
-            let group = self.roots.binary_search(&root).ok()?;
-            let pattern = pattern_of(self.states[group]).checked_sub(1)?;
+            let pattern = pattern_of(self.state(root)).checked_sub(1)?;
             Some((pattern as usize, begun))
         })
     }
 
     /// The number of bytes that `self` takes.
     pub(super) fn size(&self) -> usize {
-        self.begun.len() * size_of::<Begun>() + self.roots.len() * (size_of::<u32>() + size_of::<StateId>())
+        self.begun.len() * size_of::<Begun>() + self.roots.len() * (size_of::<u32>() + size_of::<Cell>())
     }
 
     /// The most bytes of memory that `self` newly allocates for `bytes` more bytes of text.
@@ -347,7 +349,7 @@ struct Next<'a> {
     /// The length of the character in bytes.
     length: usize,
     /// For each state, the state to which the character leads.
-    column: &'a [StateId],
+    column: Column<'a>,
 }
 
 struct Scan<'a> {
@@ -381,9 +383,9 @@ pub(super) fn scan_unarmed(places: &mut Places, machine: &Machine, text: &str, p
     let mut scan = Scan { places, machine, text, at: 0, here: place };
     let mut latest = None;
     while let Some(next) = scan.next() {
-        let confirmed = scan.end_through(|state| machine.table.confirmed(state, next.kind));
+        let confirmed = scan.end_through(Follows::Only(next.kind));
         scan.advance(next, true);
-        let matched = scan.end_through(|state| machine.table.matched(state));
+        let matched = scan.end_through(Follows::Anything);
         latest = latest.max(confirmed).max(matched);
         scan.places.limit(scan.here, machine.max_held);
     }
@@ -416,14 +418,15 @@ impl<'a> Scan<'a> {
     /// Returns the match that ends before the next character but is complete only because of that character, as for
     /// `a\b`. If the character also completes a match that began earlier, returns that match instead.
     fn confirmed(&mut self, next: Next<'_>) -> Option<PatternHit> {
-        if !self.places.waits {
+        let follows = Follows::Only(next.kind);
+        if !self.places.may_accept(follows) {
             return None;
         }
         let table = &self.machine.table;
-        let (pattern, begun) = self.places.earliest(|state| table.confirmed(state, next.kind))?;
+        let (pattern, begun) = self.places.earliest(|state| table.accepted(state, follows))?;
         let (start, completed) = (begun.place(self.here), self.at + next.length);
         let confirmed = PatternHit { pattern, start, end: self.at, completed };
-        match self.places.earliest(|state| table.matched(next.column[state as usize])) {
+        match self.places.earliest(|state| table.accepted(next.column.target(state), Follows::Anything)) {
             Some((pattern, begun)) if begun.place(self.here).bytes < start.bytes => {
                 Some(PatternHit { pattern, start: begun.place(self.here), end: completed, completed })
             }
@@ -435,8 +438,8 @@ impl<'a> Scan<'a> {
     fn step(&mut self, next: Next<'_>) -> Option<PatternHit> {
         self.advance(next, true);
         let table = &self.machine.table;
-        if self.places.waits
-            && let Some((pattern, begun)) = self.places.earliest(|state| table.matched(state))
+        if self.places.may_accept(Follows::Anything)
+            && let Some((pattern, begun)) = self.places.earliest(|state| table.accepted(state, Follows::Anything))
         {
             return Some(PatternHit { pattern, start: begun.place(self.here), end: self.at, completed: self.at });
         }
@@ -448,25 +451,29 @@ impl<'a> Scan<'a> {
     /// adds this match to them.
     #[inline(always)]
     fn advance(&mut self, next: Next<'_>, begins: bool) {
-        let mut greatest = self.places.advance(next.column);
-        let first = next.column[self.machine.table.start(self.places.before) as usize];
+        self.places.advance(next.column);
+        let first = next.column.target(self.machine.table.start(self.places.before));
         if begins && first != DEAD {
-            greatest = greatest.max(first);
             self.places.begin(self.here, first);
         }
-        self.places.waits = self.machine.table.accepts(greatest);
         self.places.before = next.kind;
         self.here = Place { code_points: self.here.code_points + 1, bytes: self.here.bytes + next.length };
         self.at += next.length;
     }
 
-    /// Finds the complete match that began last (`pattern_of` is not 0 for the state of a complete match). Ends this
-    /// match, and all matches that began earlier, because these would contain it. Returns where this match began.
-    fn end_through(&mut self, pattern_of: impl Fn(StateId) -> u32) -> Option<usize> {
-        if !self.places.waits {
+    /// Finds the matches that have completed, given what follows. Ends the one of them that began last, and all matches
+    /// that began earlier, because these would contain it. Returns where it began.
+    fn end_through(&mut self, follows: Follows) -> Option<usize> {
+        if !self.places.may_accept(follows) {
             return None;
         }
-        let group = self.places.states.iter().rposition(|&state| pattern_of(state) != 0)?;
+        let table = &self.machine.table;
+        let states = &self.places.states;
+        let may_accept = |state: &Cell| state & follows.bits() == follows.bits();
+        // A loop over blocks that looks at all states of a block takes vector instructions.
+        let without = |block: &&[Cell]| !block.iter().fold(false, |found, state| found | may_accept(state));
+        let passed: usize = states.rchunks(16).take_while(without).map(<[Cell]>::len).sum();
+        let group = states[..states.len() - passed].iter().rposition(|&state| table.accepted(state, follows) != 0)?;
         let root = self.places.roots[group] as usize;
         self.places.end_before(root + 1);
         Some(self.places.begun[root].place(self.here).bytes)

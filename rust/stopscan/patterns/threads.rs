@@ -163,7 +163,7 @@ impl Threads {
     /// Whether no match has begun and `markers` is `None`. Text in which no stop or marker begins need not be scanned
     /// then: only its length and its last character matter to patterns.
     pub(crate) fn is_idle(&self) -> bool {
-        self.places.is_empty() && !self.places.waits && self.markers.is_none() && self.begun_by_literals == 0
+        self.places.is_empty() && self.markers.is_none() && self.begun_by_literals == 0
     }
 
     /// Ends the matches and markers that have begun. `text` is the text that was read last.
