@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
 import wire
+from events import text_of
 from memory import CHAT, Server, packages, post, read_all, text_in
-from replay import sse
+from replay import aws, sse
 
-from stopscan_clients import StopTransport, scan_events
+from stopscan_clients import StopTransport, framing, scan_events
 
 
 @packages
@@ -50,3 +52,48 @@ def test_the_dicts_of_a_drained_stream_were_closed_behind_the_error() -> None:
     at = next(number for number, event in enumerate(events) if "END" in repr(event)) + 1
     out = list(scan_events([*events[:at], failed], "END", drain=True))
     assert [event["type"] for event in out[-2:]] == ["response.completed", "error"]
+
+
+WRONG = b'{"odd": "one"}'
+AWS_WRONG_SIZE = b"\x00\x00\x00\x05" * 3
+EARLY = wire.chat(["one ", "two E"])
+HELD = wire.bedrock(["one ", "two E"])[:3]
+NEUTRAL = {"choices": [], "usage": None}
+
+
+def tried(data: bytes, media: str = "text/event-stream") -> tuple[bytes, Exception]:
+    """Returns what a client has read of a body in one piece when an error comes, and the error."""
+    client = httpx.Client(transport=StopTransport("END", transport=Server(httpx, [data], media)))
+    seen: list[bytes] = []
+    with pytest.raises((TypeError, ValueError)) as raised:
+        read_all(client, seen)
+    return b"".join(seen), raised.value
+
+
+def test_the_events_before_a_wrong_size_in_the_same_piece_were_lost() -> None:
+    read, error = tried(b"".join(map(aws, HELD)) + AWS_WRONG_SIZE, "application/vnd.amazon.eventstream")
+    form = framing.Aws()
+    out = [json.loads(form.payload(frame) or b"") for frame in form.split(read)]
+    assert [text_of("bedrock", event) for event in out] == [None, "one ", "two ", "E"]
+    assert "wrong size" in str(error)
+
+
+def test_the_events_before_an_event_that_is_too_long_were_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(framing, "LIMIT", 1000)
+    read, error = tried(b"".join(map(sse, EARLY[:3])) + b"data: " + b"x" * 2000)
+    assert text_in(read) == "one two E"
+    assert "longer than" in str(error)
+
+
+def test_the_events_before_one_of_an_unknown_api_were_lost() -> None:
+    for last in (b"\n\n", b""):
+        read, error = tried(b": hello\n\n" + sse(NEUTRAL) + b"data: " + WRONG + last)
+        assert read == b": hello\n\n" + sse(NEUTRAL)
+        assert "'odd'" in str(error)
+
+
+def test_a_drained_stream_lost_its_closing_events_to_an_event_that_is_not_a_dict() -> None:
+    stream = scan_events([*wire.chat(["one END", "two"])[:3], "odd"], "END", drain=True)
+    assert [next(stream)["choices"][0].get("matched_stop") for _ in range(3)] == [None, None, "END"]
+    with pytest.raises(TypeError, match="is not a dict"):
+        next(stream)

@@ -50,10 +50,10 @@ def through(pieces: list[bytes], stop: list[str], media: str, **options: Any) ->
     body = Body(Asked(Options(StopSet(stop), **options), True), media)
     out = b""
     for piece in pieces:
-        out += body.feed(piece)
+        out += b"".join(body.told(body.feed(piece)))
         if body.ended:
             return out, body
-    return out + body.end(), body
+    return out + b"".join(body.told(body.end())), body
 
 
 def media_of(name: str) -> str:

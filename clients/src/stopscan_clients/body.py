@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -79,9 +79,10 @@ class Asked:
 
 
 class Body:
-    """The body of one answer. ``feed`` takes a piece of it, ``end`` is called after the last piece, and ``whole`` takes
-    all of it at once. Each returns the bytes for the client. The caller gives these bytes to ``told``, which calls
-    ``on_match`` for new matches, yields the bytes and, after the last bytes, raises ``error``."""
+    """The body of one answer. ``feed`` takes a piece of it, ``end`` is called after the last piece, ``fail`` if no more
+    can be read, and ``whole`` takes all of it at once. Each returns the bytes for the client. The caller gives these
+    bytes to ``told``, which calls ``on_match`` for new matches, yields the bytes and, after the last bytes, raises
+    ``error``."""
 
     def __init__(
         self,
@@ -93,7 +94,7 @@ class Body:
     ) -> None:
         self.matches: dict[int, StopMatch] = {}
         self.error: Exception | None = None  # raised after the last bytes for the client
-        self.ended = False  # stops have ended the answer, so the rest is not needed
+        self.ended = False  # stops or an error have ended the answer, so the rest is not needed
         self.over = False  # the body was read to its end
         self._asked, self._options, self._on_match = asked, asked.options, on_match
         self._strict = strict and len(asked.options.stops) > 0
@@ -110,50 +111,64 @@ class Body:
 
     def feed(self, data: bytes) -> bytes:
         out = self._fast(data) if self._calm and not self._framing.rest else None  # most pieces are exactly one frame
-        return self._split(data) if out is None else out
+        return self._joined(self._split(data)) if out is None else out
 
-    def _split(self, data: bytes) -> bytes:
+    def _joined(self, pieces: Iterable[bytes]) -> bytes:
+        """Returns the pieces as one. If the next piece raises an error, the body ends there: see ``fail``."""
+        out = []
+        try:
+            for piece in pieces:
+                out.append(piece)
+        except Exception as error:
+            out.append(self.fail(error))
+        return b"".join(out)
+
+    def _split(self, data: bytes) -> Iterator[bytes]:
         if not self._framed:
             if self._raw:
-                return data
+                yield data
+                return
             goes_on = self._head[:1] == b"{" and b"\n" not in data  # a whole line is needed to recognize an event
             self._head += data
             if len(self._head) > LIMIT:
                 raise ValueError(f"the answer has more than {LIMIT:,} bytes")
             if self._one or goes_on:
-                return b""
+                return
             framing = sniffed(bytes(self._head), self._streamed)
-            if framing == "raw":
-                self._raw = True
-                return bytes(self._head)
-            self._one = framing == "one"
+            self._raw, self._one = framing == "raw", framing == "one"
+            if self._raw:
+                yield bytes(self._head)
             if isinstance(framing, str):
-                return b""
+                return
             self._framing, self._framed, data = framing(), True, bytes(self._head)
-        frames = self._framing.split(data)
-        if len(frames) == 1:
-            return self._frame(frames[0])
-        out = []
-        for frame in frames:
-            out.append(self._frame(frame))
+        for frame in self._framing.split(data):
+            yield self._frame(frame)
             if self.ended:
-                break
-        return b"".join(out)
+                return
 
     def end(self) -> bytes:
         self.over = True
+        return self._joined(self._rest())
+
+    def _rest(self) -> Iterator[bytes]:
+        framing, last = self._framing, bytes(self._framing.rest)
         if self._raw or self.ended:
-            return b""
+            return
         if not self._framed:
-            return self.whole(bytes(self._head))
-        framing = self._framing
-        last = bytes(framing.rest)
+            yield self.whole(bytes(self._head))
+            return
         out = self._frame(last) if framing.payload(last) else framing.tail()
-        if self.ended:
-            return out
-        left = self.left(False)
+        yield out
+        left = b"" if self.ended else self._left(False)
         gap = framing.gap if left and out and framing.as_read and not out.endswith(framing.gap) else b""
-        return out + gap + left + (b"" if self.ended else framing.closing(False))
+        yield gap + left
+        if not self.ended:
+            yield framing.closing(False)
+
+    def fail(self, error: Exception) -> bytes:
+        """Ends the body with an error, which ``told`` raises. Returns the events that the machine still holds."""
+        self.error, self.ended = self.error or error, True
+        return self._left(None)
 
     def whole(self, data: bytes) -> bytes:
         """Returns a whole answer up to its stop."""
@@ -216,7 +231,7 @@ class Body:
         framing = self._framing
         payload = framing.payload(frame)
         if payload == DONE:
-            left = self.left(True)
+            left = self._left(True)
             return left if self.ended else left + frame
         event = loads(payload)
         if not isinstance(event, dict):
@@ -243,13 +258,13 @@ class Body:
         if payload and machine is None and self._strict:
             raise TypeError(f"not an event of a known API: {payload[:40]!r}")
         if framing.fails(frame):
-            return self.left(None) + framing.out(frame)
+            return self._left(None) + framing.out(frame)
         if machine is None:
             return framing.out(frame)
         other: dict[str, Any] = {}
         return self._written(machine.passes(other, (other, frame)))
 
-    def left(self, confirms: bool | None) -> bytes:
+    def _left(self, confirms: bool | None) -> bytes:
         """Returns the events that the machine still holds when the source has ended or failed. ``Machine.end`` explains
         ``confirms``."""
         return self._written(self._machine.end(confirms)) if self._machine is not None else b""

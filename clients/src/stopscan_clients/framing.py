@@ -8,7 +8,7 @@ import json
 import re
 import struct
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 LIMIT = 1 << 26  # the most bytes of one event
@@ -31,23 +31,23 @@ class Lines:
         self.rest = bytearray()  # the beginning of a frame that has not ended
         self._seen = 0  # where in `rest` to continue the search for the end of that frame
 
-    def split(self, data: bytes) -> list[bytes]:
-        """Returns the frames that the next piece of the body completes."""
+    def split(self, data: bytes) -> Iterable[bytes]:
+        """Returns the frames that the next piece of the body completes. Raises ``ValueError`` behind them if the rest
+        is no frame."""
         if not self.rest and data.find(b"\n") == len(data) - 1:
             return [data]  # the usual case
         begin = len(self.rest)
         self.rest += data
         return self._taken(begin + match.end() for match in re.finditer(b"\n", data))
 
-    def _taken(self, ends: Iterable[int]) -> list[bytes]:
-        frames, begin = [], 0
+    def _taken(self, ends: Iterable[int]) -> Iterator[bytes]:
+        begin = 0
         for end in ends:
-            frames.append(bytes(self.rest[begin:end]))
+            yield bytes(self.rest[begin:end])
             begin = end
         del self.rest[:begin]
         if len(self.rest) > LIMIT:
             raise ValueError(f"an event is longer than {LIMIT:,} bytes")
-        return frames
 
     def payload(self, frame: bytes) -> bytes | None:
         """Returns the JSON of a frame, or ``None`` if the frame has none."""
@@ -88,14 +88,14 @@ class Sse(Lines):
     gap = b"\n\n"
     named = False  # whether frames have `event:` lines
 
-    def split(self, data: bytes) -> list[bytes]:
+    def split(self, data: bytes) -> Iterable[bytes]:
         if not self.rest and data[-2:] == b"\n\n" and data.find(b"\n\n") == len(data) - 2 and b"\r" not in data:
             return [data]
         self.rest += data
         until = len(self.rest) - self.rest.endswith(b"\r")  # the CR may be half of CR LF
-        frames = self._taken([match.end() for match in BLANK_LINE.finditer(self.rest, self._seen, until)])
-        self._seen = max(0, len(self.rest) - 3)
-        return frames
+        ends = [0, *(match.end() for match in BLANK_LINE.finditer(self.rest, self._seen, until))]
+        self._seen = max(0, len(self.rest) - ends[-1] - 3)
+        return self._taken(ends[1:])
 
     def payload(self, frame: bytes) -> bytes | None:
         if frame.startswith(b"data: ") and frame.find(b"\n") == len(frame) - 2 and b"\r" not in frame:
@@ -131,9 +131,9 @@ class Array(Lines):
         self._first = True
         self._open = False
 
-    def split(self, data: bytes) -> list[bytes]:
+    def split(self, data: bytes) -> Iterable[bytes]:
         self.rest += data
-        ends, place = [], self._seen
+        ends, place = [0], self._seen
         while (mark := self.MARK.search(self.rest, place)) is not None:
             place = mark.end()
             char = mark[0]
@@ -148,10 +148,8 @@ class Array(Lines):
                 self._depth -= 1
                 if self._depth == 1:
                     ends.append(place)
-        self._seen = max(place, len(self.rest))
-        frames = self._taken(ends)
-        self._seen -= sum(map(len, frames))
-        return frames
+        self._seen = max(place, len(self.rest)) - ends[-1]
+        return self._taken(ends[1:])
 
     def payload(self, frame: bytes) -> bytes | None:
         begin = frame.find(b"{")
@@ -183,18 +181,16 @@ class Aws(Lines):
 
     as_read = False
 
-    def split(self, data: bytes) -> list[bytes]:
+    def split(self, data: bytes) -> Iterator[bytes]:
         self.rest += data
-        ends, place = [], 0
-        while len(self.rest) - place >= 12:
-            (size,) = struct.unpack_from(">I", self.rest, place)
+        while len(self.rest) >= 12:
+            (size,) = struct.unpack_from(">I", self.rest)
             if not 16 <= size <= LIMIT:
                 raise ValueError(f"an AWS event stream has a message with a wrong size: {size:,} bytes")
-            place += size
-            if place > len(self.rest):
+            if size > len(self.rest):
                 break
-            ends.append(place)
-        return self._taken(ends)
+            yield bytes(self.rest[:size])
+            del self.rest[:size]
 
     def payload(self, frame: bytes) -> bytes | None:
         headers, body = _parts(frame)

@@ -78,8 +78,8 @@ class _Events(Generic[E]):
         self._closing = self._machine.ended and not self._options.drain
 
     def _failed(self, error: Exception) -> None:
-        """Handles the end or an error of the source. An error before a stop is raised at once. An error after a stop is
-        raised after the events that are ready."""
+        """Handles the end of the source, or an error of the source or of an event. An error before a stop is raised at
+        once. An error after a stop is raised after the events that are ready."""
         ends = isinstance(error, StopAsyncIteration)
         if not (ends or self._matches):
             raise error
@@ -97,11 +97,9 @@ class _Events(Generic[E]):
                     raise error
                 else:
                     try:
-                        event = await self._next()
+                        self._feed(await self._next())
                     except Exception as error:
                         self._failed(error)
-                    else:
-                        self._feed(event)
             return self._ready.popleft()
 
     async def _after_stop(self) -> None:

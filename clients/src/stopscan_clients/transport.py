@@ -193,14 +193,14 @@ class _Stream:
         if body.error is not None:
             raise body.error
         while not (body.over or body.ended):
+            data = None
             try:
                 data = await step()
+                out = body.feed(data)
             except StopAsyncIteration:
-                data = None
-            except Exception:
-                yield body.left(None)
-                raise
-            out = body.end() if data is None else body.feed(data)
+                out = body.end()
+            except Exception as error:
+                out = body.fail(error)
             if body.ended:
                 try:
                     await shut(self._response, close)
