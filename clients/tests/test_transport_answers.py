@@ -174,3 +174,27 @@ def test_bad_arguments_are_refused_at_once() -> None:
             cls(["a", ""])
         with pytest.raises(TypeError):
             cls(b"END")  # type: ignore[arg-type]
+
+
+@packages
+def test_a_client_that_asked_for_brotli_was_answered_with_an_error(package: Any) -> None:
+    """Each path and method may have a stream with stops, and httpx may not be able to decode the encodings that the
+    client asks for. The upload is not read, so it must go on as it is."""
+    server = Server(package, events("one E", "ND two"))
+    server.headers = {}
+    client = package.Client(transport=StopTransport("END", transport=server))
+    for method, path, options in (
+        ("GET", "/v1/responses/r?stream=true", {}),
+        ("POST", "/custom/chat", {"json": {"stream": True}}),
+        ("POST", "/v1/files", {"files": {"file": b"x"}}),
+        ("POST", CHAT, {"content": b"not json"}),
+    ):
+        request = client.build_request(method, f"http://server{path}", headers={"accept-encoding": "br"}, **options)
+        assert text_in(client.send(request).content) == "one "
+        sent = server.requests[-1]
+        assert sent.headers["accept-encoding"] == "identity"
+        assert sent.read() == request.read()
+        assert {**sent.headers, "accept-encoding": "br"} == {**request.headers}
+    client = package.Client(transport=StopTransport(transport=server))
+    client.get("http://server/v1/models", headers={"accept-encoding": "br"})
+    assert server.requests[-1].headers["accept-encoding"] == "br", "no stops"

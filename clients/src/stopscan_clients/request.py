@@ -53,6 +53,11 @@ def route_of(method: str, path: str) -> Api | None:
     return next((api for route, api in ROUTES if route.search(path)), None) if method == "POST" else None
 
 
+def is_signed(request: Any) -> bool:
+    """Returns whether the request has a signature, which a change would make wrong."""
+    return any(name in request.headers for name in SIGNED)
+
+
 def asked_in(request: Any, route: Api | None, content: bytes, own: Options, api: str | None, limits: Limits) -> Asked:
     """Returns the options by which the answer to a request is cut, and the body to send on. The only stops in that body
     are those that a server of ``api`` can find itself.
@@ -72,8 +77,7 @@ def asked_in(request: Any, route: Api | None, content: bytes, own: Options, api:
     at = dotted(route.stops if route is not None else "stop")
     options = _options(own, at, body, limits)
     asked = Asked(options, streamed, get(body, *at) is not None or "stopscan" in body)
-    signed = any(name in request.headers for name in SIGNED)
-    if signed or (not len(options.stops) and "stopscan" not in body):
+    if is_signed(request) or (not len(options.stops) and "stopscan" not in body):
         return asked
     rest = without(without(body, "stopscan"), *at)
     if len(at) > 1 and get(rest, at[0]) == {}:  # the object had only the stops

@@ -16,7 +16,7 @@ from stopscan import StopMatch, StopSet
 from stopscan_clients.body import EVENTS, Asked, Body
 from stopscan_clients.machine import Options
 from stopscan_clients.native import Name, limits_of
-from stopscan_clients.request import NO_LIMITS, asked_in, error_body, route_of
+from stopscan_clients.request import NO_LIMITS, asked_in, error_body, is_signed, route_of
 from stopscan_clients.steps import at_once, each, run, settled
 
 if TYPE_CHECKING:
@@ -92,10 +92,10 @@ class _Transport:
             asked = asked_in(request, route, content, self._options, self._api, self.limits)
         except (TypeError, ValueError) as error:
             return error_response(request, route, str(error))
-        response = await settled(send(self._sent(request, asked.body)))
+        response = await settled(send(self._sent(request, asked, asked.body)))
         if asked.bare is not None and response.status_code in REFUSALS:
             await settled(getattr(response, self._READ)())
-            response = await settled(send(self._sent(request, asked.bare)))
+            response = await settled(send(self._sent(request, asked, asked.bare)))
         if not len(asked.options.stops) or not response.is_success:
             return response
         return await self._answered(request, route, response, asked)
@@ -143,15 +143,17 @@ class _Transport:
             if transport is not None:
                 await settled(getattr(transport, self._CLOSE)())
 
-    def _sent(self, request: Any, body: bytes | None) -> Any:
-        """Returns the request with this body, or the same request if ``body`` is ``None``. A request with a new body
-        asks for an uncompressed answer, because the transport must read the answer."""
-        if body is None:
+    def _sent(self, request: Any, asked: Asked, body: bytes | None) -> Any:
+        """Returns the request with this body, or with its own body if ``body`` is ``None``. If there are stops, the
+        request asks for an uncompressed answer, because the transport must read the answer. A signed request is
+        returned unchanged."""
+        if body is None and (is_signed(request) or not len(asked.options.stops)):
             return request
-        headers = without_headers(request, b"content-length", b"transfer-encoding", b"accept-encoding")
-        headers.append((b"accept-encoding", b"identity"))
-        new = package_of(request).Request
-        return new(request.method, request.url, headers=headers, content=body, extensions=request.extensions)
+        new: dict[str, Any] = {"stream": request.stream} if body is None else {"content": body}
+        length = () if body is None else (b"content-length", b"transfer-encoding")
+        headers = [*without_headers(request, b"accept-encoding", *length), (b"accept-encoding", b"identity")]
+        made = package_of(request).Request
+        return made(request.method, request.url, headers=headers, extensions=request.extensions, **new)
 
     def _response(self, request: Any, response: Any, body: Body, plain: bool, content: bytes | None = None) -> Any:
         headers = without_headers(response, b"content-length", b"content-encoding", b"transfer-encoding")
