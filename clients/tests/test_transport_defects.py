@@ -17,8 +17,10 @@ from replay import line, sse
 from wholes import WHOLES
 
 from stopscan import StopMatch, StopSet
+from stopscan.engines import Limits
 from stopscan_clients import StopTransport, scan_events, truncate_response
 from stopscan_clients.machine import Options, machine_of
+from stopscan_clients.request import asked_in, route_of
 
 CHUNKS = wire.chat(["one E", "ND two"])
 LINES = [line(event) for event in wire.ollama(["one E", "ND two"])]
@@ -320,3 +322,36 @@ def test_the_logprobs_of_a_chat_were_kept_to_its_end() -> None:
     for _ in range(3):
         machine.feed(event)
     assert [part.rows for part in machine.parts.values()] == [[]]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"protect": [["a", "b"]] * 50_000},
+        {"protect": ["a", "b"] * 100_000},
+        {"regions": {f"r{number}": {} for number in range(50_000)}},
+        {"regions": {"answer": {f"r{number}": "answer" for number in range(50_000)}}},
+        {"stop_in": ["a"] * 200_000},
+        {f"r{number}": 1 for number in range(50_000)},
+        {"protect": [[["a"] * 200_000, "b"]]},
+    ],
+    ids=["pairs", "flat", "regions", "markers", "stop_in", "names", "nested"],
+)
+def test_options_without_end_were_read_to_the_last_before_they_were_counted(
+    monkeypatch: pytest.MonkeyPatch, told: Any
+) -> None:
+    """A body of 64 MB with such options kept a proxy from all of its clients for seconds."""
+    monkeypatch.setattr("stopscan_clients.request.read_options", None)
+    monkeypatch.setattr("stopscan_clients.request.read_protect", None)
+    limits, own = Limits(), Options(StopSet("END"))
+    content = json.dumps({"stopscan": told}).encode()
+    request = httpx.Request("POST", f"http://server{CHAT}", content=content)
+    with pytest.raises(ValueError, match=r"^stopscan has more than 524,288 bytes$"):
+        asked_in(request, route_of("POST", CHAT), content, own, None, limits)
+
+
+def test_options_that_are_nested_too_deeply_are_a_400() -> None:
+    for deep in (*range(850, 1000), 2000, 100_000):
+        content = b'{"stopscan": {"regions": ' + b"[" * deep + b"]" * deep + b"}}"
+        answer = post(Server(httpx, []), content, CHAT, "END")
+        assert answer.status_code in (200, 400)

@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
 from stopscan import StopSet
@@ -126,6 +127,11 @@ def _options(own: Options, at: tuple[str, ...], body: Any, limits: Limits) -> Op
     told = body.get("stopscan")
     if not isinstance(told, dict | None):
         raise TypeError(f"stopscan must be an object, not {type(told).__name__}")
+    # Options that are much too long are refused before they are read, because they may fill the whole body of a
+    # request. JSON may spell a byte of text with six characters, so this limit is above the exact ones.
+    sizes = accumulate(map(len, json.JSONEncoder().iterencode(told)))
+    if any(size > 8 * limits.bytes for size in sizes):
+        raise ValueError(f"stopscan has more than {8 * limits.bytes:,} bytes")
     told = {f"stopscan.{name}": value for name, value in (told or {}).items() if value is not None}
     tokens = [name for name in OF_TOKENS if name in told]
     if tokens:

@@ -90,7 +90,7 @@ class _Transport:
             content = request.content
         try:
             asked = asked_in(request, route, content, self._options, self._api, self.limits)
-        except (TypeError, ValueError) as error:
+        except (RecursionError, TypeError, ValueError) as error:
             return error_response(request, route, str(error))
         response = await settled(send(self._sent(request, asked, asked.body)))
         if asked.bare is not None and response.status_code in REFUSALS:
