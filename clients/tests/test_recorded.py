@@ -5,17 +5,21 @@ types of the API's own client."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, reduce
 from pathlib import Path
 from typing import Any
 
 import pytest
 from events import text_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from reference import Reference
 from replay import aws, line, sse
 
 from stopscan import StopSet
+from stopscan_clients import scan_events
 from stopscan_clients.body import Asked, Body
 from stopscan_clients.machine import Options
 
@@ -152,3 +156,91 @@ def valid_after_each_stop(name: str, drain: bool) -> None:
         assert body.matches
         for event in events_in(out, name):
             check(event)
+
+
+def places(tree: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yields the path of each value in parsed JSON, without the path of the whole."""
+    for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ():
+        yield (*at, key)
+        yield from places(value, (*at, key))
+
+
+def replaced(tree: Any, value: Any, key: Any, *path: Any) -> Any:
+    new = replaced(tree[key], value, *path) if path else value
+    return {**tree, key: new} if isinstance(tree, dict) else [*tree[:key], new, *tree[key + 1 :]]
+
+
+WORDS = st.sampled_from(["text", "type", "index", "usage", "tokens", "END", "stop", "\ud800"])
+ODD_INDEXES = st.sampled_from([-1, -7, 10**9, 2**70])
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | ODD_INDEXES | st.floats(allow_nan=False) | st.text(max_size=3) | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@pytest.mark.parametrize("name", STREAMS)
+@settings(max_examples=60)
+@given(data=st.data(), drain=st.booleans())
+def test_arbitrary_json_at_any_place_of_a_stream_raises_nothing(name: str, data: st.DataObject, drain: bool) -> None:
+    """The one error that is documented is a ``TypeError`` for a stream that begins with an event of an unknown API."""
+    events, _ = recorded(name)
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.sampled_from([*dict.fromkeys(at for event in events for at in places(event))]))
+        odd, only = data.draw(JSON), data.draw(st.none() | st.integers(0, len(events) - 1))
+        events = [
+            replaced(event, odd, *at) if only in (None, number) and at in places(event) else event
+            for number, event in enumerate(events)
+        ]
+    stop = [said(name, recorded(name)[0])[6:9], "END"]
+    with suppressed_unknown():
+        list(scan_events(events, stop, drain=drain))
+    with suppressed_unknown():
+        through([*map(line if api_of(name) in ("bedrock", "ollama") else sse, events)], stop, "", drain=drain)
+
+
+@contextmanager
+def suppressed_unknown() -> Iterator[None]:
+    try:
+        yield
+    except TypeError as error:
+        assert "of a known API" in str(error)  # noqa: PT017
+
+
+INDEXES = ("index", "output_index", "content_index", "contentBlockIndex")
+
+
+@pytest.mark.parametrize("index", [-1, -7, 10**9, 2**70, True, "0", None, [0]])
+@pytest.mark.parametrize("name", STREAMS)
+def test_an_index_that_is_none_raised_or_took_gigabytes(name: str, index: Any) -> None:
+    events, _ = recorded(name)
+    stop = said(name, events)[6:9]
+    wrong = [
+        reduce(lambda event, at: replaced(event, index, *at), [at for at in places(event) if at[-1] in INDEXES], event)
+        for event in events
+    ]
+    stream = scan_events(wrong, stop)
+    list(stream)
+    assert [match.offset for match in stream.matches.values()][:1] == [said(name, events).index(stop)]
+
+
+@pytest.mark.parametrize("usage", [5, [], "", True])
+def test_usage_that_is_not_an_object_raised_or_stood_in_the_closing_events(usage: Any) -> None:
+    for counts in ({}, {"output_tokens": 7}):
+        events, _ = recorded("anthropic_thinking")
+        events[1:1] = [{"type": "message_start", "message": {"usage": told}} for told in (counts, usage, counts)]
+        *_, closing, _ = scan_events(events, said("anthropic_thinking", events)[6:9])
+        assert closing["usage"]["output_tokens"] == counts.get("output_tokens", 4)
+        told = [{"type": "message-end", "delta": {"usage": told}} for told in (counts, usage)]
+        events, _ = recorded("cohere_v2")
+        *_, last = scan_events([*events[:-1], *told], said("cohere_v2", events)[6:9], drain=True)
+        assert last["delta"].get("usage", {}) == counts
+
+
+@pytest.mark.parametrize("output", [[1] * 3, {"a": 1}, [{"content": 5}] * 3, [{"content": [5]}] * 3, [[]] * 3, "a"])
+def test_an_output_that_is_not_a_list_of_items_raised(output: Any) -> None:
+    events, _ = recorded("openai_responses")
+    events[0] = replaced(events[0], output, "response", "output")
+    for kept in (events, [event for event in events if ".added" not in event["type"]]):
+        stream = scan_events(kept, said("openai_responses", events)[6:9])
+        assert [*stream][-1]["type"] == "response.completed"

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from stopscan.finish import Finish, is_call
 from stopscan_clients.beside import NOTHING, Beside
-from stopscan_clients.paths import Path, dotted, get, has, items, leaves
+from stopscan_clients.paths import Path, dotted, get, has, index, items, leaves
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Memory:
     def place(self, event: Any) -> Path:
         """Returns the place of the part to which an event belongs: the numbers in the fields ``api.places``."""
         inner = self.api.inner(event)
-        return tuple([value for name in self.api.places if type(value := get(inner, name)) is int])
+        return tuple([place for name in self.api.places if (place := index(get(inner, name))) is not None])
 
     def learn(self, event: Any, kind: str) -> None:
         """Remembers the facts in an event that closing events must repeat if a stop comes, such as the usage."""
@@ -53,10 +53,10 @@ class Memory:
         for name, (paths, counts) in self.api.known.items():
             for path in paths:
                 value = get(event, *dotted(path))
-                if isinstance(value, dict):
+                if isinstance(value, dict) and counts is not None:
                     told = {key: told for key, told in value.items() if told is not None and re.search(counts, key)}
                     self.facts[name] = {**self.facts.get(name, {}), **told}
-                elif value is not None:
+                elif isinstance(value, str) and counts is None:
                     self.facts[name] = value
 
     def made(self, template: Mapping[str, Any], facts: Mapping[str, Any]) -> Any:
@@ -118,9 +118,9 @@ class Api:
     # The closing events. For each: what it closes (0: the message, 1: the block or item, 2: the part of the item), and
     # its template.
     closing: tuple[tuple[int, Mapping[str, Any]], ...] = ()
-    # Facts for the templates, by the name in ``Ref``. For each: its paths in events and, if the fact is a dict, a
-    # pattern for the keys to keep.
-    known: Mapping[str, tuple[tuple[str, ...], str]] = field(default_factory=dict)
+    # Facts for the templates, by the name in ``Ref``. For each: its paths in events, and a pattern for the keys to keep
+    # if the fact is a dict, or ``None`` if it is a string.
+    known: Mapping[str, tuple[tuple[str, ...], str | None]] = field(default_factory=dict)
     default: Mapping[str, Any] = field(default_factory=dict)
     memory: type[Memory] = Memory
     # Whole answers.

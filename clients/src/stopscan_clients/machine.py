@@ -17,7 +17,7 @@ from stopscan import StopMatch, StopScanner, StopSet
 from stopscan.finish import Finish
 from stopscan_clients.api import Api, Run
 from stopscan_clients.beside import Token, without_copies
-from stopscan_clients.paths import Path, dotted, get, number, put, without_all
+from stopscan_clients.paths import Path, dotted, get, index, put, without_all
 from stopscan_clients.rows import PINGS, api_of_event
 
 Out: TypeAlias = list[tuple[Any, Any]]
@@ -345,9 +345,9 @@ class Choices(Machine):
 
     def _read(self, event: Any, fed: str | None) -> Out:
         api, out = self.api, []
-        units = [Unit(json, api.runs(json), self.part((number(json.get("index")),))) for json in api.units(event)]
+        units = [Unit(json, api.runs(json), self.part((index(json.get("index")) or 0,))) for json in api.units(event)]
         if self._ending is not None:
-            out = self._resolved({(number(unit.json.get("index")),) for unit in units if unit.text})
+            out = self._resolved({unit.part.place for unit in units if unit.text})
         early: Out = []
         waits = False
         for unit in units:

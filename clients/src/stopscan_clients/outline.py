@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stopscan_clients.api import Memory
-from stopscan_clients.paths import Path, get, items, put
+from stopscan_clients.paths import Path, get, index, items, members, put
 
 # The field that has the object of an event, by the event's kind without the last word: `response.output_item.added` has
 # an `item`. Events of other kinds have the `response`.
@@ -26,15 +26,15 @@ class Outline(Memory):
     def place(self, event: Any) -> Path:
         """Returns the indexes of the item and the part. llama.cpp's events have only the id of the item
         (llama.cpp#20607)."""
-        index, part = event.get("output_index"), event.get("content_index")
-        if type(index) is not int:
+        item, part = index(event.get("output_index")), index(event.get("content_index"))
+        if item is None:
             names = event.get("item_id"), get(event, "item", "id"), get(event, "item", "call_id")
             name = next((name for name in names if isinstance(name, str) and name), None)
-            if name is None and type(part) is not int:
+            if name is None and part is None:
                 return ()
             last = len(self._numbers)
-            index = max(last - 1, 0) if name is None else self._numbers.setdefault(name, last)
-        return (index, part) if type(part) is int else (index,)
+            item = max(last - 1, 0) if name is None else self._numbers.setdefault(name, last)
+        return (item,) if part is None else (item, part)
 
     def learn(self, event: Any, kind: str) -> None:
         number = event.get("sequence_number")
@@ -47,7 +47,7 @@ class Outline(Memory):
         item, part, *_ = *self.place(event), 0, 0
         at: Path = ("output", item, "content", part)
         if kind == "response.output_text.annotation.added":
-            told = get(self._answer, *at) or {"type": "output_text"}
+            told = members(get(self._answer, *at)) or {"type": "output_text"}
             node = {**told, "annotations": [*items(told.get("annotations")), event.get("annotation")]}
             self._answer = put(self._answer, node, *at)
         elif name == "response" and isinstance(node, dict):
@@ -66,9 +66,9 @@ class Outline(Memory):
         """Returns the part, its item and the response as they are at the stop."""
         _, item_at, part_at = part.place
         text = "".join(part.said)
-        item = get(self._answer, "output", item_at) or {"type": "message", "role": "assistant"}
+        item = members(get(self._answer, "output", item_at)) or {"type": "message", "role": "assistant"}
         item_id = item.get("id") or get(part.event, "item_id")
-        told = get(item, "content", part_at) or {}
+        told = members(get(item, "content", part_at))
         told = {"type": "output_text", "annotations": [], **told, "text": text, "logprobs": part.rows}
         told = self.api.beside_piece.cut(told, text)
         begun = [told] if (item_at, part_at) in opened else []

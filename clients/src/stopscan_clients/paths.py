@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any, TypeAlias
 
-Path: TypeAlias = tuple[Any, ...]  # keys and list indexes
+Path: TypeAlias = tuple[Any, ...]  # keys, and list indexes, which are not negative
+MOST_INDEXES = 1 << 16  # `put` makes a list as long as its index, so it gets no larger index from a server
 
 
 def get(tree: Any, *path: Any) -> Any:
@@ -56,9 +57,14 @@ def items(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def number(value: Any) -> int:
-    """Returns the value if it is an integer, else 0."""
-    return value if type(value) is int else 0
+def members(value: Any) -> dict[str, Any]:
+    """Returns the value if it is a dict, else an empty dict."""
+    return value if isinstance(value, dict) else {}
+
+
+def index(value: Any) -> int | None:
+    """Returns the value if it can be the index of a choice or part, else ``None``."""
+    return value if type(value) is int and 0 <= value < MOST_INDEXES else None
 
 
 @cache

@@ -126,7 +126,7 @@ COHERE = Api(
         (1, {"type": "content-end", **AT}),
         (0, {"type": "message-end", "id": Ref("id"), "delta": COHERE_END}),
     ),
-    known={"usage": (("delta.usage",), ""), "id": (("id",), "")},
+    known={"usage": (("delta.usage",), ""), "id": (("id",), None)},
     answer="message.content.*",
     beside_answer=Beside(spans=(Spans("message.citations", ("end",)),), drops=("message.tool_calls", "logprobs")),
     silent=("tool_plan",),
