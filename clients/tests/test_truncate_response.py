@@ -233,3 +233,15 @@ def test_what_is_refused(response: Any) -> None:
 def test_a_bad_stop_is_refused() -> None:
     with pytest.raises(ValueError, match="empty"):
         truncate_response(WHOLES["chat"]("one"), "")
+
+
+def test_choices_without_an_index_shared_one_text() -> None:
+    """The offset of the second match counted the first choice's text, too, and the second match replaced the first."""
+    texts = ["one END", "no", "two ENDED"]
+    answer = {"choices": [{"message": {"content": text}} for text in texts]}
+    left = truncate_response(answer, "END")
+    assert [choice["message"]["content"] for choice in left["choices"]] == ["one ", "no", "two "]
+    stream = scan_events([{"choices": [{"delta": {"content": text}} for text in texts]}], "END", choices=3)
+    out = [choice["delta"].get("content") for event in stream for choice in event["choices"]]
+    assert out == ["one ", "no", "two ", None, None]
+    assert {choice: match.offset for choice, match in stream.matches.items()} == {0: 4, 2: 4}

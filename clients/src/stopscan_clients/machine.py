@@ -345,7 +345,10 @@ class Choices(Machine):
 
     def _read(self, event: Any, fed: str | None) -> Out:
         api, out = self.api, []
-        units = [Unit(json, api.runs(json), self.part((index(json.get("index")) or 0,))) for json in api.units(event)]
+        units = [
+            Unit(json, api.runs(json), self.part((index(json.get("index"), at),)))
+            for at, json in enumerate(api.units(event))
+        ]
         if self._ending is not None:
             out = self._resolved({unit.part.place for unit in units if unit.text})
         early: Out = []

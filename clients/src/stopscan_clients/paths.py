@@ -62,9 +62,9 @@ def members(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def index(value: Any) -> int | None:
-    """Returns the value if it can be the index of a choice or part, else ``None``."""
-    return value if type(value) is int and 0 <= value < MOST_INDEXES else None
+def index(value: Any, default: Any = None) -> Any:
+    """Returns the value if it can be the index of a choice or part, else the default."""
+    return value if type(value) is int and 0 <= value < MOST_INDEXES else default
 
 
 @cache
