@@ -50,4 +50,4 @@ def machine_for(event: Any, options: Options) -> Machine:
 
 def fed(machine: Machine, event: Any) -> list[Any]:
     """Feeds an event to the machine, and returns the events that come out, without the source event of each."""
-    return [out for out, _ in machine.feed(event)]
+    return [out for out, _ in machine.feed(event, event)]

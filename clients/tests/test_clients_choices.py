@@ -165,13 +165,13 @@ def test_nothing_comes_out_for_a_choice_that_has_ended_while_another_is_awaited(
     """The ended choice's chunks are not sent although they have a usage, as with vLLM's continuous_usage_stats."""
     one, more = (wire.chat_chunk([wire.chat_choice(content=text)], usage={}) for text in ("one END", "more"))
     machine = machine_for(one, Options(StopSet("END"), choices=2))
-    assert [len(machine.feed(one)), machine.feed(more)] == [2, []]
+    assert [len(machine.feed(one, one)), machine.feed(more, more)] == [2, []]
     assert not machine.ended
     both = wire.chat_chunk([wire.chat_choice(0, "length", content="END"), wire.chat_choice(1, content="END")])
     machine = machine_for(both, Options(StopSet("END"), drain=True))
-    machine.feed(both)
+    machine.feed(both, both)
     more["choices"][0]["index"] = 1
-    assert machine.feed(more) == []
+    assert machine.feed(more, more) == []
 
 
 def test_no_match_reads_to_the_end_for_the_usage() -> None:
@@ -204,7 +204,7 @@ def test_a_drained_stream_keeps_only_the_beginning_of_the_text_after_its_stop() 
     events = wire.chat(["END", *["and more words after it "] * 1_000])
     machine = machine_for(events[0], Options(StopSet("END"), drain=True))
     for event in events[:-2]:
-        machine.feed(event)
+        machine.feed(event, event)
     (part,) = machine.parts.values()
     assert part.behind.startswith("and more words after it and")
     assert len(part.behind) < 1_100

@@ -9,6 +9,7 @@ import wire
 from events import field
 from responses_events import CLOSING, NAMED, answer, kinds
 
+from stopscan import StopSet
 from stopscan_clients import scan_events
 
 
@@ -236,3 +237,39 @@ def test_reasoning_text_is_not_scanned() -> None:
         {"type": "response.content_part.done", **where, "part": part},
     ]
     assert [id(event) for event in scan_events(events, "END")] == [id(event) for event in events]
+
+
+@pytest.mark.parametrize("skipped", range(4))
+def test_a_made_delta_had_a_higher_number_than_an_event_behind_it(skipped: int) -> None:
+    """The numbers say how the events are ordered. The API's events keep theirs, and a made delta comes before the event
+    whose number it has."""
+    events = [event for event in answer(["a E"], ["b", " EN"], ["c E"]) if event["type"] not in CLOSING[:skipped]]
+    events = [{**event, "sequence_number": number} for number, event in enumerate(events)]
+    error = {"type": "error", "message": "no", "sequence_number": len(events)}
+    for drain in (False, True):
+        for told in ([*events, error], events, [*events[:-5], error], events[:-5]):
+            out = list(scan_events(told, "END", drain=drain))
+            numbers = [event["sequence_number"] for event in out]
+            assert len(numbers) > len(told)
+            assert numbers == sorted(numbers)
+            assert {*numbers} >= {event["sequence_number"] for event in told}
+        numbers = [event["sequence_number"] for event in scan_events(events, ["END", "later"], drain=drain)]
+        assert sorted(numbers) == numbers
+        assert numbers[-1] > numbers[-2]
+
+
+def test_a_closing_event_has_a_higher_number_than_a_made_delta() -> None:
+    stops = StopSet(["ENDING"], patterns=["E?ND$"])
+    *_, delta, one, two, three, four = list(scan_events(wire.responses(["one ENDI", "END"]), stops))
+    assert (delta["delta"], one["type"]) == ("ENDI", CLOSING[0])
+    numbers = [event["sequence_number"] for event in (delta, one, two, three, four)]
+    assert numbers == [*range(numbers[0], numbers[0] + 5)]
+
+
+def test_the_numbers_stay_if_no_event_is_made() -> None:
+    events = answer(["one", " E"], ["ND"])
+    events = [{**event, "sequence_number": number // 2} for number, event in enumerate(events)]
+    assert [id(event) for event in scan_events(events, "NEVER")] == [id(event) for event in events]
+    for event in events:
+        del event["sequence_number"]
+    assert "sequence_number" not in repr(list(scan_events(events, "END")))

@@ -320,7 +320,7 @@ def test_the_logprobs_of_a_chat_were_kept_to_its_end() -> None:
     event = {"choices": [{"index": 0, "delta": {"content": "a"}, "logprobs": logprobs}]}
     machine = machine_of(event, Options(StopSet("END")), {})
     for _ in range(3):
-        machine.feed(event)
+        machine.feed(event, event)
     assert [part.rows for part in machine.parts.values()] == [[]]
 
 

@@ -64,6 +64,10 @@ class Memory:
         left out."""
         return _filled(template, {**self.facts, **facts})
 
+    def numbered(self, out: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+        """Returns the output of the machine with the numbers of its events, for an API that numbers its events."""
+        return out
+
     def message(self, part: Any, opened: set[Path], write: Mapping[str, Any]) -> Mapping[str, Any]:
         """Returns further facts for the closing events of a message that a stop in this part ends."""
         return {}

@@ -2,7 +2,7 @@
 about an API from its row in ``rows.TABLE``.
 
 Its methods return a list of pairs: an event for the reader, which may be cut, and the ``source`` that the caller gave
-with the uncut event. The ``source`` is ``None`` for an event that the machine has made.
+with the uncut event. The ``source`` is ``None`` only for an event that the machine has made.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class Machine:
     _PART = Part
 
     def __init__(self, api: Api, options: Options, matches: dict[int, StopMatch] | None = None) -> None:
-        self.api, self.options = api, options
+        self.api, self.options, self._memory = api, options, api.memory(api)
         self.matches = {} if matches is None else matches
         self.ended = False  # stops have ended all choices
         self.parts: dict[Path, Part] = {}
@@ -199,22 +199,22 @@ class Machine:
             return None
         return ((api.each, 0) if api.each else ()) + run.paths[0], run.text
 
-    def passes(self, other: Any, source: Any = None) -> Out:
+    def passes(self, other: Any, source: Any) -> Out:
         """Returns the output for a comment or a ping, which keeps its place among the events."""
         if not self._queue:
             return [(other, source)]
         self._queue.append((other, source))
         return []
 
-    def feed(self, event: Any, source: Any = None, fed: str | None = None) -> Out:
+    def feed(self, event: Any, source: Any, fed: str | None = None) -> Out:
         """Returns the output for the next event. ``fed``: what the scanner of the current part returned, if it has read
         the event's text already."""
         self._source = source
         if is_error(event):
-            return [*self.end(None), (event, source)]
+            return [*self.end(None), *self._memory.numbered([(event, source)])]
         if event.get("type") in PINGS:
             return self.passes(event, source)
-        return self._read(event, fed)
+        return self._memory.numbered(self._read(event, fed))
 
     def _read(self, event: Any, fed: str | None) -> Out:
         raise NotImplementedError
@@ -234,7 +234,7 @@ class Machine:
         out += self._released()
         for part in [*self._left.values()]:
             out += self._closings(part)
-        return out
+        return self._memory.numbered(out)
 
     def _resolved(self, goes_on: set[Path], confirms: bool = True) -> Out:
         """Returns the output for the closing event that waits (``_ending``), with the held text of its parts. The parts
@@ -455,7 +455,6 @@ class Blocks(Machine):
 
     def __init__(self, api: Api, options: Options, matches: dict[int, StopMatch] | None = None) -> None:
         super().__init__(api, options, matches)
-        self._memory = api.memory(api)
         self._opened: set[Path] = set()  # the places of parts of which an event was sent
 
     def _read(self, event: Any, fed: str | None) -> Out:

@@ -21,6 +21,8 @@ class Outline(Memory):
     def __init__(self, api: Any) -> None:
         super().__init__(api)
         self._answer: Any = {"object": "response"}  # the response so far
+        self._last: int | None = None  # the number of the last event that was sent
+        self._sent = 0  # the number of the last event of the API that was sent
         self._numbers: dict[Any, int] = {}  # from the id of an item to its index, for events without an index
 
     def place(self, event: Any) -> Path:
@@ -38,10 +40,8 @@ class Outline(Memory):
 
     def learn(self, event: Any, kind: str) -> None:
         number = event.get("sequence_number")
-        if type(number) is int and kind not in self.api.over:
-            self.facts["sequence_number"] = number
-        elif type(number) is int:  # the last event of the message, which is replaced by events that are made here
-            self.facts.setdefault("sequence_number", number - 1)
+        if self._last is None and type(number) is int:
+            self._last = self._sent = number - 1
         name = NODES.get(kind.rpartition(".")[0], "response")
         node = event.get(name)
         item, part, *_ = *self.place(event), 0, 0
@@ -55,12 +55,17 @@ class Outline(Memory):
         elif isinstance(node, dict):
             self._answer = put(self._answer, node, *(at[:2] if name == "item" else at))
 
-    def made(self, template: Mapping[str, Any], facts: Mapping[str, Any]) -> Any:
-        made = super().made(template, facts)
-        number = self.facts.get("sequence_number")
-        if number is not None:  # a made delta takes the number of the event that follows it
-            made["sequence_number"] = self.facts["sequence_number"] = number + ("delta" not in template)
-        return made
+    def numbered(self, out: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+        """Numbers the made events. A made delta takes the number of the API's event that follows it, because that event
+        keeps its number: a client that resumes the stream tells the API the last number that it got."""
+        for event, source in out:
+            number = event.get("sequence_number")
+            if source is None and self._last is not None:
+                self._last = (self._sent if "delta" in event else self._last) + 1
+                event["sequence_number"] = self._last
+            elif type(number) is int:
+                self._last = self._sent = number
+        return out
 
     def message(self, part: Any, opened: set[Path], write: Mapping[str, Any]) -> Mapping[str, Any]:
         """Returns the part, its item and the response as they are at the stop."""

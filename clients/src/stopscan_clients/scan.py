@@ -74,7 +74,7 @@ class _Events(Generic[E]):
         if self._machine is None:
             self._ready.append(event)
             return
-        self._ready.extend([out for out, _ in self._machine.feed(event)])
+        self._ready.extend([out for out, _ in self._machine.feed(event, event)])
         self._closing = self._machine.ended and not self._options.drain
 
     def _failed(self, error: Exception) -> None:

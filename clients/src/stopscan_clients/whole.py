@@ -26,7 +26,7 @@ def cut(options: Options, answer: Any, matches: dict[int, StopMatch]) -> Any:
     if api is None:
         return answer
     if api.each is not None:
-        out = _Answer(api.of_answers, options, matches).feed(answer)
+        out = _Answer(api.of_answers, options, matches).feed(answer, answer)
         return out[0][0] if matches else answer
     for at, text in api.texts_in(answer, dotted(api.answer)):
         kept, match = options.truncate(clean(text))
