@@ -198,3 +198,14 @@ def test_a_client_that_asked_for_brotli_was_answered_with_an_error(package: Any)
     client = package.Client(transport=StopTransport(transport=server))
     client.get("http://server/v1/models", headers={"accept-encoding": "br"})
     assert server.requests[-1].headers["accept-encoding"] == "br", "no stops"
+
+
+@packages
+@pytest.mark.parametrize("media", ["application/json", "text/event-stream", "text/plain"])
+def test_an_answer_without_content_got_a_content_length(package: Any, media: str) -> None:
+    """RFC 9110, 8.6: a 204 has no content-length."""
+    server = Server(package, [], media, status=lambda request: 204)
+    for stops in ((), ("END",)):
+        answer = post(server, {}, CHAT, *stops)
+        assert (answer.status_code, answer.content) == (204, b"")
+        assert "content-length" not in answer.headers
