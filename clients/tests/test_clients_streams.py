@@ -270,3 +270,12 @@ def test_a_stream_that_is_dropped_leaves_nothing() -> None:
         assert closed == [True], "without the garbage collector"
     finally:
         gc.enable()
+
+
+def test_after_close_only_the_events_that_were_ready_come() -> None:
+    events = [*chunks("one E"), {"error": {"message": "no"}}, *chunks("two")]
+    stream = scan_events(Source(*events), "END")
+    assert texts([next(stream)]) == ["one "]
+    assert texts([next(stream)]) == ["E"]  # the error waits behind it
+    stream.close()
+    assert [*stream] == [events[1]]
