@@ -16,7 +16,8 @@ from reference import Reference
 from replay import aws, line, sse
 
 from stopscan import StopMatch, StopSet
-from stopscan_clients.body import Asked, Body
+from stopscan_clients import body as body_module
+from stopscan_clients.body import Asked, Body, sniffed
 from stopscan_clients.framing import Array, Aws, Lines, Sse
 from stopscan_clients.machine import Options
 from stopscan_clients.rows import api_of_event
@@ -293,3 +294,24 @@ def test_a_row_knows_its_api_by_any_of_the_events() -> None:
     for api, make in wire.ROWS.items():
         rows = [api_of_event(event) for event in make(["one"])]
         assert len({row.name for row in rows if row is not None}) == 1, api
+
+
+@pytest.mark.parametrize("before", [b"", b"\xef\xbb\xbf", b" " * 9_000, b"\xef\xbb\xbf" + b"\r\n" * 4_500])
+@pytest.mark.parametrize("form", [sse, line])
+def test_white_space_before_a_stream_was_read_again_for_each_byte(
+    monkeypatch: pytest.MonkeyPatch, before: bytes, form: Any
+) -> None:
+    read = []
+    monkeypatch.setattr(
+        body_module, "sniffed", lambda head, *options: read.append(len(head)) or sniffed(head, *options)
+    )
+    for rest in (b"".join(map(form, wire.chat(["x" * 9_000, "one END two"]))), b"raw"):
+        body, out = Body(Asked(Options(StopSet(["END"])), True), ""), b""
+        for byte in before + rest:
+            out += b"".join(body.told(body.feed(bytes([byte]))))
+            if body.ended:
+                break
+        out += b"".join(body.told(body.end()))
+        assert sum(read) < 30_000
+        assert out.startswith(before)
+        assert (b"one " in out, b"two" in out, rest in out) == (rest != b"raw", False, rest == b"raw")

@@ -17,6 +17,7 @@ AWS = "application/vnd.amazon.eventstream"
 EVENTS = ("text/event-stream", "application/x-ndjson", "application/ndjson", "application/jsonl", AWS)  # media types
 SSE = (b"data:", b"event:", b"id:", b"retry:", b":")
 DONE = b"[DONE]"
+BLANK = BOM + b" \t\r\n"  # the bytes that may be before a body
 
 
 def loads(data: bytes | None) -> Any:
@@ -128,6 +129,12 @@ class Body:
             if self._raw:
                 yield data
                 return
+            if (
+                not self._head
+            ):  # what is before the body is passed at once, so that it is not read again with each piece
+                rest = data.lstrip(BLANK)
+                yield data[: len(data) - len(rest)]
+                data = rest
             goes_on = self._head[:1] == b"{" and b"\n" not in data  # a whole line is needed to recognize an event
             self._head += data
             if len(self._head) > LIMIT:
@@ -294,7 +301,7 @@ def sniffed(head: bytes, streamed: bool, ended: bool = False) -> type[Lines] | L
     cannot be read here.
     """
     head = head.removeprefix(BOM).lstrip()
-    if not ended and (BOM.startswith(head) or any(start.startswith(head) for start in SSE[:-1])):
+    if not ended and any(start.startswith(head) for start in SSE[:-1]):
         return "more"
     if head.startswith(SSE):
         return Sse
