@@ -17,12 +17,12 @@ from events import field
 from replay import Recording, Replay
 from running import Running, raw_server, running
 from test_clients_loops import LOOP, loop
+from test_proxy_limits import connected, rest
 from through import endless, left
 from wholes import PATHS, WHOLES
 
 from stopscan import Repeat
-from stopscan_clients.proxy.__main__ import parser
-from stopscan_clients.proxy._app import ABSOLUTE
+from stopscan_clients.proxy.__main__ import main, parser
 
 CHAT = "/v1/chat/completions"
 
@@ -175,6 +175,28 @@ def test_the_proxy_says_where_it_listens_and_reads_escapes(server: Replay) -> No
     assert made.stop()[1].splitlines()[0] == f"stopscan_clients.proxy listens at {made.url}"
 
 
-def test_a_url_within_a_path_lost_its_host() -> None:
-    assert ABSOLUTE.sub(b"", b"http://proxy:8080/reader/https://host/a", count=1) == b"/reader/https://host/a"
-    assert ABSOLUTE.sub(b"", b"/reader/https://host/a", count=1) == b"/reader/https://host/a"
+@pytest.mark.parametrize("target", [b"/reader/https://host/a", b"http://proxy:8080/reader/https://host/a"])
+def test_a_url_within_a_path_lost_its_host(target: bytes) -> None:
+    upstream, read, _ = raw_server(b"HTTP/1.1 204 No Content\r\n\r\n")
+    with running(upstream, "--stop", "END") as made, connected(made) as connection:
+        connection.sendall(b"GET %b HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n" % target)
+        head = rest(connection).lower()
+    assert read[0].startswith(b"GET /reader/https://host/a HTTP/1.1\r\n")
+    assert head.startswith(b"http/1.1 204 ")
+    assert b"content-length" not in head
+
+
+WRONG = [("--port", "99999"), ("--port", "-1"), ("--grace", "-1"), ("--max-stops", "-1"), ("--max-body", "x")]
+WRONG += [(option, seconds) for option in ("--timeout", "--request-timeout") for seconds in ("nan", "inf", "-1")]
+
+
+@pytest.mark.parametrize(("option", "value"), WRONG)
+def test_a_number_out_of_its_range_ended_in_a_traceback_or_was_taken(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, option: str, value: str
+) -> None:
+    monkeypatch.setattr("stopscan_clients.proxy.__main__.serve", lambda *args, **options: 0)
+    with pytest.raises(SystemExit) as raised:
+        main(["http://a", option, value])
+    assert raised.value.code == 2
+    assert f"argument {option}: " in capsys.readouterr().err
+    assert main(["http://a", option, "7"]) == 0

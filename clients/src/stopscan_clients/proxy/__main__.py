@@ -40,22 +40,24 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--lenient", dest="strict", action="store_false", help="pass streams of unknown APIs unchanged")
     made.add_argument("--grace", type=int, default=30, metavar="SECONDS", help="to end after a SIGTERM (%(default)s)")
     for option, name, unit, text in LIMITED:
-        default = getattr(Limits(), name)
-        made.add_argument(
-            option, dest=name, type=type(default), default=default, metavar=unit, help=f"{text} (%(default)s)"
-        )
+        most = getattr(Limits(), name)
+        made.add_argument(option, dest=name, type=type(most), default=most, metavar=unit, help=f"{text} (%(default)s)")
     return made
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    options = parser().parse_args(argv)
+    made = parser()
+    options = made.parse_args(argv)
+    for option, name, *_ in (("--port", "port"), ("--grace", "grace"), *LIMITED):
+        if not 0 <= getattr(options, name) <= (65535 if name == "port" else sys.maxsize):  # true for NaN
+            made.error(f"argument {option}: {getattr(options, name)} is out of range")
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING)
     limits = Limits(**{name: getattr(options, name) for _, name, _, _ in LIMITED})
     passed = {name: getattr(options, name) for name in ("api", "include_stop", "drain", "strict")}
     try:
         app = proxy(options.upstream, stop_set(options, options.protect), limits=limits, **passed)
     except ValueError as error:
-        parser().error(str(error))
+        made.error(str(error))
     return serve(app, limits, host=options.host, port=options.port, grace=options.grace)
 
 
