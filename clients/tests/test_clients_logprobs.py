@@ -292,3 +292,19 @@ def test_responses_the_closing_events_repeat_the_tokens_before_the_stop() -> Non
     tokens = [entry["token"] for entry in out["response.output_text.done"]["logprobs"]]
     assert tokens == [entry["token"] for entry in out["response.content_part.done"]["part"]["logprobs"]]
     assert tokens == ["one ", "two "]
+
+
+@pytest.mark.parametrize("second", [None, "absent", [], [1], {}, "x"])
+def test_a_completion_whose_second_chunk_has_no_logprobs_raised(second: Any) -> None:
+    """The held text of both chunks comes in one event, with the logprobs of the first."""
+    columns = {"tokens": ["a ", "E"], "token_logprobs": [0, -1], "top_logprobs": None, "text_offset": [0, 2]}
+    more = {} if second == "absent" else {"logprobs": second}
+    chunks = [
+        {"choices": [{"index": 0, "text": "a E", "logprobs": columns}]},
+        {"choices": [{"index": 0, "text": "N", **more}]},
+        {"choices": [{"index": 0, "text": "", "finish_reason": "length"}]},
+    ]
+    out = [event["choices"][0] for event in scan_events(chunks, "END")]
+    assert [choice["text"] for choice in out] == ["a ", "", "EN", ""]
+    if not second or second == "absent":
+        assert (out[2]["logprobs"]["tokens"], out[2]["logprobs"]["token_logprobs"]) == (["E"], [-1])

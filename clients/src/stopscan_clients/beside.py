@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from stopscan_clients.paths import Path, dotted, get, items, put, without, without_all
+from stopscan_clients.paths import Path, dotted, get, items, members, put, without, without_all
 
 Token: TypeAlias = tuple[int, Any]  # where the token begins in the text, in code points, and the token's entry
 
@@ -65,8 +65,9 @@ class Tokens:
             return put(unit, rows[0], *path) if rows else without(unit, *path)
         if not self.columns:
             return put(unit, rows, *path)
-        lists = {name: [row[i] for row in rows] for i, name in enumerate(self.columns) if get(value, name) is not None}
-        return put(unit, {**value, **lists}, *path)
+        names = [name for name in self.columns if get(value, name) is not None or not value]
+        lists = {name: [row[self.columns.index(name)] for row in rows] for name in names}
+        return put(unit, {**members(value), **lists}, *path)
 
 
 NO_TOKENS = Tokens()
