@@ -75,14 +75,14 @@ def test_any_interleaving(api: str, steps: list[Step], stop: list[str], together
             expected[index] += oracle.feed(delta) if delta else oracle.flush()
             ends[index] += bool((not delta and not oracle.match) or (oracle.match and not ends[index]))
         came = fed(machine, event)
-        if machine.waits and event is events[-1]:
+        if machine._queue and event is events[-1]:
             came += [out for out, _ in machine.end()]
         for out in came:
             for choice in out[choices]:
                 index = choice.get("index", 0)
                 expected[index] = removed(expected[index], text(choice))
                 ends[index] -= bool(choice.get(reason))
-        if machine.waits:  # the machine keeps the event that ends a choice until it has seen the next event
+        if machine._queue:  # the machine keeps the event that ends a choice until it has seen the next event
             continue
         assert not any(expected.values()), "late or lost"
         assert not any(value for index, value in ends.items() if not oracles[index].match)

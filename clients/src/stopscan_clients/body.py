@@ -254,7 +254,7 @@ class Body:
             return framing.out(frame)
         out = machine.feed(event, (event, frame), fed)
         touched = len(out) != 1 or out[0][0] is not event
-        if not touched and framing.as_read and not machine.waits:
+        if not touched and framing.as_read:
             alike.learn(frame, event, framing, machine)
         self._calm = machine.calm and machine.current is alike.part
         return self._written(out)

@@ -98,8 +98,6 @@ class Sse(Lines):
         return self._taken(ends[1:])
 
     def payload(self, frame: bytes) -> bytes | None:
-        if frame.startswith(b"data: ") and frame.find(b"\n") == len(frame) - 2 and b"\r" not in frame:
-            return frame[6:-2]  # the usual case
         lines = frame.removeprefix(BOM).splitlines()
         self.named = self.named or any(line.startswith(b"event:") for line in lines)
         data = [line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:")]

@@ -174,11 +174,6 @@ class Machine:
         return held
 
     @property
-    def waits(self) -> bool:
-        """Whether an event waits for later ones."""
-        return bool(self._queue)
-
-    @property
     def calm(self) -> bool:
         """Whether nothing is held and no stop has fired. Then an event that differs from the last one only in its text
         passes unchanged, as the last one did, if the new text is safe."""
@@ -387,9 +382,8 @@ class Choices(Machine):
         if any(json is not unit.json for json, unit in zip(told, units, strict=True)):
             left = [json for json in told if json is not None]
             tells_usage = any(event.get(name) for name in self.api.usage) and not self._left
-            if left or (self.options.drain and tells_usage):
-                new = {**event, self.api.each: left} if self.api.each else (left or [None])[0]
-            else:
+            new = {**event, self.api.each: left} if self.api.each else (left or [None])[0]
+            if not (left or (self.options.drain and tells_usage)):
                 new = None
         if self.matches:
             self._count()
@@ -411,9 +405,7 @@ class Choices(Machine):
         return new
 
     def _count(self) -> None:
-        over = [
-            choice in self.matches or (part.finished and self.api.final) for (choice, *_), part in self.parts.items()
-        ]
+        over = [at in self.matches or (part.finished and self.api.final) for (at, *_), part in self.parts.items()]
         self.ended = all(over) and len(over) >= self.options.choices and not self._left
 
     def _closings(self, part: Part) -> Out:

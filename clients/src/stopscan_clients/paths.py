@@ -28,12 +28,10 @@ def put(tree: Any, value: Any, *path: Any) -> Any:
         return value
     key, *rest = path
     if type(key) is int:
-        tree = list(tree) if isinstance(tree, list) else []
-        tree += [None] * (key + 1 - len(tree))
+        tree = [*items(tree), *[None] * (key + 1 - len(items(tree)))]
         tree[key] = put(tree[key], value, *rest)
         return tree
-    tree = tree if isinstance(tree, dict) else {}
-    return {**tree, key: put(tree.get(key), value, *rest)}
+    return {**members(tree), key: put(members(tree).get(key), value, *rest)}
 
 
 def without(tree: Any, *path: Any) -> Any:

@@ -86,9 +86,8 @@ def asked_in(request: Any, route: Api | None, content: bytes, own: Options, api:
     native: list[str] = []
     if route is not None and not (streamed or options.include_stop):
         native, _ = native_stops(api or route.limits or route.name, options.stops)
-    if not native:
-        return replace(asked, body=dumps(rest))
-    return replace(asked, body=dumps(put(rest, native, *at)), bare=dumps(rest))
+    bare = dumps(rest)
+    return replace(asked, body=dumps(put(rest, native, *at)), bare=bare) if native else replace(asked, body=bare)
 
 
 def choices_in(body: Any) -> int:
@@ -106,9 +105,7 @@ def echoed_in(body: Any) -> Callable[[int], int]:
     if not get(body, "echo"):
         return lambda index: 0
     if not all(isinstance(prompt, str) for prompt in prompts):
-        raise ValueError(
-            "echo with stops needs a prompt of text: where a prompt of token ids ends in the answer is unknown"
-        )
+        raise ValueError("echo with stops needs a prompt of text: the length of a prompt of token ids is unknown")
     each = get(body, "n") if type(get(body, "n")) is int and get(body, "n") > 0 else 1
     return lambda index: len(prompts[index // each]) if index // each < len(prompts) else 0
 

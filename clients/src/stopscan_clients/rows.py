@@ -104,10 +104,6 @@ BEDROCK = Api(
 )
 
 
-def to_cohere(end: finish.Finish) -> dict[str, str]:
-    return {"finish_reason": "STOP_SEQUENCE" if end.reason == "stop_sequence" else "COMPLETE"}
-
-
 COHERE_END = {"finish_reason": Ref("finish_reason"), "usage": Ref("usage")}
 
 COHERE = Api(
@@ -120,12 +116,9 @@ COHERE = Api(
     over=("message-end",),
     places=("index",),
     beside=Beside(Tokens("logprobs", single=True)),
-    write=to_cohere,
+    write=lambda end: {"finish_reason": "STOP_SEQUENCE" if end.reason == "stop_sequence" else "COMPLETE"},
     piece={"type": "content-delta", **AT, "delta": {"message": {"content": {"text": Ref("text")}}}},
-    closing=(
-        (1, {"type": "content-end", **AT}),
-        (0, {"type": "message-end", "id": Ref("id"), "delta": COHERE_END}),
-    ),
+    closing=((1, {"type": "content-end", **AT}), (0, {"type": "message-end", "id": Ref("id"), "delta": COHERE_END})),
     known={"usage": (("delta.usage",), ""), "id": (("id",), None)},
     answer="message.content.*",
     beside_answer=Beside(spans=(Spans("message.citations", ("end",)),), drops=("message.tool_calls", "logprobs")),
@@ -295,7 +288,8 @@ def api_of_answer(answer: Mapping[str, Any]) -> Api | None:
     Raises ``TypeError`` for an answer of an unknown API.
     """
     found = next((api for api in TABLE if any(has(answer, sign) for sign in api.answers or api.signs)), None)
-    if found is None and not has_no_text(answer):
+    no_text = "choices" in answer or ("finish_reason" in answer and isinstance(answer.get("message"), dict))
+    if found is None and not no_text:
         raise TypeError(f"not an answer of a known API: {described(answer)}")
     return found and _spelled(found, answer)
 
@@ -306,10 +300,6 @@ def _spelled(api: Api, told: Mapping[str, Any]) -> Api:
         return api
     names = [*told, *(name for one in items(told.get("candidates")) if isinstance(one, dict) for name in one)]
     return GEMINI_PYTHON if any("_" in name for name in names) else GEMINI
-
-
-def has_no_text(answer: Mapping[str, Any]) -> bool:
-    return "choices" in answer or ("finish_reason" in answer and isinstance(answer.get("message"), dict))
 
 
 def described(value: Mapping[str, Any]) -> str:

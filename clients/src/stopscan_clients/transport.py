@@ -110,10 +110,8 @@ class _Transport:
         if not (expected or whole) or (unknown and not (expected and self._strict)):
             return response  # such as a download
         if unknown:
-            body.ended = True
-            body.error = TypeError(
-                f"cannot find stops in an answer with the content-encoding {', '.join(sorted(unknown))!r}"
-            )
+            names = ", ".join(sorted(unknown))
+            body.fail(TypeError(f"cannot find stops in an answer with the content-encoding {names!r}"))
         if not whole:
             return self._response(request, response, body, not DECODED.intersection(encodings))
         content = await settled(getattr(response, self._CLOSE if unknown else self._READ)())
