@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -296,3 +297,14 @@ def test_bedrock_metadata_comes_when_the_stream_is_read_on() -> None:
     assert [next(iter(event)) for event in out[-3:]] == ["contentBlockStop", "messageStop", "metadata"]
     assert out[-1] is events[-1]
     assert out[-2] == {"messageStop": {"stopReason": "stop_sequence"}}
+
+
+def test_a_text_in_thousands_of_pieces_was_copied_for_each_piece() -> None:
+    pieces = [{"type": "text", "text": text} for text in [*["x"] * 60_000, " E"]]
+    begun = time.process_time()
+    event, held = scan_events([{"choices": [{"index": 0, "delta": {"content": pieces}}]}], "END")
+    assert time.process_time() - begun < 2
+    told = event["choices"][0]["delta"]["content"]
+    assert ("".join(piece["text"] for piece in told), len(told)) == ("x" * 60_000 + " ", len(pieces))
+    assert held["choices"][0]["delta"]["content"] == "E"
+    assert pieces[0]["text"] == "x", "the source's event stays as it was"

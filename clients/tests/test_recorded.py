@@ -244,3 +244,10 @@ def test_an_output_that_is_not_a_list_of_items_raised(output: Any) -> None:
     for kept in (events, [event for event in events if ".added" not in event["type"]]):
         stream = scan_events(kept, said("openai_responses", events)[6:9])
         assert [*stream][-1]["type"] == "response.completed"
+
+
+def test_a_list_in_the_place_of_another_text_raises_nothing() -> None:
+    events, _ = recorded("anthropic_thinking")
+    block = {"type": "content_block_start", "index": 9, "content_block": {"type": "text", "text": "one END"}}
+    events.insert(1, {**block, "delta": {"text": [{"type": "text", "text": "x"}]}})
+    assert list(scan_events(events, "END"))[1]["content_block"]["text"] == "one "

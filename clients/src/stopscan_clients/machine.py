@@ -17,7 +17,7 @@ from stopscan import StopMatch, StopScanner, StopSet
 from stopscan.finish import Finish
 from stopscan_clients.api import Api, Run
 from stopscan_clients.beside import Token, without_copies
-from stopscan_clients.paths import Path, dotted, get, index, put, without_all
+from stopscan_clients.paths import Path, dotted, get, index, items, put, without_all
 from stopscan_clients.rows import PINGS, api_of_event
 
 Out: TypeAlias = list[tuple[Any, Any]]
@@ -300,10 +300,14 @@ class Machine:
         """Returns the unit with only its safe text. If a stop fired in it, everything after the stop is removed."""
         part, new, api = unit.part, unit.json, self.api
         if unit.outs != [run.text for run in unit.runs]:
+            pieces = [*items(get(new, *api.text_path))]  # copied once, not for each piece
             for run, out in zip(unit.runs, unit.outs, strict=False):
                 for at, path in enumerate(run.paths if out != run.text else ()):
-                    new = put(new, "" if at else out, *path)
-            new = without_all(new, api.copies)
+                    if path[:-2] == api.text_path:
+                        pieces[path[-2]] = put(pieces[path[-2]], "" if at else out, path[-1])
+                    else:
+                        new = put(new, out, *path)
+            new = without_all(put(new, pieces, *api.text_path) if pieces else new, api.copies)
         if unit.rows != unit.sent:
             new = api.beside.tokens.write(new, unit.rows)
         return new if part.match is None else self._cut(new, unit, part)
@@ -313,7 +317,7 @@ class Machine:
         paths = unit.runs[len(unit.outs) - 1].paths if unit.outs else ()
         path = paths[0] if paths else at
         pieces = get(new, *at)
-        if isinstance(pieces, list):
+        if isinstance(pieces, list) and path[: len(at)] == at:
             until = paths[-1][len(at)] if paths else -1
             kept = [piece for i, piece in enumerate(pieces) if not api.goes(piece, behind=i > until)]
             new = put(new, kept, *at)
