@@ -42,7 +42,8 @@ def cut(
 
 
 def body_of(framing: type[Lines], stop: list[str], fast: bool = True, **options: bool) -> Body:
-    body = Body(Asked(Options(StopSet(stop), **options), True), "", False, fast=fast)
+    body = Body(Asked(Options(StopSet(stop), **options), True), "", False)
+    body._alike._tries *= fast
     body._framing, body._framed = framing(), True  # instead of the framing that the first bytes show
     return body
 

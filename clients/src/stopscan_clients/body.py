@@ -34,10 +34,10 @@ class Alike:
 
     TRIES = 5  # learn at most this many events: if later events still differ, each probably has a new id or number
 
-    def __init__(self, tries: int) -> None:
+    def __init__(self) -> None:
         self.part: Part | None = None  # the part to which the text of the remembered event belongs
         self._before = self._behind = b""
-        self._tries = tries
+        self._tries = self.TRIES
 
     def learn(self, frame: bytes, event: Any, framing: Lines, machine: Machine) -> None:
         """Remembers the bytes around the text of an event that the machine has returned unchanged."""
@@ -86,12 +86,7 @@ class Body:
     ``error``."""
 
     def __init__(
-        self,
-        asked: Asked,
-        media: str,
-        strict: bool = True,
-        on_match: Callable[[int, StopMatch], object] | None = None,
-        fast: bool = True,
+        self, asked: Asked, media: str, strict: bool = True, on_match: Callable[[int, StopMatch], object] | None = None
     ) -> None:
         self.matches: dict[int, StopMatch] = {}
         self.error: Exception | None = None  # raised after the last bytes for the client
@@ -106,7 +101,7 @@ class Body:
         self._framed = media == AWS  # the framing is known
         self._framing: Lines = Aws() if media == AWS else Lines()
         self._machine: Machine | None = None
-        self._alike = Alike(Alike.TRIES if fast else 0)
+        self._alike = Alike()
         self._calm = False  # the fast path may be tried: nothing is held, and no event waits
         self._told: set[int] = set()
 

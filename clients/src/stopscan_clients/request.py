@@ -100,8 +100,7 @@ def choices_in(body: Any) -> int:
 def echoed_in(body: Any) -> Callable[[int], int]:
     """Returns a function that takes the index of a choice, and returns how many characters of the prompt are at the
     beginning of the choice (`echo`)."""
-    prompts = get(body, "prompt")
-    prompts = prompts if isinstance(prompts, list) else [prompts]
+    prompts = prompt if isinstance(prompt := get(body, "prompt"), list) else [prompt]
     if not get(body, "echo"):
         return lambda index: 0
     if not all(isinstance(prompt, str) for prompt in prompts):

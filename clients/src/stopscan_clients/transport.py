@@ -193,14 +193,12 @@ class _Stream:
         if body.error is not None:
             raise body.error
         while not (body.over or body.ended):
-            data = None
             try:
-                data = await step()
-                out = body.feed(data)
+                out = body.feed(data := await step())
             except StopAsyncIteration:
-                out = body.end()
+                data, out = None, body.end()
             except Exception as error:
-                out = body.fail(error)
+                data, out = None, body.fail(error)
             if body.ended:
                 try:
                     await shut(self._response, close)
