@@ -17,9 +17,12 @@ import httpx
 import pytest
 import wire
 from botocore.eventstream import EventStreamBuffer
-from replay import Recording, Replay
+from events import text_of
+from replay import Recording, Replay, aws
 from running import Running, free_port, raw_server, running, until
 from through import endless
+
+from stopscan_clients.framing import Aws
 
 CHAT = "/v1/chat/completions"
 PATHS = {
@@ -221,3 +224,24 @@ def test_a_stream_that_outlasts_the_grace_ends_with_an_error_event(server: Repla
                     read += piece
         last = json.loads(read.rstrip().split(b"data: ")[-1])
         assert last["error"]["message"] == "the proxy is shutting down"
+
+
+def test_an_event_that_cannot_be_read_took_along_the_events_before_it() -> None:
+    """The error is the last event, behind the events of the same piece of bytes and the held text."""
+    media = b"application/vnd.amazon.eventstream"
+    body = b"".join(map(aws, wire.bedrock(["one ", "two E"])[:3])) + b"\x00\x00\x00\x05" * 3
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: %b\r\ncontent-length: %d\r\n\r\n" % (media, len(body))
+    upstream, _, _ = raw_server(head + body)
+    got = bytearray()
+    with running(upstream, "--stop", "END") as made:
+        url = f"{made.url}/model/m/converse-stream"
+        with contextlib.suppress(httpx.RemoteProtocolError), httpx.stream("POST", url, json={}, timeout=60) as answer:
+            for piece in answer.iter_bytes():
+                got += piece
+    assert answer.status_code == 200
+    form = Aws()
+    *events, error = [bytes(frame) for frame in form.split(bytes(got))]
+    told = [json.loads(form.payload(frame) or b"") for frame in events]
+    assert [text_of("bedrock", event) for event in told] == [None, "one ", "two ", "E"]
+    assert form.fails(error)
+    assert b"wrong size" in error

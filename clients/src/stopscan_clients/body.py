@@ -124,9 +124,7 @@ class Body:
             if self._raw:
                 yield data
                 return
-            if (
-                not self._head
-            ):  # what is before the body is passed at once, so that it is not read again with each piece
+            if not self._head:  # blanks are passed at once, so that they are not read again with each piece
                 rest = data.lstrip(BLANK)
                 yield data[: len(data) - len(rest)]
                 data = rest

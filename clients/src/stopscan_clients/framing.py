@@ -32,8 +32,8 @@ class Lines:
         self._seen = 0  # where in `rest` to continue the search for the end of that frame
 
     def split(self, data: bytes) -> Iterable[bytes]:
-        """Returns the frames that the next piece of the body completes. Raises ``ValueError`` behind them if the rest
-        is no frame."""
+        """Returns the frames that the next piece of the body completes. Raises ``ValueError`` after them if the rest
+        cannot be a frame."""
         if not self.rest and data.find(b"\n") == len(data) - 1:
             return [data]  # the usual case
         begin = len(self.rest)

@@ -386,8 +386,9 @@ class Choices(Machine):
         if any(json is not unit.json for json, unit in zip(told, units, strict=True)):
             left = [json for json in told if json is not None]
             tells_usage = any(event.get(name) for name in self.api.usage) and not self._left
-            new = {**event, self.api.each: left} if self.api.each else (left or [None])[0]
-            if not (left or (self.options.drain and tells_usage)):
+            if left or (self.options.drain and tells_usage):
+                new = {**event, self.api.each: left} if self.api.each else (left or [None])[0]
+            else:
                 new = None
         if self.matches:
             self._count()
