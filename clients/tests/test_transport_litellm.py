@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import httpx
-import litellm
 import pytest
 import wire
 from apis import MESSAGES
-from litellm.llms.custom_httpx.http_handler import HTTPHandler
 from replay import Recording, Replay
 
 from stopscan import StopMatch
@@ -24,6 +22,10 @@ ROUTES = {
 
 @pytest.mark.parametrize("provider", ROUTES)
 def test_a_stop_ends_the_request(server: Replay, provider: str) -> None:
+    # Imported here, because this takes 2 s, and each process that collects tests imports this file.
+    import litellm
+    from litellm.llms.custom_httpx.http_handler import HTTPHandler
+
     api, base = ROUTES[provider]
     events = wire.WIRES[api](["one E", "ND two", *["more"] * 9])
     last = next(number for number, event in enumerate(events, 1) if "ND two" in str(event))

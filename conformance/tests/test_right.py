@@ -16,13 +16,12 @@ import httpx
 import ollama
 import openai
 import pytest
+from every import BY_NAME, EVERY
 from quietly import quietly
 from staged.right import FAILURES, REFUSALS, RIGHT, Right
 
-from stopscan_conformance import APIS, COLUMNS, Case, Result, Server, cases
+from stopscan_conformance import COLUMNS, Case, Result, Server
 
-EVERY = cases(*APIS, deep=True)
-BY_NAME = {str(case): case for case in EVERY}
 APART = [case for case in EVERY if not case.timed]
 PATIENT = 120  # seconds, because the machine may be busy with other work
 # Times do not depend on the API, so most timed cases run for one API only. Those of the topic "pace" run for three.
@@ -39,10 +38,8 @@ def named(value: Right | str) -> str:
 
 def part(every: list[Case], listed: int, generated: int) -> list[Case]:
     """Returns each `listed`th of the listed cases, and each `generated`th of the generated ones, which take longer."""
-    by_topic: dict[bool, list[Case]] = {False: [], True: []}
-    for case in every:
-        by_topic[case.topic == "generated"].append(case)
-    return by_topic[False][::listed] + by_topic[True][::generated]
+    made = [case for case in every if case.topic == "generated"]
+    return [case for case in every if case.topic != "generated"][::listed] + made[::generated]
 
 
 def results_of(server: Server, chosen: list[Case]) -> dict[str, Result]:

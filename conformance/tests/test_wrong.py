@@ -5,12 +5,12 @@ from __future__ import annotations
 from urllib.parse import quote
 
 import pytest
+from every import BY_NAME
 from staged.wrong import WRONG, forms, state
 from staged.wrong.table import Wrong
 
-from stopscan_conformance import APIS, Server, cases
+from stopscan_conformance import Server
 
-BY_NAME = {str(case): case for case in cases(*APIS, deep=True)}
 ENDLESS = [*forms.ENDLESS, *state.ENDLESS]
 
 

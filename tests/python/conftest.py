@@ -33,7 +33,6 @@ gc.disable()
 
 def pytest_collection_finish() -> None:
     """Freezes these objects, so that the garbage collector skips them during the tests."""
-    gc.collect()
     gc.freeze()
     gc.enable()
 

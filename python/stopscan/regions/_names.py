@@ -22,6 +22,14 @@ def regions_in(graph: Graph) -> set[str]:
     return {region_name(state) for state in graph}
 
 
+def readable_in(graph: Graph) -> set[str]:
+    """Returns the names of the regions whose text is for readers. Any other region has only markup, such as Harmony's
+    header ``assistant to=self``. The graph of a response template may have no "answer"; then the first region is the
+    answer."""
+    regions = [region_name(state) for state in graph]
+    return {"answer" if "answer" in regions else regions[0], *NAMES}
+
+
 def described(graph: Graph) -> str:
     """Returns the names of the regions that stops can be kept out of, each with the markers that begin it, for a log.
 

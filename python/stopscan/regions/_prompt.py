@@ -6,15 +6,14 @@ import re
 from functools import lru_cache
 
 from stopscan import StopSet
-from stopscan.regions._names import NAMES, Graph, region_name
+from stopscan.regions._names import Graph, readable_in, region_name
 from stopscan.regions._protect import PROTECTED
 from stopscan.segments import Segmenter, SegmentSet
 
 # How much of the end of a prompt is read, in code points. No chat template writes more after the user's message.
 PROMPT_END = 256
 
-# The regions that have content. Any other region has only markup, such as the header "assistant to=self".
-TEXTS = ("answer", *NAMES)
+# The words of a header, such as "assistant to=self".
 HEADER = re.compile(r"[\w .=-]*\s*")
 
 
@@ -35,6 +34,7 @@ def region_after(graph: Graph, prompt_end: str, /) -> str:
     if not graph:
         raise ValueError("the graph has no regions")
     first = next(iter(graph))
+    readable = readable_in(graph)
     end = prompt_end[-PROMPT_END:]
     starts = [start for start in range(len(end)) if end.startswith(tuple(graph[first]), start)]
     if starts:
@@ -43,7 +43,7 @@ def region_after(graph: Graph, prompt_end: str, /) -> str:
             segmenter = Segmenter(segments)
             parts = [*segmenter.feed(end[start:]), *segmenter.flush()]
             if not any(
-                text.strip() if region in TEXTS else HEADER.fullmatch(text) is None for region, text, _ in parts
+                text.strip() if region in readable else HEADER.fullmatch(text) is None for region, text, _ in parts
             ):
                 return segments.region_after(end[start:])
     return first
@@ -68,7 +68,8 @@ def begins(
         graph: Graph = stops.regions
         protected_states = [state for state in graph if region_name(state) not in stops.stop_in]
         # Stops do not fire in markup either, such as Harmony's headers, but no answer begins in it.
-        protected_states.sort(key=lambda state: region_name(state).removesuffix(PROTECTED) not in TEXTS)
+        readable = readable_in(graph)
+        protected_states.sort(key=lambda state: region_name(state).removesuffix(PROTECTED) not in readable)
     else:
         protected_states = [opening for opening, _ in stops.protect]
         graph = {"answer": {opening: opening for opening in protected_states}}

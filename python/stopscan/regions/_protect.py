@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypedDict
 
 from stopscan import StopSet
-from stopscan.regions._names import NAMES, Graph, region_name, regions_in
+from stopscan.regions._names import NAMES, Graph, readable_in, region_name, regions_in
 from stopscan.segments import SegmentSet, keep
 
 Protect = str | Iterable[str | Sequence[str]]
@@ -147,11 +147,9 @@ def _regions_and_stop_in(
     # A region is not protected if one of its markers is a stop.
     unprotected = {region_name(region) for region, markers in graph.items() if not taken.isdisjoint(markers)}
     unprotected |= {region_name(to) for markers in graph.values() for mark, to in markers.items() if mark in taken}
-    # A region that is not `readable` has only markup, such as Harmony's headers, and no stop fires in it. The graph
-    # of a response template may have no "answer"; then the first region is the answer.
-    ordered = list(dict.fromkeys(map(region_name, graph)))
-    readable = {"answer" if "answer" in ordered else ordered[0], *NAMES}
-    stop_in = [region for region in ordered if region in (readable - protected_regions) | unprotected]
+    readable = readable_in(graph)  # no stop fires in markup
+    in_order = dict.fromkeys(map(region_name, graph))
+    stop_in = [region for region in in_order if region in (readable - protected_regions) | unprotected]
     regions = {
         state: {mark: to for mark, to in markers.items() if mark not in taken} for state, markers in graph.items()
     }
