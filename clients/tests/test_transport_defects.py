@@ -351,7 +351,7 @@ def test_options_without_end_were_read_to_the_last_before_they_were_counted(
 
 
 def test_options_that_are_nested_too_deeply_are_a_400() -> None:
-    for deep in (*range(850, 1000), 2000, 100_000):
+    for deep in (*range(850, 1000, 3), 2000, 100_000):
         content = b'{"stopscan": {"regions": ' + b"[" * deep + b"]" * deep + b"}}"
         answer = post(Server(httpx, []), content, CHAT, "END")
         assert answer.status_code in (200, 400)

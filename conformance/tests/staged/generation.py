@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 CHECKPOINT = Reciter()
 PACE_SECONDS = 2e-3  # for each token of the script "paced", whose streams are judged by their pace
-STEP_SECONDS = 60e-6  # for each token of scripts in cases that compare the times of requests
+STEP_SECONDS = 40e-6  # for each token of scripts in cases that compare the times of requests
 PART_OF = {b"<think>": "reasoning", b"</think>": "answer", b"<|message|>": "", b"<|channel|>": "header",
            b"<|start|>": "header", b"<|end|>": "header"}  # fmt: skip
 EOS = b""
@@ -83,7 +83,7 @@ class Generation:
         return chain(script, repeat((CHECKPOINT.eos_token_id, EOS)))
 
     async def steps(self) -> AsyncIterator[Piece]:
-        """Yields the model's tokens. Where times are compared, a step blocks the event loop: answers slow each other."""
+        """Yields the model's tokens. Where times are compared, a step blocks the loop, so answers slow each other."""
         step = STEP_SECONDS if "stream" in self.script or self.script == "thought" else 0
         for piece in self.pieces():
             await asyncio.sleep(PACE_SECONDS if self.script == "paced" else 0)
