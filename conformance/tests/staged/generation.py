@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 CHECKPOINT = Reciter()
 PACE_SECONDS = 2e-3  # for each token of the script "paced", whose streams are judged by their pace
-STEP_SECONDS = 40e-6  # for each token of scripts in cases that compare the times of requests
+STEP_SECONDS = 60e-6  # for each token of scripts in cases that compare the times of requests
 PART_OF = {b"<think>": "reasoning", b"</think>": "answer", b"<|message|>": "", b"<|channel|>": "header",
            b"<|start|>": "header", b"<|end|>": "header"}  # fmt: skip
 EOS = b""
