@@ -1,5 +1,5 @@
 //! The time to read a character, with patterns that keep the most matches open and texts that keep them open.
-//! `cargo bench -p stopscan-benches --bench pattern_reading` takes three minutes.
+//! `cargo bench -p stopscan-benches --bench pattern_reading` takes two minutes.
 //!
 //! A character must take at most 1 us. Each text is read at once and in deltas of one character, armed and unarmed.
 
@@ -31,29 +31,47 @@ const LENGTHS: [usize; 3] = [300, 480, 999];
 const TEXTS: [&str; 8] = ["a", "<", "ab", "abcdefghijklmnopqrstuvwxyz ", "a ", "é", "日", "abc\n"];
 /// The texts are repeated up to this many characters.
 const CHARACTERS: usize = 6_000;
+/// How often the slowest texts are read again, and how many of them.
+const ROUNDS: usize = 20;
+const SLOWEST: usize = 300;
 
-fn patterns() -> Vec<(String, usize)> {
-    let mut patterns = Vec::new();
-    for beginning in BEGINNINGS {
-        for body in BODIES {
-            for end in ENDS {
-                for length in LENGTHS {
-                    let pattern = format!("{beginning}{}{end}", body.replace('N', &length.to_string()));
-                    // With less than its length, each match is given up at its last character.
-                    patterns.extend([2_000, length - 1].map(|max_held| (pattern.clone(), max_held)));
+/// What is read, and how.
+struct Reading {
+    pattern: String,
+    max_held: usize,
+    text: &'static str,
+    /// The number of characters in a delta.
+    size: usize,
+    armed: bool,
+}
+
+fn readings() -> Vec<Reading> {
+    let mut readings = Vec::new();
+    for (beginning, body) in BEGINNINGS.iter().flat_map(|beginning| BODIES.map(|body| (beginning, body))) {
+        for (end, length) in ENDS.iter().flat_map(|end| LENGTHS.map(|length| (end, length))) {
+            let pattern = format!("{beginning}{}{end}", body.replace('N', &length.to_string()));
+            // With less than the length, each match is given up at its last character.
+            for max_held in [2_000, length - 1] {
+                for text in TEXTS {
+                    for (size, armed) in [(CHARACTERS, true), (1, true), (CHARACTERS, false), (1, false)] {
+                        readings.push(Reading { pattern: pattern.clone(), max_held, text, size, armed });
+                    }
                 }
             }
         }
     }
-    patterns
+    readings
 }
 
-/// Returns the nanoseconds for each character, or `None` if a stop ends the text.
-fn cost(set: &StopSet, deltas: &[String], armed: bool) -> Option<f64> {
-    let mut scanner = StopScanner::new(set);
+/// Returns the nanoseconds for each character, or `None` if the pattern is refused or the stop ends the text.
+fn cost(reading: &Reading) -> Option<f64> {
+    let set = StopSet::builder().patterns([&reading.pattern]).max_held(reading.max_held).build().ok()?;
+    let characters: Vec<char> = reading.text.chars().cycle().take(CHARACTERS).collect();
+    let deltas: Vec<String> = characters.chunks(reading.size).map(|delta| delta.iter().collect()).collect();
+    let mut scanner = StopScanner::new(&set);
     let begun = now();
-    for delta in deltas {
-        let output = if armed { scanner.feed(delta) } else { scanner.feed_unarmed(delta) };
+    for delta in &deltas {
+        let output = if reading.armed { scanner.feed(delta) } else { scanner.feed_unarmed(delta) };
         if output.stop_match.is_some() {
             return None;
         }
@@ -62,30 +80,21 @@ fn cost(set: &StopSet, deltas: &[String], armed: bool) -> Option<f64> {
 }
 
 fn main() {
-    let mut costs = Vec::new();
-    let mut refused = 0;
-    for (pattern, max_held) in patterns() {
-        let Ok(set) = StopSet::builder().patterns([&pattern]).max_held(max_held).build() else {
-            refused += 1;
-            continue;
-        };
-        for text in TEXTS {
-            let characters: Vec<char> = text.chars().cycle().take(CHARACTERS).collect();
-            for (size, armed) in [(CHARACTERS, true), (1, true), (CHARACTERS, false), (1, false)] {
-                let deltas: Vec<String> = characters.chunks(size).map(|delta| delta.iter().collect()).collect();
-                let Some(mut least) = cost(&set, &deltas, armed) else { continue };
-                if least > 400.0 {
-                    least = (0..4).filter_map(|_| cost(&set, &deltas, armed)).fold(least, f64::min);
-                }
-                let way = format!("deltas of {size}{}", if armed { "" } else { ", unarmed" });
-                costs.push((least, format!("{pattern} on {text:?}, {way}, max_held {max_held}")));
-            }
+    let measured = readings().into_iter().filter_map(|reading| Some((cost(&reading)?, reading)));
+    let mut costs: Vec<(f64, Reading)> = measured.collect();
+    let slowest_first = |one: &(f64, Reading), other: &(f64, Reading)| other.0.total_cmp(&one.0);
+    // On a machine with other work, a time is long by chance. Of several times the shortest counts.
+    for _ in 0..ROUNDS {
+        costs.sort_by(slowest_first);
+        for (least, reading) in costs.iter_mut().take(SLOWEST) {
+            *least = least.min(cost(reading).unwrap_or(*least));
         }
     }
-    costs.sort_by(|one, other| other.0.total_cmp(&one.0));
+    costs.sort_by(slowest_first);
     let slow = costs.iter().filter(|(least, _)| *least > 1_000.0).count();
-    println!("{} texts read, {refused} sets refused, {slow} above 1 us a character", costs.len());
-    for (least, name) in costs.iter().take(25) {
-        println!("{least:>7.0} ns {name}");
+    println!("{} texts, {slow} above 1 us a character", costs.len());
+    for (least, Reading { pattern, max_held, text, size, armed }) in costs.iter().take(25) {
+        let unarmed = if *armed { "" } else { ", unarmed" };
+        println!("{least:>7.0} ns {pattern} on {text:?}, deltas of {size}{unarmed}, max_held {max_held}");
     }
 }

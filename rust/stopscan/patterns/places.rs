@@ -10,8 +10,7 @@ use super::dfa::DEAD;
 use super::machine::{Cell, Column, Follows, Machine};
 use crate::text::Place;
 
-/// Groups in equal states are merged only if there are more groups than this. With fewer groups, merging costs more
-/// than it saves.
+/// For at most this many groups, merging those in equal states, or moving several at a time, costs more than it saves.
 const FEW: usize = 12;
 
 /// Ended threads are dropped only if there are more of them than this, because dropping them moves all other threads.
@@ -231,13 +230,15 @@ impl Places {
     /// Moves all begun matches over a character.
     #[inline]
     fn advance(&mut self, column: Column<'_>) {
-        let mut reached = 0;
-        for state in &mut self.states {
-            *state = column.target(*state);
-            reached |= *state;
-        }
-        self.reached = reached;
-        if reached == DEAD && !self.states.is_empty() {
+        self.reached = if self.states.len() > FEW {
+            advance_many(&mut self.states, column)
+        } else {
+            self.states.iter_mut().fold(0, |reached, state| {
+                *state = column.target(*state);
+                reached | *state
+            })
+        };
+        if self.reached == DEAD && !self.states.is_empty() {
             self.clear();
         }
     }
@@ -328,6 +329,31 @@ impl Places {
         let places = self.begun.len() + bytes.min(MOST);
         if places > self.begun.capacity() { 2 * places * size_of::<Begun>() } else { 0 }
     }
+}
+
+/// Moves many states over a character, eight at a time: that takes three quarters of the time.
+#[inline(never)]
+fn advance_many(states: &mut [Cell], column: Column<'_>) -> Cell {
+    let mut reached = 0;
+    let mut eights = states.chunks_exact_mut(8);
+    for eight in &mut eights {
+        let next: [Cell; 8] = std::array::from_fn(|index| column.target(eight[index]));
+        eight.copy_from_slice(&next);
+        reached |= next.into_iter().fold(0, |reached, state| reached | state);
+    }
+    for state in eights.into_remainder() {
+        *state = column.target(*state);
+        reached |= *state;
+    }
+    reached
+}
+
+/// Returns how many states there are up to one with these bits: the last such state is among the last sixteen of them.
+/// A loop that looks at all sixteen takes vector instructions.
+#[inline(never)]
+fn through_last_with(bits: Cell, states: &[Cell]) -> usize {
+    let without = |block: &&[Cell]| block.iter().fold(true, |none, state| none & (state & bits != bits));
+    states.len() - states.rchunks(16).take_while(without).map(<[Cell]>::len).sum::<usize>()
 }
 
 /// A match that completed. `end` and `completed` count bytes of the text that was scanned.
@@ -468,12 +494,8 @@ impl<'a> Scan<'a> {
             return None;
         }
         let table = &self.machine.table;
-        let states = &self.places.states;
-        let may_accept = |state: &Cell| state & follows.bits() == follows.bits();
-        // A loop over blocks that looks at all states of a block takes vector instructions.
-        let without = |block: &&[Cell]| !block.iter().fold(false, |found, state| found | may_accept(state));
-        let passed: usize = states.rchunks(16).take_while(without).map(<[Cell]>::len).sum();
-        let group = states[..states.len() - passed].iter().rposition(|&state| table.accepted(state, follows) != 0)?;
+        let states = &self.places.states[..through_last_with(follows.bits(), &self.places.states)];
+        let group = states.iter().rposition(|&state| table.accepted(state, follows) != 0)?;
         let root = self.places.roots[group] as usize;
         self.places.end_before(root + 1);
         Some(self.places.begun[root].place(self.here).bytes)
