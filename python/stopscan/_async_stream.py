@@ -53,7 +53,7 @@ class AsyncDeltaStream(Generic[Item]):
         self._begin()
         try:
             if self._closing:
-                await self._close_after_stop()
+                await self._finish_close()
             while not self._ready and not self._ended:
                 await self._read()
         finally:
@@ -136,16 +136,20 @@ class AsyncDeltaStream(Generic[Item]):
         self._give(self._feed(delta))
         if self._reader.match is not None:
             self._ended = self._closing = True
-            await self._close_after_stop()
+            await self._finish_close()
 
     def _give(self, items: list[Item]) -> None:
         self._ready = items[::-1]
 
-    async def _close_after_stop(self) -> None:
+    async def _finish_close(self) -> None:
+        """Closes the source, because a stop has fired or ``aclose`` was cancelled. After a stop, ``__anext__`` raises
+        an error of the close only when it has returned the text before the stop."""
         self._error = None
         try:
             await self._close()
-        except Exception as error:  # `__anext__` raises the error after it has returned the text before the stop
+        except Exception as error:
+            if not self._ended:
+                raise
             self._error = error
 
     async def _close(self) -> None:

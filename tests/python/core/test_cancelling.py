@@ -143,6 +143,30 @@ def test_an_aclose_whose_task_was_cancelled_is_finished_by_the_next_step(make: C
 
 
 @pytest.mark.parametrize("make", [ascan, asplit], ids=["ascan", "asplit"])
+def test_the_error_of_a_close_that_goes_on_after_a_cancelled_aclose_came_at_the_end(make: Callable[..., Any]) -> None:
+    class Slow(AsyncSource):
+        delays = iter([3600, 0, 0])
+
+        async def aclose(self) -> None:
+            await asyncio.sleep(next(self.delays))
+            await super().aclose()
+
+    async def run() -> None:
+        source = Slow("one", "two", "three", failures=1)
+        stream = make(source, "END" if make is ascan else MARKERS)
+        assert texts([await anext(stream)]) == "one"
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(stream.aclose(), 0.01)
+        with pytest.raises(OSError, match="cannot close"):
+            await anext(stream)
+        assert texts([item async for item in stream]) == "twothree"
+        await stream.aclose()
+        assert source.closed == 1
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("make", [ascan, asplit], ids=["ascan", "asplit"])
 def test_a_step_that_is_cancelled_while_closing_is_cancelled(make: Callable[..., Any]) -> None:
     """The step itself raises `CancelledError`. The next step returns the text, and no other error follows."""
     closing = asyncio.Event()
