@@ -45,8 +45,9 @@ impl Case {
         if self.rules.set().is_err() {
             return false; // for example, a pattern can match the empty string
         }
-        // The letters of the texts, and what `\b` and `\B` may need next: a word character (x) and one that is not (-).
-        let letters: String = self.alphabet.iter().chain(&['-', 'x']).collect();
+        // The letters of the texts, and what a look-around may need next: a word character, and the end of a line, which
+        // is not a word character either.
+        let letters: String = self.alphabet.iter().chain(&['x', '\n']).collect();
         let reference = Reference::new(&self.rules, &letters, REACH);
         let held = held && self.rules.patterns.iter().all(|pattern| pattern.length() <= REACH);
         for (text, unarmed) in &self.texts {
