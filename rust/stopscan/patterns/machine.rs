@@ -22,6 +22,7 @@ pub(super) type Cell = u16;
 
 /// The bits of a cell that are the state.
 const STATE: Cell = MAX_STATES as Cell - 1;
+const _: () = assert!(MAX_STATES == 1 << (Cell::BITS - 3), "a cell has a state and three bits more");
 
 /// The characters that may come next.
 #[derive(Clone, Copy)]

@@ -61,7 +61,7 @@ pub(super) struct Places {
     /// The threads before this index have ended.
     first: usize,
     /// The root of each group (of threads in the same state), sorted. `states` has the state of each group: `DEAD` if
-    /// the group has ended. Ended groups are dropped all at once, when they would take room or time.
+    /// the group has ended. Ended groups stay until `merge` or `compact` drops them.
     roots: Vec<u32>,
     states: Vec<Cell>,
     /// Groups in equal states are merged only if there are more groups than this, and more than `FEW`.
@@ -348,10 +348,10 @@ fn advance_many(states: &mut [Cell], column: Column<'_>) -> Cell {
     reached
 }
 
-/// Returns how many states there are up to one with these bits: the last such state is among the last sixteen of them.
-/// A loop that looks at all sixteen takes vector instructions.
+/// Returns an index from which on no state has these bits. The last state that has them is one of the sixteen before
+/// it: the search goes in blocks, because a loop over all states of a block takes vector instructions.
 #[inline(never)]
-fn through_last_with(bits: Cell, states: &[Cell]) -> usize {
+fn end_of_last_with(bits: Cell, states: &[Cell]) -> usize {
     let without = |block: &&[Cell]| block.iter().fold(true, |none, state| none & (state & bits != bits));
     states.len() - states.rchunks(16).take_while(without).map(<[Cell]>::len).sum::<usize>()
 }
@@ -494,7 +494,7 @@ impl<'a> Scan<'a> {
             return None;
         }
         let table = &self.machine.table;
-        let states = &self.places.states[..through_last_with(follows.bits(), &self.places.states)];
+        let states = &self.places.states[..end_of_last_with(follows.bits(), &self.places.states)];
         let group = states.iter().rposition(|&state| table.accepted(state, follows) != 0)?;
         let root = self.places.roots[group] as usize;
         self.places.end_before(root + 1);
