@@ -201,8 +201,7 @@ class Api:
             return []
         at = dotted(text.path)
         value = get(unit, *at)
-        calls = [get(unit, *dotted(path)) for path in self.calls]
-        called = any(is_call(one) for call in calls if call for one in (call if isinstance(call, list) else [call]))
+        called = any(_has_call(get(unit, *dotted(path))) for path in self.calls)
         if isinstance(value, list):
             return [*self._pieces(value, at, called)]
         if isinstance(value, str) and value:
@@ -221,6 +220,10 @@ class Api:
                 paths, said = [], []
         if "".join(said) or called:
             yield Run(tuple(paths), "".join(said), called)
+
+
+def _has_call(value: Any) -> bool:
+    return any(map(is_call, value)) if isinstance(value, list) else is_call(value)
 
 
 # Fields of a row that are not respelled: those about requests, and names.

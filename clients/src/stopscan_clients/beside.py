@@ -65,9 +65,9 @@ class Tokens:
             return put(unit, rows[0], *path) if rows else without(unit, *path)
         if not self.columns:
             return put(unit, rows, *path)
-        names = [name for name in self.columns if get(value, name) is not None or not value]
-        lists = {name: [row[self.columns.index(name)] for row in rows] for name in names}
-        return put(unit, {**members(value), **lists}, *path)
+        told = members(value) or dict.fromkeys(self.columns, ())  # rows of held text may come to an event without any
+        lists = {name: [row[i] for row in rows] for i, name in enumerate(self.columns) if told.get(name) is not None}
+        return put(unit, {**told, **lists}, *path)
 
 
 NO_TOKENS = Tokens()

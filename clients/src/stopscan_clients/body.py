@@ -293,7 +293,7 @@ def sniffed(head: bytes, streamed: bool, ended: bool = False) -> type[Lines] | L
     Returns ``"more"`` if ``head`` is too short to tell, ``"one"`` for one whole answer, and ``"raw"`` for a body that
     cannot be read here.
     """
-    head = head.removeprefix(BOM).lstrip()
+    head = head.lstrip(BLANK)
     if not ended and any(start.startswith(head) for start in SSE[:-1]):
         return "more"
     if head.startswith(SSE):

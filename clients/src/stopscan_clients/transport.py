@@ -155,7 +155,7 @@ class _Transport:
 
     def _response(self, request: Any, response: Any, body: Body, plain: bool, content: bytes | None = None) -> Any:
         headers = without_headers(response, b"content-length", b"content-encoding", b"transfer-encoding")
-        if content:  # a 204 must not have a content-length
+        if content:  # no content needs no length, and a 204 must not have one
             headers.append((b"content-length", str(len(content)).encode()))
         extensions = {**response.extensions, "stopscan": MappingProxyType(body.matches)}
         package = package_of(request)
