@@ -51,6 +51,7 @@ APIS: dict[Api, Row] = {
         words=paths("stop_reason"),
         bodies=_bodies("delta message"),
         silent=("content_block_delta", "text", "thinking", "input_json"),
+        last_events=conditions("type=message_stop"),
         stops=paths("stop_sequence stop"),
         failed=conditions("result.error result.type=canceled result.type=expired"),
         calls=paths("content_block content.*"),
@@ -68,8 +69,13 @@ APIS: dict[Api, Row] = {
         # Who sends each field, in order: sglang and smg; vLLM and TensorRT-LLM; llama.cpp; dynamo;
         # llama.cpp --verbose; Anthropic.
         stops=paths("matched_stop stop_reason stopping_word nvext.stop_reason __verbose.stopping_word stop_sequence"),
-        # Who sends them, in order: OpenRouter, LM Studio, dynamo#14525.
-        native_words=paths("native_finish_reason stats.stop_reason nvext.detailed_finish_reason"),
+        # Who sends them, in order: OpenRouter, LM Studio, dynamo#14525, Vercel's AI SDK.
+        native_words=paths(
+            "native_finish_reason stats.stop_reason nvext.detailed_finish_reason finishReason.raw finish_reason.raw"
+        ),
+        # Vercel's AI SDK says "other" for every word that is new to it, and the word in `raw`.
+        vague_words=("other",),
+        details=paths("finishReason.raw finish_reason.raw"),
         # Who sends them, in order: vLLM, Baidu, MiniMax, DashScope.
         failed=conditions("object=error error_code base_resp.status_code code"),
         calls=paths(
@@ -131,7 +137,8 @@ APIS: dict[Api, Row] = {
         name="Bedrock stopReason",
         words=paths("stopReason"),
         bodies=_bodies("messageStop"),
-        stops=paths("additionalModelResponseFields.stop_sequence"),
+        # The second path is that of Anthropic's models (vercel/ai#11410).
+        stops=paths("additionalModelResponseFields.stop_sequence additionalModelResponseFields.delta.stop_sequence"),
         # The errors in a stream, after which no `messageStop` comes (ConverseStreamOutput, ResponseStream in botocore).
         failed=conditions(
             "internalServerException modelStreamErrorException validationException throttlingException "
@@ -251,9 +258,9 @@ def from_bedrock(payload: object, /) -> Finish | None:
     """Returns the finish of a Converse response or of the `messageStop` event of ConverseStream, or None while the
     stream goes on.
 
-    Bedrock names the stop only if the request has `additionalModelResponseFieldPaths=["/stop_sequence"]`. Some
-    models write "end_turn" beside a `toolUse` block: the reason is then "tool_calls". For an answer of InvokeModel, use
-    the `from_*` function of the model's own API instead.
+    Bedrock names the stop only if the request has `additionalModelResponseFieldPaths=["/stop_sequence"]`, or, for
+    Anthropic's models, `["/delta/stop_sequence"]`. Some models write "end_turn" beside a `toolUse` block: the reason is
+    then "tool_calls". For an answer of InvokeModel, use the `from_*` function of the model's own API instead.
 
     >>> from_bedrock({"messageStop": {"stopReason": "guardrail_intervened"}}).reason
     'content_filter'

@@ -17,6 +17,9 @@ Condition: TypeAlias = tuple[Path, "str | None"]
 
 # Payloads of these types raise `TypeError`. An object of a client library may have any other type.
 NOT_PAYLOADS = (Sequence, int, float, complex, set, frozenset, type(None))
+# The last line of many streams. It does not say why the answer ended.
+DONE = "[DONE]"
+ERROR: Condition = (("error",), None)
 # Reasons that are replaced if the content has calls or a refusal.
 UNDECIDED = ("eos", "stop_token", "unknown")
 # Paths at which APIs wrap an answer. `response` is the path of two APIs, Gemini's Code Assist and Gemini's batches. The
@@ -71,6 +74,7 @@ class Row:
     choice_lists: tuple[str, ...] = ()  # in a body: the names that its list of choices may have
     silent: tuple[str, ...] = ()  # suffixes of the `type` of events that never say why the stream ended
     events: tuple[str, ...] = ()  # types of final events. The finish word is in a body, or is the last part of the type
+    last_events: tuple[Condition, ...] = ()  # signs that an event ends the stream without saying why
     done_field: str = ""  # a boolean field of a body: whether the stream has ended, whatever the word is
     reason_if_done: Reason = "unknown"  # if `done_field` is True and there is no finish word
     whole_fields: tuple[Path, ...] = ()  # in a choice without `delta`: fields that only a whole answer has
@@ -89,45 +93,61 @@ class Row:
 
     def read(self, payload: object) -> Finish | None:
         """Returns the finish of one payload, or None while the stream goes on."""
-        found = self.find(payload)
-        finish = self.finish(payload, found)
+        answer = self.find(payload)
+        finish = self.finish(answer)
         if finish is None or finish.reason not in UNDECIDED:
             return finish
-        return decide(finish, self.content(found.choice))
+        return decide(finish, self.content(answer.choice))
 
-    def find(self, payload: object) -> Found:
-        """Returns the choice that counts, with its finish word. If there is no list of choices, the choice is a body
-        that has a finish word, or else the payload."""
+    def find(self, payload: object) -> Answer:
+        """Returns the choice that counts, with its finish word.
+
+        The first body that has a list of choices or a finish word counts. If there is no such body, the payload itself
+        is the choice. Raises `TypeError` if the payload is not a dict or an object.
+        """
+        if not isinstance(payload, dict) and isinstance(payload, NOT_PAYLOADS):
+            raise TypeError(f"{self.name} is read from a dict or an object, not {type(payload).__name__}")
         kind = field(payload, "type") if self.silent or self.events else None
-        if isinstance(kind, str) and self.silent and kind.endswith(self.silent):
-            return Found(payload, None)
-        for path in self.bodies:
-            if not path and kind is not None and self.events:
-                continue
-            body = value_at(payload, path)
-            if body is None:
-                continue
+        if self.silent and isinstance(kind, str) and kind.endswith(self.silent):
+            return Answer(payload, payload, silent=True)
+        is_event = bool(self.events) and kind is not None  # an event is not a body: its `status` is that of a part
+        for body in self._bodies_in(payload, self.bodies[1:] if is_event else self.bodies):
             for name in self.choice_lists:
                 choices = field(body, name)
                 if choices is not None:
                     choice = counting_choice(as_list(choices))
-                    return Found(choice, body, choice_index(choice), *self._word(choice))
+                    return Answer(choice, payload, body, choice_index(choice), *self._word(choice))
             word_path, word = self._word(body)
             if word is not None:
-                return Found(body, body, None, word_path, word)
-        return Found(payload, payload, word=kind.rpartition(".")[2] if kind in self.events else None)
+                return Answer(body, payload, body, None, word_path, word)
+        return Answer(payload, payload, payload, word=kind.rpartition(".")[2] if kind in self.events else None)
 
-    def finish(self, payload: object, found: Found) -> Finish | None:
-        """Returns the finish that the finish words mean, without a look at the content. An error is an "abort", unless
-        a word means a definite reason (one that is not in `UNDECIDED`)."""
-        if found.body is None and payload is not None:
+    def finish(self, answer: Answer) -> Finish | None:
+        """Returns why an answer ended, by everything except its content, or None while the stream goes on.
+
+        The first of these rules that applies decides:
+
+        1. An event of a type that never says why goes on.
+        2. A word with a definite reason counts, also beside an error. While `done_field` is False, no word counts.
+        3. An error is an "abort", also beside a word such as "stop".
+        4. A word without a definite reason counts: its reason is in `UNDECIDED`.
+        5. An answer that is done, or that is whole, has ended without saying why. A blocked prompt has no answer.
+        """
+        if answer.silent:
             return None
-        finish = self._finish_of_word(payload, found)
+        done = field(answer.body, self.done_field) if self.done_field else None
+        finish = self._finish_of_word(answer) if done is not False else None
         if finish is not None and finish.reason not in UNDECIDED:
             return finish
-        if finish is None and not isinstance(payload, dict) and isinstance(payload, NOT_PAYLOADS):
-            raise TypeError(f"{self.name} is read from a dict or an object, not {type(payload).__name__}")
-        return Finish("abort") if self._has_failed(payload, found, finish) else finish
+        if self._has_failed(answer, finish):
+            return Finish("abort")
+        if finish is not None or done is False:
+            return finish
+        if done is True:
+            return Finish(self.reason_if_done)
+        if self.whole_fields and self._is_whole(answer):
+            return Finish("unknown", raw=None if answer.word is None else text_of(answer.word))
+        return self._finish_of_block(answer.payload)
 
     def content(self, choice: object) -> Finish | None:
         """Returns the finish that the content alone gives: "tool_calls", "refusal" or None."""
@@ -138,6 +158,10 @@ class Row:
         refuses = any(holds(choice, condition) for condition in self.refusals)
         return Finish("refusal", raw="refusal" if self.raw_is_type else None) if refuses else None
 
+    def ends(self, event: object) -> bool:
+        """Returns whether an event says that its stream is over. Such an event does not say why."""
+        return any(holds(event, condition) for condition in self.last_events)
+
     def _word(self, choice: object) -> tuple[Path, Any]:
         """Returns the path and the value of the first word that is not None, or else of the first flag that is true."""
         for path in self.words:
@@ -146,65 +170,63 @@ class Row:
                 return path, word
         return (), next((flag for flag in self.flags if field(choice, flag)), None)
 
-    def _finish_of_word(self, payload: object, found: Found) -> Finish | None:
-        done = field(found.body, self.done_field) if self.done_field else None
-        if done is False:
-            return None
-        value = found.word
+    def _finish_of_word(self, answer: Answer) -> Finish | None:
+        """Returns the finish that the answer's word means, or None if it has no word.
+
+        A clearer word is looked for only beside a vague one: first in `details`, then in `native_words`.
+        """
+        value = answer.word
         if type(value) is int and 0 <= value < len(self.numbered_words):
             value = self.numbered_words[value]
         word, stop = word_and_stop(value)
         if word is None:
-            return Finish(self.reason_if_done) if done is True else self._finish_without_word(payload, found)
+            return None
         if word in self.vague_words:
-            word = word_and_stop(first_value(found.choice, self.details))[0] or word
-        report = finish_of_word(word, stop, *found.values_at(self.stops))
-        if report.reason in ("eos", "unknown"):
-            natives = (
-                finish_of_word(word) for word, _ in map(word_and_stop, found.values_at(self.native_words)) if word
-            )
-            return next((native for native in natives if native.reason not in UNDECIDED), report)
-        return report
+            word = word_and_stop(first_value(answer.choice, self.details))[0] or word
+        finish = finish_of_word(word, stop, *answer.values_at(self.stops))
+        if finish.reason not in ("eos", "unknown"):
+            return finish
+        natives = (finish_of_word(word) for word, _ in map(word_and_stop, answer.values_at(self.native_words)) if word)
+        return next((native for native in natives if native.reason not in UNDECIDED), finish)
 
-    def _finish_without_word(self, payload: object, found: Found) -> Finish | None:
-        if self.whole_fields and self._is_whole(payload, found):
-            return Finish("unknown", raw=None if found.word is None else text_of(found.word))
-        for body in self._bodies_in(payload) if self.blocked else ():
+    def _finish_of_block(self, payload: object) -> Finish | None:
+        for body in self._bodies_in(payload, self.bodies) if self.blocked else ():
             why, _ = word_and_stop(first_value(body, self.blocked))
             if why is not None:
                 return Finish("content_filter", raw=why)
         return None
 
-    def _is_whole(self, payload: object, found: Found) -> bool:
+    def _is_whole(self, answer: Answer) -> bool:
         """Returns whether a choice without a finish word is a whole answer, which has always ended, and not a chunk."""
-        if field(found.choice, "delta") is not None or first_value(found.choice, self.whole_fields) is None:
+        if field(answer.choice, "delta") is not None or first_value(answer.choice, self.whole_fields) is None:
             return False
-        if found.word is None:
-            return found.number is not None  # OCI's chunks have a choice, but not in a list
-        return bool(found.word == "" or found.body is payload)  # not DashScope's chunks: "null" in `output`
+        if answer.word is None:
+            return answer.number is not None  # OCI's chunks have a choice, but not in a list
+        return bool(answer.word == "" or answer.body is answer.payload)  # not DashScope's chunks: "null" in `output`
 
-    def _has_failed(self, payload: object, found: Found, finish: Finish | None) -> bool:
-        if field(payload, "error") or field(found.choice, "error"):
+    def _has_failed(self, answer: Answer, finish: Finish | None) -> bool:
+        """Returns whether there is an error. The signs in `failed` count only without a word and without choices."""
+        if field(answer.payload, "error") or field(answer.choice, "error"):
             return True
-        if finish is not None or (found.number is not None and found.choice is not None):
+        if finish is not None or (answer.number is not None and answer.choice is not None):
             return False
-        return any(holds(body, condition) for body in self._bodies_in(payload) for condition in (ERROR, *self.failed))
+        bodies = self._bodies_in(answer.payload, self.bodies)
+        return any(holds(body, condition) for body in bodies for condition in (ERROR, *self.failed))
 
-    def _bodies_in(self, payload: object) -> Iterator[Any]:
-        return (body for path in self.bodies if (body := value_at(payload, path)) is not None)
-
-
-ERROR: Condition = (("error",), None)
+    def _bodies_in(self, payload: object, paths: tuple[Path, ...]) -> Iterator[Any]:
+        return (body for path in paths if (body := value_at(payload, path)) is not None)
 
 
-class Found(NamedTuple):
+class Answer(NamedTuple):
     """The choice that counts in a payload, and its finish word, which says why the choice ended. Made by `Row.find`."""
 
     choice: Any
-    body: Any  # the part of the payload with the choice. None: events of this type never say why the answer ended
+    payload: Any
+    body: Any = None  # the part of the payload with the choice
     number: int | None = None  # the index of the choice; None if it is not in a list
     word_path: Path = ()
     word: Any = None
+    silent: bool = False  # events of this type never say why the answer ended
 
     def values_at(self, names: tuple[Path, ...]) -> Iterator[Any]:
         """Yields the values at these paths in the choice, then in its body. Skips the finish word's path."""
@@ -273,8 +295,8 @@ def values_at(part: object, path: Path) -> Iterator[Any]:
 
 def holds(part: object, condition: Condition) -> bool:
     path, value = condition
-    found = values_at(part, path) if "*" in path else (value_at(part, path),)
-    return any(end == value if value else bool(end) for end in found)
+    values = values_at(part, path) if "*" in path else (value_at(part, path),)
+    return any(end == value if value else bool(end) for end in values)
 
 
 def as_list(value: object) -> Sequence[Any]:

@@ -120,5 +120,5 @@ SOURCES: Mapping[str, Mapping[Reason, str]] = {
     },
 }
 WORDS: Mapping[str, Reason] = {
-    word: reason for words in SOURCES.values() for reason, said in words.items() for word in said.split()
+    word: reason for meanings in SOURCES.values() for reason, words in meanings.items() for word in words.split()
 }

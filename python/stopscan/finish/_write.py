@@ -159,7 +159,7 @@ def to_anthropic(finish: Finish, /) -> AnthropicFinish:
     >>> to_anthropic(Finish("stop_sequence", "END"))
     {'stop_reason': 'stop_sequence', 'stop_sequence': 'END'}
     """
-    return {"stop_reason": _WORDS[finish.reason].anthropic, "stop_sequence": _string(finish)}
+    return {"stop_reason": _words(finish).anthropic, "stop_sequence": _string(finish)}
 
 
 def to_openai(finish: Finish, /) -> OpenAIFinish:
@@ -170,7 +170,7 @@ def to_openai(finish: Finish, /) -> OpenAIFinish:
     >>> to_openai(Finish("stop_sequence", "END"))
     {'finish_reason': 'stop', 'matched_stop': 'END'}
     """
-    reason = _WORDS[finish.reason].openai
+    reason = _words(finish).openai
     if finish.matched_stop is None:
         return {"finish_reason": reason}
     stopped: OpenAIStop = {"finish_reason": reason, "matched_stop": finish.matched_stop}
@@ -185,7 +185,7 @@ def to_responses(finish: Finish, /) -> ResponsesFinish:
     >>> to_responses(Finish("length"))
     {'status': 'incomplete', 'incomplete_details': {'reason': 'max_output_tokens'}}
     """
-    words = _WORDS[finish.reason]
+    words = _words(finish)
     return {
         "status": words.responses,
         "incomplete_details": None if words.incomplete is None else {"reason": words.incomplete},
@@ -200,7 +200,7 @@ def to_ollama(finish: Finish, /) -> OllamaFinish:
     >>> to_ollama(Finish("length"))
     {'done': True, 'done_reason': 'length'}
     """
-    return {"done": True, "done_reason": _WORDS[finish.reason].ollama}
+    return {"done": True, "done_reason": _words(finish).ollama}
 
 
 def to_sglang(finish: Finish, /) -> SglangFinish:
@@ -211,7 +211,7 @@ def to_sglang(finish: Finish, /) -> SglangFinish:
     >>> to_sglang(Finish("stop_token", 2))
     {'finish_reason': {'type': 'stop', 'matched': 2}}
     """
-    return {"finish_reason": {"type": _WORDS[finish.reason].sglang, "matched": finish.matched_stop}}
+    return {"finish_reason": {"type": _words(finish).sglang, "matched": finish.matched_stop}}
 
 
 def to_llama_cpp(finish: Finish, /) -> LlamaCppFinish:
@@ -222,7 +222,7 @@ def to_llama_cpp(finish: Finish, /) -> LlamaCppFinish:
     >>> to_llama_cpp(Finish("stop_sequence", "END"))
     {'stop_type': 'word', 'stopping_word': 'END'}
     """
-    return {"stop_type": _WORDS[finish.reason].llama_cpp, "stopping_word": _string(finish) or ""}
+    return {"stop_type": _words(finish).llama_cpp, "stopping_word": _string(finish) or ""}
 
 
 def to_gemini(finish: Finish, /) -> GeminiFinish:
@@ -233,19 +233,19 @@ def to_gemini(finish: Finish, /) -> GeminiFinish:
     >>> to_gemini(Finish("content_filter"))
     {'finishReason': 'SAFETY'}
     """
-    return {"finishReason": _WORDS[finish.reason].gemini}
+    return {"finishReason": _words(finish).gemini}
 
 
 def to_bedrock(finish: Finish, /) -> BedrockFinish:
     """Returns the `stopReason` of a Converse response or of a `messageStop` event.
 
-    Bedrock names the stop in `additionalModelResponseFields`, and only if the request asks for the path
-    `/stop_sequence`. `to_bedrock` does not return this field: your server has to write it.
+    Bedrock names the stop in `additionalModelResponseFields`, and only if the request asks for its path. `to_bedrock`
+    does not return this field: your server has to write it.
 
     >>> to_bedrock(Finish("stop_sequence", "END"))
     {'stopReason': 'stop_sequence'}
     """
-    return {"stopReason": _WORDS[finish.reason].bedrock}
+    return {"stopReason": _words(finish).bedrock}
 
 
 def to_tgi(finish: Finish, /) -> TgiFinish:
@@ -256,7 +256,13 @@ def to_tgi(finish: Finish, /) -> TgiFinish:
     >>> to_tgi(Finish("stop_sequence", "END"))
     {'finish_reason': 'stop_sequence'}
     """
-    return {"finish_reason": _WORDS[finish.reason].tgi}
+    return {"finish_reason": _words(finish).tgi}
+
+
+def _words(finish: Finish) -> _Words:
+    if not isinstance(finish, Finish):
+        raise TypeError(f"finish must be Finish, not {type(finish).__name__}: Finish.of(match) makes one of a match")
+    return _WORDS[finish.reason]
 
 
 def _string(finish: Finish) -> str | None:

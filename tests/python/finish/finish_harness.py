@@ -22,7 +22,7 @@ def read(api: str, payload: object) -> Finish | None:
     return getattr(mappers, f"from_{api}")(payload)  # type: ignore[no-any-return]
 
 
-def told(api: str, payload: object) -> tuple[str, str | int | None] | None:
+def outcome(api: str, payload: object) -> tuple[str, str | int | None] | None:
     """The reason and the stop that are read from a payload, without `raw`, the API's own word for the reason."""
     finish = read(api, payload)
     return None if finish is None else (finish.reason, finish.matched_stop)

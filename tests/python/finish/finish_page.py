@@ -36,13 +36,14 @@ def written() -> str:
 def read() -> str:
     """The table of the words that are read: a row for each API or server, with its words for each reason."""
     rows = [
-        [source, "; ".join(f"{reason}: {words(said[reason])}" for reason in said)] for source, said in SOURCES.items()
+        [source, "; ".join(f"{reason}: {words(meanings[reason])}" for reason in meanings)]
+        for source, meanings in SOURCES.items()
     ]
     return table([READ.strip("| "), "words"], rows)
 
 
-def words(said: str) -> str:
-    return " ".join(map(code, said.split()))
+def words(text: str) -> str:
+    return " ".join(map(code, text.split()))
 
 
 def cell(api: str, reason: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from finish_harness import as_object, told
+from finish_harness import as_object, outcome
 
 from stopscan.finish import Finish, Reading, is_call
 
@@ -68,7 +68,7 @@ STOPPED = {
 
 @pytest.mark.parametrize(("api", "payload"), [(api, one) for api, all_ in STOPPED.items() for one in all_])
 def test_an_answer_with_a_stub_is_no_tool_calls(api: str, payload: dict[str, Any]) -> None:
-    assert told(api, payload) == told(api, as_object(payload)) == ("eos", None)
+    assert outcome(api, payload) == outcome(api, as_object(payload)) == ("eos", None)
 
 
 def chunk(finish_reason: str | None, **delta: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from finish_harness import told
+from finish_harness import outcome
 from finish_streams import CHUNK, MESSAGE, STREAMS, Stream
 
 Serve = Callable[[Any], str]
@@ -100,7 +100,7 @@ genai, boto3, huggingface_hub = map(package, ("google.genai", "boto3", "huggingf
 
 
 def reports(api: str, events: Iterable[Any]) -> list[Any]:
-    return [told(api, event) for event in events]
+    return [outcome(api, event) for event in events]
 
 
 @streams("anthropic")
@@ -111,14 +111,14 @@ def test_anthropic_streams(anthropic: Any, serve: Serve, stream: Stream) -> None
     assert reports("anthropic", events) == [None] * 4 + [stream.report, None]
     with client.messages.stream(**QUESTION, max_tokens=9) as helper:
         assert {*reports("anthropic", helper)} == {None, stream.report}
-        assert told("anthropic", helper.get_final_message()) == stream.report
+        assert outcome("anthropic", helper.get_final_message()) == stream.report
 
 
 @streams("anthropic")
 def test_anthropic_messages(anthropic: Any, serve: Serve, stream: Stream) -> None:
     message = {**MESSAGE, **stream.events[-2]["delta"]}
     client = anthropic.Anthropic(api_key="key", base_url=serve(message), max_retries=0)
-    assert told("anthropic", client.messages.create(**QUESTION, max_tokens=9)) == stream.report
+    assert outcome("anthropic", client.messages.create(**QUESTION, max_tokens=9)) == stream.report
 
 
 @streams("chat")
@@ -141,7 +141,7 @@ def test_openai_chat(openai: Any, serve: Serve, stream: Stream) -> None:
     completion = {**CHUNK, "object": "chat.completion", "choices": [choice]}
     client = openai.OpenAI(api_key="key", base_url=serve(completion), max_retries=0)
     response = client.chat.completions.create(**QUESTION)
-    assert told("openai", response) == told("openai", response.choices[0]) == stream.report
+    assert outcome("openai", response) == outcome("openai", response.choices[0]) == stream.report
 
 
 @streams("completions")
@@ -149,7 +149,7 @@ def test_openai_completions(openai: Any, serve: Serve, stream: Stream) -> None:
     client = openai.OpenAI(api_key="key", base_url=serve(stream.events), max_retries=0)
     assert reports("openai", client.completions.create(model="m", prompt="A", stream=True)) == stream.reports
     serve(stream.events[-1])
-    assert told("openai", client.completions.create(model="m", prompt="A")) == stream.report
+    assert outcome("openai", client.completions.create(model="m", prompt="A")) == stream.report
 
 
 @streams("responses")
@@ -159,7 +159,7 @@ def test_openai_responses(openai: Any, serve: Serve, stream: Stream) -> None:
     assert [event.type for event in events] == [event["type"] for event in stream.events]
     assert reports("responses", events) == stream.reports
     serve(stream.events[-1]["response"])
-    assert told("responses", client.responses.create(model="m", input="A")) == stream.report
+    assert outcome("responses", client.responses.create(model="m", input="A")) == stream.report
 
 
 @streams("ollama chat")
@@ -167,7 +167,7 @@ def test_ollama_chat(ollama: Any, serve: Serve, stream: Stream) -> None:
     client = ollama.Client(host=serve(stream.events))
     assert reports("ollama", client.chat(**QUESTION, stream=True)) == stream.reports
     serve(stream.events[-1])
-    assert told("ollama", client.chat(**QUESTION)) == stream.report
+    assert outcome("ollama", client.chat(**QUESTION)) == stream.report
 
 
 @streams("ollama generate")
@@ -175,7 +175,7 @@ def test_ollama_generate(ollama: Any, serve: Serve, stream: Stream) -> None:
     client = ollama.Client(host=serve(stream.events))
     assert reports("ollama", client.generate("m", "A", stream=True)) == stream.reports
     serve(stream.events[-1])
-    assert told("ollama", client.generate("m", "A")) == stream.report
+    assert outcome("ollama", client.generate("m", "A")) == stream.report
 
 
 @streams("gemini")
@@ -184,7 +184,7 @@ def test_google_genai(genai: Any, serve: Serve, stream: Stream) -> None:
     assert reports("gemini", client.models.generate_content_stream(model="m", contents="A")) == stream.reports
     serve(stream.events[-1])
     response = client.models.generate_content(model="m", contents="A")
-    assert told("gemini", response) == told("gemini", response.candidates[0]) == stream.report
+    assert outcome("gemini", response) == outcome("gemini", response.candidates[0]) == stream.report
 
 
 @streams("bedrock")
@@ -200,7 +200,7 @@ def test_boto3_converse(boto3: Any, serve: Serve, stream: Stream) -> None:
     assert reports("bedrock", client.converse_stream(**question)["stream"]) == stream.reports
     whole = {**stream.events[-2]["messageStop"], "output": {"message": {"role": "assistant", "content": []}}}
     serve(whole)
-    assert told("bedrock", client.converse(**question)) == stream.report
+    assert outcome("bedrock", client.converse(**question)) == stream.report
 
 
 @streams("tgi")
@@ -212,4 +212,4 @@ def test_huggingface_hub(huggingface_hub: Any, serve: Serve, stream: Stream, mon
     details = {**stream.events[-1]["details"], "prefill": [], "tokens": []}
     serve([{"generated_text": "ABCABC", "details": details}])
     serve({"generated_text": "ABCABC", "details": details})
-    assert told("tgi", client.text_generation("A", details=True)) == stream.report
+    assert outcome("tgi", client.text_generation("A", details=True)) == stream.report

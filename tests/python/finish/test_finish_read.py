@@ -8,7 +8,7 @@ from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import pytest
-from finish_harness import APIS, as_object, read, told
+from finish_harness import APIS, as_object, outcome, read
 from finish_payloads import CALLS, CASES, EOS, ERROR, REFUSAL, Report, chat, gemini, sglang
 
 from stopscan.finish import Finish
@@ -19,10 +19,10 @@ from stopscan.finish import Finish
     [(api, payload, report) for api, cases in CASES.items() for payload, report in [*cases, ({}, None)]],
 )
 def test_a_payload_is_read(api: str, payload: Any, report: Report) -> None:
-    assert told(api, payload) == report
-    assert told(api, as_object(payload)) == report
+    assert outcome(api, payload) == report
+    assert outcome(api, as_object(payload)) == report
     for mapping in (OrderedDict, UserDict, MappingProxyType):
-        assert told(api, mapping(payload)) == report
+        assert outcome(api, mapping(payload)) == report
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_the_word_that_decided_is_kept(api: str, payload: Any, raw: str | None) 
 )  # fmt: skip
 def test_a_completed_response_that_waits_for_the_caller_is_tool_calls(item: dict[str, Any]) -> None:
     output = [{"type": "message", "content": [{"type": "output_text"}]}, {**item, "call_id": "a"}]
-    assert told("responses", {"output": output, "status": "completed"}) == CALLS
+    assert outcome("responses", {"output": output, "status": "completed"}) == CALLS
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_completed_response_that_waits_for_the_caller_is_tool_calls(item: dict
     ids=str,
 )  # fmt: skip
 def test_a_completed_response_that_used_hosted_tools_is_eos(item: dict[str, Any]) -> None:
-    assert told("responses", {"output": [{**item, "call_id": "a"}], "status": "completed"}) == EOS
+    assert outcome("responses", {"output": [{**item, "call_id": "a"}], "status": "completed"}) == EOS
 
 
 FIELDS = {

@@ -174,3 +174,73 @@ def test_a_call_in_a_wrapper_is_remembered() -> None:
 def test_a_word_that_has_no_string_is_unknown(word: object) -> None:
     """Before a fix, the error of ``str`` came through, and cost the client its answer."""
     assert readings("openai", [chat(word)]) == [Finish("unknown", raw=type(word).__name__)]
+
+
+@pytest.mark.parametrize("stream", STREAMS.values(), ids=STREAMS)
+def test_end_tells_a_broken_stream_from_a_whole_one(stream: Stream) -> None:
+    """Cut before the event with the reason, every stream broke off. Behind that event, it has ended."""
+    at = next(number for number, report in enumerate(stream.reports) if report is not None)
+    for length in range(len(stream.events) + 1):
+        reading = Reading(stream.api)  # type: ignore[arg-type]
+        for event in stream.events[:length]:
+            reading.feed(event)
+        finish = reading.end()
+        assert (finish.reason, finish.matched_stop) == (("abort", None) if length <= at else stream.report)
+        assert reading.end() == finish
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_done_alone_ends_without_a_reason(api: Any) -> None:
+    reading = Reading(api)
+    assert reading.feed("[DONE]") is None
+    assert reading.end() == Finish("unknown")
+
+
+def test_message_stop_alone_ends_without_a_reason() -> None:
+    reading = Reading("anthropic")
+    assert reading.feed({"type": "message_stop"}) is None
+    assert reading.end() == Finish("unknown")
+
+
+def test_done_after_a_reason_changes_nothing() -> None:
+    reading = Reading("openai")
+    reading.feed(chat("length"))
+    reading.feed("[DONE]")
+    assert reading.end() == Finish("length", raw="length")
+
+
+def test_calls_and_done_are_tool_calls() -> None:
+    reading = Reading("openai")
+    reading.feed(chat(tool_calls=TOOLS))
+    reading.feed("[DONE]")
+    assert reading.end() == Finish("tool_calls")
+
+
+def test_calls_alone_broke_off() -> None:
+    reading = Reading("openai")
+    reading.feed(chat(tool_calls=TOOLS))
+    assert reading.end() == Finish("abort")
+
+
+def test_a_call_after_the_reason_counts_at_the_end() -> None:
+    reading = Reading("gemini")
+    reading.feed(gemini("STOP", {"text": "a"}))
+    reading.feed(gemini(None, {"functionCall": {"name": "f"}}))
+    assert reading.end() == Finish("tool_calls", raw="STOP")
+
+
+def test_end_of_one_choice_is_not_that_of_another() -> None:
+    reading = Reading("openai")
+    assert reading.feed(chat("stop", 1)) == Finish("eos", raw="stop")
+    reading.feed(chat(index=0))
+    assert reading.end() == Finish("abort")
+
+
+def test_feed_after_end_raises() -> None:
+    reading = Reading("openai")
+    reading.feed(chat("stop"))
+    reading.end()
+    for event in (chat("length"), "[DONE]", None):
+        with pytest.raises(ValueError, match=r"^feed after end: a Reading reads one stream$"):
+            reading.feed(event)
+    assert reading.end() == Finish("eos", raw="stop")

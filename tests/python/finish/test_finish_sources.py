@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from finish_harness import as_object, told
+from finish_harness import as_object, outcome
 
 from stopscan.finish import Reading
 
@@ -22,8 +22,8 @@ CASES = [
 def test_a_payload_of_a_real_server_is_read(api: Any, payload: dict[str, Any], report: list[Any] | None) -> None:
     reason, stop = [*(report or [None]), None][:2]
     expected = None if reason is None else (reason, stop)
-    assert told(api, payload) == expected
-    assert told(api, as_object(payload)) == expected
+    assert outcome(api, payload) == expected
+    assert outcome(api, as_object(payload)) == expected
     finish = Reading(api).feed(payload)
     assert (finish and (finish.reason, finish.matched_stop)) == expected
 

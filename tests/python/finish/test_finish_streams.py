@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 
 import pytest
-from finish_harness import FINISHES, STRING, as_object, read, told, write
+from finish_harness import FINISHES, STRING, as_object, outcome, read, write
 from finish_streams import STREAMS, Stream
 
 from stopscan.finish import Finish
@@ -22,8 +22,8 @@ def accumulate(api: str, events: Iterable[object]) -> Finish | None:
 
 @pytest.mark.parametrize("stream", STREAMS.values(), ids=STREAMS)
 def test_a_whole_stream_reports_once(stream: Stream) -> None:
-    assert [told(stream.api, event) for event in stream.events] == stream.reports
-    assert [told(stream.api, as_object(event)) for event in stream.events] == stream.reports
+    assert [outcome(stream.api, event) for event in stream.events] == stream.reports
+    assert [outcome(stream.api, as_object(event)) for event in stream.events] == stream.reports
     finish = accumulate(stream.api, stream.events)
     assert finish is not None
     assert (finish.reason, finish.matched_stop) == stream.report
@@ -54,7 +54,7 @@ def test_vllm_55324_stop_sequence_is_on_the_wire_when_it_is_null(finish: Finish)
 
 
 def test_vllm_55324_a_delta_without_the_key_is_read() -> None:
-    assert told("anthropic", {"type": "message_delta", "delta": {"stop_reason": "max_tokens"}}) == ("length", None)
+    assert outcome("anthropic", {"type": "message_delta", "delta": {"stop_reason": "max_tokens"}}) == ("length", None)
 
 
 @pytest.mark.parametrize("stop", ["6", "hello world", "é"])
@@ -63,7 +63,7 @@ def test_smg_1447_and_1524_the_users_own_string_never_a_token_id(stop: str) -> N
     assert write("openai", finish) == {"finish_reason": "stop", "matched_stop": stop}
     assert write("sglang", finish) == {"finish_reason": {"type": "stop", "matched": stop}}
     for api in ("openai", "sglang"):
-        assert told(api, write(api, finish)) == ("stop_sequence", stop)
+        assert outcome(api, write(api, finish)) == ("stop_sequence", stop)
 
 
 @pytest.mark.parametrize("stop_reason", ["end_turn", "tool_use", "max_tokens", "pause_turn"])
@@ -83,9 +83,9 @@ def test_sglang_3912_an_empty_finish_reason_in_every_chunk_does_not_end_the_stre
     chunk = {"index": 0, "delta": {"role": None, "content": "A"}, "finish_reason": "", "matched_stop": None}
     last = {"index": 0, "delta": {}, "finish_reason": "stop", "matched_stop": "END"}
     chunks = [{"choices": [chunk]}, {"choices": [chunk]}, {"choices": [last]}]
-    assert [told("openai", chunk) for chunk in chunks] == [None, None, ("stop_sequence", "END")]
+    assert [outcome("openai", chunk) for chunk in chunks] == [None, None, ("stop_sequence", "END")]
 
 
 def test_litellm_23273_an_error_of_the_models_does_not_cost_the_answer() -> None:
     choice = {"index": 0, "finish_reason": "error", "native_finish_reason": "MALFORMED_FUNCTION_CALL"}
-    assert told("openai", {"choices": [choice], "usage": {}}) == ("abort", None)
+    assert outcome("openai", {"choices": [choice], "usage": {}}) == ("abort", None)

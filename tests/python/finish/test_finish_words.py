@@ -11,7 +11,7 @@ from stopscan.finish import Finish
 from stopscan.finish._words import GOING_ON, SOURCES, WORDS
 
 
-class Said(NamedTuple):
+class Word(NamedTuple):
     api: str
     word: str
     reason: str
@@ -42,86 +42,86 @@ def payload(api: str, word: Any) -> dict[str, Any]:
     return {"generated_text": "A", "details": {"finish_reason": word, "generated_tokens": 2}}
 
 
-def said(api: str, source: str, **reasons: str) -> list[Said]:
-    return [Said(api, word, reason, source) for reason, words in reasons.items() for word in words.split()]
+def words(api: str, source: str, **reasons: str) -> list[Word]:
+    return [Word(api, word, reason, source) for reason, text in reasons.items() for word in text.split()]
 
 
 TABLE = [
-    *said("openai", "openai.types.chat.chat_completion.Choice", eos="stop", length="length",
+    *words("openai", "openai.types.chat.chat_completion.Choice", eos="stop", length="length",
           tool_calls="tool_calls function_call", content_filter="content_filter"),
-    *said("openai", "Together, docs", eos="eos"),
-    *said("openai", "TGI's OpenAI route and the HF router", eos="eos_token", stop_sequence="stop_sequence"),
-    *said("openai", "Cohere's OpenAPI description", eos="COMPLETE", stop_sequence="STOP_SEQUENCE",
+    *words("openai", "Together, docs", eos="eos"),
+    *words("openai", "TGI's OpenAI route and the HF router", eos="eos_token", stop_sequence="stop_sequence"),
+    *words("openai", "Cohere's OpenAPI description", eos="COMPLETE", stop_sequence="STOP_SEQUENCE",
           length="MAX_TOKENS ERROR_LIMIT", abort="TIMEOUT ERROR USER_CANCEL", content_filter="ERROR_TOXIC",
           tool_calls="TOOL_CALL"),
-    *said("openai", "proxied Anthropic; the first also xAI", eos="end_turn", length="max_tokens",
+    *words("openai", "proxied Anthropic; the first also xAI", eos="end_turn", length="max_tokens",
           tool_calls="tool_use", refusal="refusal"),
-    *said("openai", "Mistral, docs", length="model_length", abort="error"),
-    *said("openai", "DeepSeek, docs", abort="insufficient_system_resource"),
-    *said("openai", "Zhipu and Moonshot, docs", content_filter="sensitive", abort="network_error",
+    *words("openai", "Mistral, docs", length="model_length", abort="error"),
+    *words("openai", "DeepSeek, docs", abort="insufficient_system_resource"),
+    *words("openai", "Zhipu and Moonshot, docs", content_filter="sensitive", abort="network_error",
           length="model_context_window_exceeded"),
-    *said("openai", "TensorRT-LLM, executor/result.py", abort="cancelled timeout"),
-    *said("openai", "vLLM's FINISH_REASON_STRINGS; sglang and LMDeploy", abort="abort error",
+    *words("openai", "TensorRT-LLM, executor/result.py", abort="cancelled timeout"),
+    *words("openai", "vLLM's FINISH_REASON_STRINGS; sglang and LMDeploy", abort="abort error",
           repetition="repetition"),
-    *said("openai", "LMDeploy, chat_completions/serving.py", abort="parse_error"),
-    *said("openai", "Ollama's OpenAI route", eos="load unload"),
-    *said("openai", "Gemini's OpenAI route", eos="STOP", length="MAX_TOKENS",
+    *words("openai", "LMDeploy, chat_completions/serving.py", abort="parse_error"),
+    *words("openai", "Ollama's OpenAI route", eos="load unload"),
+    *words("openai", "Gemini's OpenAI route", eos="STOP", length="MAX_TOKENS",
           content_filter="SAFETY RECITATION BLOCKLIST PROHIBITED_CONTENT SPII", abort="MALFORMED_FUNCTION_CALL"),
-    Said("openai", "content_filter: PROHIBITED_CONTENT", "content_filter", "Gemini's OpenAI route"),
-    Said("openai", "function_call_filter: MALFORMED_FUNCTION_CALL", "abort", "Gemini's OpenAI route"),
-    *said("openai", "litellm#23273", content_filter="guardrail_intervened", unknown="finish_reason_unspecified",
+    Word("openai", "content_filter: PROHIBITED_CONTENT", "content_filter", "Gemini's OpenAI route"),
+    Word("openai", "function_call_filter: MALFORMED_FUNCTION_CALL", "abort", "Gemini's OpenAI route"),
+    *words("openai", "litellm#23273", content_filter="guardrail_intervened", unknown="finish_reason_unspecified",
           abort="malformed_function_call"),
-    *said("openai", "xai_sdk", eos="REASON_STOP", length="REASON_MAX_LEN REASON_MAX_CONTEXT",
+    *words("openai", "xai_sdk", eos="REASON_STOP", length="REASON_MAX_LEN REASON_MAX_CONTEXT",
           tool_calls="REASON_TOOL_CALLS", abort="REASON_TIME_LIMIT", unknown="REASON_INVALID"),
-    *said("openai", "watsonx, TextGenResult and TextChatResultChoice", eos="eos_token", stop_sequence="stop_sequence",
+    *words("openai", "watsonx, TextGenResult and TextChatResultChoice", eos="eos_token", stop_sequence="stop_sequence",
           length="max_tokens token_limit", abort="cancelled time_limit error"),
-    *said("openai", "AI21, docs", eos="endoftext"),
-    *said("openai", "Baidu, docs", eos="normal"),
-    *said("openai", "GigaChat, docs", content_filter="blacklist"),
-    *said("openai", "Aleph Alpha, docs", eos="end_of_text", stop_sequence="stop_sequence_reached",
+    *words("openai", "AI21, docs", eos="endoftext"),
+    *words("openai", "Baidu, docs", eos="normal"),
+    *words("openai", "GigaChat, docs", content_filter="blacklist"),
+    *words("openai", "Aleph Alpha, docs", eos="end_of_text", stop_sequence="stop_sequence_reached",
           length="maximum_tokens"),
-    *said("openai", "LLM Gateway, getUnifiedFinishReason",
+    *words("openai", "LLM Gateway, getUnifiedFinishReason",
           abort="canceled gateway_error upstream_error client_error"),
-    *said("openai", "Vercel AI SDK, LanguageModelV2FinishReason", eos="stop", tool_calls="tool-calls",
+    *words("openai", "Vercel AI SDK, LanguageModelV2FinishReason", eos="stop", tool_calls="tool-calls",
           content_filter="content-filter", abort="error other", unknown="unknown"),
-    *said("openai", "AutoGen, FinishReasons", tool_calls="function_calls"),
-    *said("openai", "local engines that have no id for it", eos="stop_token"),
-    *said("openai", "LM Studio, LlmPredictionStopReason, and earendil-works/pi#2107", eos="end eosFound",
+    *words("openai", "AutoGen, FinishReasons", tool_calls="function_calls"),
+    *words("openai", "local engines that have no id for it", eos="stop_token"),
+    *words("openai", "LM Studio, LlmPredictionStopReason, and earendil-works/pi#2107", eos="end eosFound",
           stop_sequence="stopStringFound", length="maxPredictedTokensReached contextLengthReached",
           tool_calls="toolCalls", abort="userStopped modelUnloaded failed"),
-    *said("openai", "Amazon Titan, AWS's docs", eos="FINISH FINISHED", stop_sequence="STOP_CRITERIA_MET",
+    *words("openai", "Amazon Titan, AWS's docs", eos="FINISH FINISHED", stop_sequence="STOP_CRITERIA_MET",
           length="LENGTH", content_filter="CONTENT_FILTERED", abort="RAG_QUERY_WHEN_RAG_DISABLED"),
-    *said("anthropic", "anthropic.types.beta.BetaStopReason", eos="end_turn", stop_sequence="stop_sequence",
+    *words("anthropic", "anthropic.types.beta.BetaStopReason", eos="end_turn", stop_sequence="stop_sequence",
           length="max_tokens model_context_window_exceeded", tool_calls="tool_use", refusal="refusal",
           pause="pause_turn compaction"),
-    *said("anthropic", "Bedrock", content_filter="guardrail_intervened content_filtered",
+    *words("anthropic", "Bedrock", content_filter="guardrail_intervened content_filtered",
           abort="malformed_tool_use malformed_model_output"),
-    *said("bedrock", "StopReason in botocore's service model", eos="end_turn", stop_sequence="stop_sequence",
+    *words("bedrock", "StopReason in botocore's service model", eos="end_turn", stop_sequence="stop_sequence",
           length="max_tokens model_context_window_exceeded", tool_calls="tool_use",
           content_filter="guardrail_intervened content_filtered", abort="malformed_model_output malformed_tool_use"),
-    *said("responses", "openai.types.responses.ResponseStatus", eos="completed", abort="failed cancelled incomplete"),
-    *said("incomplete", "openai.types.responses.response.IncompleteDetails", length="max_output_tokens",
+    *words("responses", "openai.types.responses.ResponseStatus", eos="completed", abort="failed cancelled incomplete"),
+    *words("incomplete", "openai.types.responses.response.IncompleteDetails", length="max_output_tokens",
           content_filter="content_filter"),
-    *said("incomplete", "Responses, docs", length="max_messages", pause="steered"),
-    *said("incomplete", "servers that pass on the name of chat completions", length="max_tokens"),
-    *said("gemini", "google.genai.types.FinishReason", eos="STOP", length="MAX_TOKENS CONTINUATION",
+    *words("incomplete", "Responses, docs", length="max_messages", pause="steered"),
+    *words("incomplete", "servers that pass on the name of chat completions", length="max_tokens"),
+    *words("gemini", "google.genai.types.FinishReason", eos="STOP", length="MAX_TOKENS CONTINUATION",
           content_filter="SAFETY RECITATION LANGUAGE BLOCKLIST PROHIBITED_CONTENT SPII IMAGE_SAFETY ESCALATION "
           "IMAGE_PROHIBITED_CONTENT IMAGE_RECITATION PUP_LIMITED_DISABLED MODEL_ARMOR",
           abort="MALFORMED_FUNCTION_CALL UNEXPECTED_TOOL_CALL TOO_MANY_TOOL_CALLS MISSING_THOUGHT_SIGNATURE "
           "MALFORMED_RESPONSE NO_IMAGE IMAGE_OTHER OTHER",
           unknown="FINISH_REASON_UNSPECIFIED"),
-    *said("ollama", "docs/api.md", eos="stop", length="length"),
-    *said("ollama", "server/routes.go", eos="load unload"),
-    *said("ollama", "servers in Ollama's form", tool_calls="tool_calls"),
-    *said("sglang", "schedule_batch.py", eos="stop", length="length", abort="abort"),
-    *said("llama_cpp", "tools/server/README.md", eos="eos", stop_sequence="word", length="limit", abort="none"),
-    *said("tgi", "huggingface_hub.TextGenerationOutputFinishReason", eos="eos_token", length="length",
+    *words("ollama", "docs/api.md", eos="stop", length="length"),
+    *words("ollama", "server/routes.go", eos="load unload"),
+    *words("ollama", "servers in Ollama's form", tool_calls="tool_calls"),
+    *words("sglang", "schedule_batch.py", eos="stop", length="length", abort="abort"),
+    *words("llama_cpp", "tools/server/README.md", eos="eos", stop_sequence="word", length="limit", abort="none"),
+    *words("tgi", "huggingface_hub.TextGenerationOutputFinishReason", eos="eos_token", length="length",
           stop_sequence="stop_sequence"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("case", TABLE, ids=lambda case: f"{case.api}-{case.word} ({case.source})")
-def test_a_word_is_read(case: Said) -> None:
+def test_a_word_is_read(case: Word) -> None:
     finish = Finish(case.reason, raw=case.word)  # type: ignore[arg-type]
     assert read(case.api.replace("incomplete", "responses"), payload(case.api, case.word)) == finish
     assert read(case.api.replace("incomplete", "responses"), as_object(payload(case.api, case.word))) == finish
@@ -139,7 +139,7 @@ def test_every_word_of_the_table_is_tested() -> None:
 
 
 def test_no_word_of_the_table_has_two_meanings() -> None:
-    words = [word for words in SOURCES.values() for said in words.values() for word in said.split()]
+    words = [word for words in SOURCES.values() for meanings in words.values() for word in meanings.split()]
     assert len(words) == len(set(words))
 
 

@@ -6,8 +6,9 @@ import json
 from typing import Any, get_args
 
 import pytest
-from finish_harness import APIS, FINISHES, STRING, as_object, read, told, write
+from finish_harness import APIS, FINISHES, STRING, as_object, outcome, read, write
 
+from stopscan import StopMatch
 from stopscan.finish import Finish, Reason
 
 
@@ -140,8 +141,8 @@ def test_what_is_written_is_read_as_the_same_or_the_nearest_reason(api: str, rea
     nearest = NEAREST[api].get(reason, "eos" if reason == "repetition" else reason)
     stop = finish.matched_stop if nearest == reason and api not in NAMELESS else None
     payload = write(api, finish)
-    assert told(api, payload) == told(api, as_object(payload)) == (nearest, stop)
-    assert told(api, json.loads(json.dumps(payload))) == (nearest, stop)
+    assert outcome(api, payload) == outcome(api, as_object(payload)) == (nearest, stop)
+    assert outcome(api, json.loads(json.dumps(payload))) == (nearest, stop)
     assert read(api, payload).offset is None  # type: ignore[union-attr] # no API reports the offset
 
 
@@ -155,13 +156,13 @@ def literals(annotation: Any) -> set[str]:
 
 def written(api: str, *path: str) -> set[str]:
     """All words that `write` puts into the field at `path`, over the finishes of all reasons."""
-    found = set()
+    values = set()
     for finish in FINISHES.values():
         part = write(api, finish)
         for name in path:
             part = part and part[name]
-        found.add(part)
-    return found - {None}
+        values.add(part)
+    return values - {None}
 
 
 @pytest.mark.parametrize("name", ["Message", "beta.BetaMessage"])
@@ -195,3 +196,10 @@ def test_the_aws_client_knows_every_word_that_is_written() -> None:
 def test_the_huggingface_client_knows_every_word_that_is_written() -> None:
     hub = pytest.importorskip("huggingface_hub", reason="huggingface_hub is not installed")
     assert written("tgi", "finish_reason") == set(get_args(hub.TextGenerationOutputFinishReason))
+
+
+@pytest.mark.parametrize("value", [StopMatch("END", 26), None, "stop"], ids=repr)
+@pytest.mark.parametrize("api", APIS)
+def test_what_is_not_a_finish_is_named(api: str, value: Any) -> None:
+    with pytest.raises(TypeError, match=rf"^finish must be Finish, not {type(value).__name__}: Finish\.of\(match\) "):
+        write(api, value)
