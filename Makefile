@@ -2,7 +2,7 @@
 
 python := .venv/bin/python
 
-.PHONY: help env build test rust one lint types docs bench fuzz all
+.PHONY: help env build test kit rust one lint types docs bench fuzz all
 
 help: ## This list.
 	@sed -n 's/^\([a-z]*\): ## /\1\t/p' Makefile
@@ -18,6 +18,9 @@ build: ## After a change in rust/: builds the module, without optimizing it.
 
 test: ## Python's tests.
 	$(python) -m pytest -q -n auto --dist loadfile
+
+kit: ## The tests of the conformance kit.
+	cd conformance && ../$(python) -m pytest -q -n auto --dist worksteal
 
 rust: ## Rust's tests.
 	cargo test --quiet --features serde

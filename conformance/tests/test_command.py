@@ -165,11 +165,6 @@ def test_server_is_down() -> None:
     assert "Traceback" not in ended.stderr
 
 
-def test_vectors_are_in_the_package(staged_url: str) -> None:
-    added = {case.name for case in cases("openai-chat", vectors=True)} - {case.name for case in cases("openai-chat")}
-    assert len(added) > 60
-
-
 def test_wrong_server(staged_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     url = f"{staged_url}/{quote('held text is lost at EOS')}"
     assert run(url, "--only", "*/held-at-eos", api="openai-chat") == 1

@@ -1,14 +1,12 @@
-"""The default checkpoint recites the scripts of `named/` and `vectors/`, in the same order on every file system."""
+"""The default checkpoint recites the scripts of `named/`, in the same order on every file system."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-import pytest
-
 from stopscan_conformance.reciter import SCRIPTS, Reciter
-from stopscan_conformance.scripts import FOLDER, default_scripts, made_scripts, named, plain_vectors
+from stopscan_conformance.scripts import FOLDER, default_scripts, made_scripts, named
 
 
 def read(folder: str) -> list[tuple[str, dict[str, Any]]]:
@@ -32,39 +30,12 @@ def test_half_a_character_in_a_named_script() -> None:
     assert cut["pieces"] == (b"Do ", b"\xf0", b"\x9f\x9b\x91", b" it")
 
 
-def test_a_vector_that_is_only_fed_has_the_fed_pieces() -> None:
-    known = {entry["name"]: entry for _, entry in read("vectors")}
-    names = [vector["name"] for vector in plain_vectors()]
-    assert {"stop_spelled_by_three_deltas", "no_stops", "markers_over_deltas"} <= {*names}
-    assert names == [name for name in known if name in names]
-    for vector in plain_vectors():
-        entry = known[vector["name"]]
-        fed = [step["text"] for step in entry["steps"] if step["text"]]
-        assert vector == {**entry, "pieces": tuple(text.encode() for text in fed)}
-
-
-OTHERS = {
-    "visible_stop_holds_nothing": "visible",
-    "include_stop_tie": "include_stop",
-    "start_protected": "start_protected",
-    "pruned_by_an_opening_marker": "other markers",
-    "bypass_forgets_the_partial_match": "an operation in the middle",
-    "bypass_after_a_match": "an operation at the end",
-}
-
-
-@pytest.mark.parametrize("name", OTHERS)
-def test_a_vector_that_a_request_cannot_state_is_left_out(name: str) -> None:
-    assert name in {entry["name"] for _, entry in read("vectors")}
-    assert name not in {vector["name"] for vector in plain_vectors()}
-
-
 def test_the_default_scripts_come_in_one_order() -> None:
-    staged, fed = [one["script"] for one in named()], [one["name"] for one in plain_vectors()]
-    assert [*default_scripts()] == [*dict.fromkeys([*SCRIPTS, *staged, *fed, *made_scripts()])]
+    staged = [one["script"] for one in named()]
+    assert [*default_scripts()] == [*dict.fromkeys([*SCRIPTS, *staged, *made_scripts()])]
     assert {name: default_scripts()[name] for name in SCRIPTS} == SCRIPTS
-    for one in (*named(), *plain_vectors()):
-        name = one.get("script", one.get("name"))
+    for one in named():
+        name = one["script"]
         assert name in SCRIPTS or default_scripts()[name] == one["pieces"]
 
 

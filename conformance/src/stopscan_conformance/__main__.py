@@ -83,9 +83,7 @@ def _find(report: Report, options: argparse.Namespace) -> None:
         for difference in report.known.other_than(options.seed):
             print(f"stopscan-conformance: {difference}", file=sys.stderr)
     write()  # so that a wrong path is an error before the run
-    every = cases(
-        *options.api, deep=options.deep, thorough=options.thorough, vectors=options.vectors, seed=options.seed
-    )
+    every = cases(*options.api, deep=options.deep, thorough=options.thorough, seed=options.seed)
     report.every = reports.chosen(every, options.only)
     columns = reports.promises(options.only)
 
@@ -152,7 +150,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--deep", action="store_true", help="also cases with long answers")
     add("--thorough", action="store_true", help="also a very large number of further cases")
     add("--seed", type=int, default=0, metavar="N", help="the seed of the random requests (0)")
-    add("--vectors", action="store_true", help="also the vectors, which are the streams of stopscan's own tests")
     add("--baseline", type=Path, metavar="FILE", help="a file of an earlier --json: only new failures count")
     add("--model", help="the model's name (default: the first that /v1/models lists)")
     add("--api-key", metavar="KEY", help="the API key of the server")

@@ -17,7 +17,7 @@ from stopscan_conformance.client import Server
 from stopscan_conformance.judge import LEVELS, RULES, Column, Findings, Level, columns_of
 from stopscan_conformance.oracle import MISSING, Asked, pieces_text
 from stopscan_conformance.probe import probe, trouble
-from stopscan_conformance.scripts import SCRIPTS, THINKING, made_scripts, named, plain_vectors
+from stopscan_conformance.scripts import SCRIPTS, THINKING, made_scripts, named
 from stopscan_conformance.space import Point
 
 # Names of cases. The requests of each tuple form one case: IN_TURN sends them one after another, the others at once.
@@ -159,11 +159,11 @@ class Case:
         return replace(self, stream=point.stream, name=str(point), _play=plays.Generated(APIS[self.api], point))
 
 
-def cases(*apis: str, deep: bool = False, thorough: bool = False, vectors: bool = False, seed: int = 0) -> list[Case]:
+def cases(*apis: str, deep: bool = False, thorough: bool = False, seed: int = 0) -> list[Case]:
     """Returns the cases of the named APIs, by default of all APIs except those that must be named (`Api.extra`).
 
-    By default these are the named cases and generated cases with short answers. `deep` adds long answers, `thorough` a
-    very large number of further cases, and `vectors` the streams of stopscan's own tests. Random requests use `seed`.
+    By default these are the named cases and generated cases with short answers. `deep` adds long answers, and
+    `thorough` a very large number of further cases. Random requests use `seed`.
 
     >>> [str(case) for case in cases("anthropic")][0]
     'anthropic-whole-line-break'
@@ -173,11 +173,11 @@ def cases(*apis: str, deep: bool = False, thorough: bool = False, vectors: bool 
             raise ValueError(f"unknown API {api!r}; known are {', '.join(APIS)}")
     points = space.thorough(seed) if thorough else space.deep(seed) if deep else space.small(seed)
     chosen = apis or [name for name, api in APIS.items() if not api.extra]
-    return [one for api in chosen for one in _cases(APIS[api], points, vectors=vectors)]
+    return [one for api in chosen for one in _cases(APIS[api], points)]
 
 
 class Named(NamedTuple):
-    """A case from a file of `named/` or `vectors/`, which becomes a case of each API, or of those in `apis`."""
+    """A case from a file of `named/`, which becomes a case of each API, or of those in `apis`."""
 
     topic: str
     name: str
@@ -187,8 +187,8 @@ class Named(NamedTuple):
     apis: Sequence[str]
 
 
-def named_cases(*, vectors: bool = False) -> list[Named]:
-    """Returns the cases of `named/`, and with `vectors` also those of `vectors/` that can be sent as a request."""
+def named_cases() -> list[Named]:
+    """Returns the cases of `named/`."""
     found = []
     for one in named():
         for case in one["cases"]:
@@ -197,15 +197,12 @@ def named_cases(*, vectors: bool = False) -> list[Named]:
             asked = Asked(one["script"], one["pieces"], **stops, **limit)
             said = Said(case.get("options", {}))
             found.append(Named(one["topic"], case["name"], one["why"], asked, said, case.get("apis", ())))
-    for one in plain_vectors() if vectors else ():
-        asked = Asked(one["name"], one["pieces"], list(dict.fromkeys(one["stop"])) or MISSING)
-        found.append(Named("vectors", one["name"], one["why"], asked, Said(), ()))
     return found
 
 
-def _cases(api: Api, points: Sequence[Point], *, vectors: bool) -> Iterator[Case]:
+def _cases(api: Api, points: Sequence[Point]) -> Iterator[Case]:
     """Yields the cases of an API in the order of the report."""
-    every = [one for one in named_cases(vectors=vectors) if _fits(api, one)]
+    every = [one for one in named_cases() if _fits(api, one)]
     by_name = {one.name: one for one in every}
     for stream in (False, True):
 

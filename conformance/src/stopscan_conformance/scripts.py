@@ -1,5 +1,5 @@
-"""The scripts of the default checkpoint: the texts that the kit's model recites. They come from `scripts.json`,
-`named/` and `vectors/`. `made_scripts` adds long texts, and texts that almost contain a stop."""
+"""The scripts of the default checkpoint: the texts that the kit's model recites. They come from `scripts.json`
+and `named/`. `made_scripts` adds long texts, and texts that almost contain a stop."""
 
 from __future__ import annotations
 
@@ -61,35 +61,10 @@ def named() -> list[dict[str, Any]]:
 
 
 @cache
-def plain_vectors() -> list[dict[str, Any]]:
-    """Returns the test vectors of stopscan's scanner that can be sent as a request, with their texts as `pieces`. Such
-    a vector has only hidden stops, calls only `feed` and `flush`, and protects no region except the reasoning."""
-    read = [vector for file in sorted((FOLDER / "vectors").glob("*.json")) for vector in written(file)]
-    return [{**one, "pieces": tuple(text.encode() for text in _fed(one) if text)} for one in read if _is_plain(one)]
-
-
-@cache
 def default_scripts() -> Mapping[str, Script]:
     """Returns all scripts of the default checkpoint, by name."""
-    staged = {one["script"]: one["pieces"] for one in named()} | {one["name"]: one["pieces"] for one in plain_vectors()}
+    staged = {one["script"]: one["pieces"] for one in named()}
     return {**SCRIPTS, **{name: pieces for name, pieces in staged.items() if name not in SCRIPTS}, **made_scripts()}
-
-
-def _fed(vector: Mapping[str, Any]) -> list[str]:
-    return [step["text"] for step in vector["steps"] if step["op"] == "feed"]
-
-
-def _is_plain(vector: Mapping[str, Any]) -> bool:
-    operations = [step["op"] for step in vector["steps"]]
-    return (
-        not vector["visible"]
-        and not vector["include_stop"]
-        and not vector["start_protected"]
-        and vector["protect"] in ([], [[*THINKING]])
-        and set(operations[:-1]) <= {"feed"}
-        and operations[-1] in ("feed", "flush")
-        and not any(marker in "".join(_fed(vector)) for marker in THINKING if not vector["protect"])
-    )
 
 
 # Pairs by name: a text, and a stop that is not in the text but looks like it or begins like it.

@@ -1,4 +1,4 @@
-"""Sends the kit's cases, and through one API its vectors, to the reference server. Each case is a test.
+"""Sends the kit's cases to the reference server. Each case is a test.
 
 Generated cases are left out, because they would take far longer; `stopscan-conformance` sends them. A few threads send
 the cases at once, so that the cases share a batch. Cases that compare times come last, and for one API only, because
@@ -19,11 +19,8 @@ from stopscan.engines import CHAT, Defaults
 from stopscan_conformance import Case, Result, Server, cases
 from stopscan_conformance.apis import APIS
 
-# The case that the server fails: like reasoning parsers, it removes a closing marker that has no opening marker.
-LEFT_OVER = "closing_marker_outside_a_region"
 EVERY = [
     *(case for case in cases(*APIS) if case.topic != "generated"),
-    *(case for case in cases("openai-chat", vectors=True) if case.topic == "vectors" and case.name != LEFT_OVER),
 ]
 # The default of the tested server: on all routes, also those for text completions, stops fire only in the answer.
 PROTECT = Defaults(CHAT)

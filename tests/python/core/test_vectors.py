@@ -19,7 +19,7 @@ Case = dict[str, Any]
 
 WHOLE = 1_000_000  # longer than any step's text
 
-FOLDER = Path(__file__).parents[3] / "conformance" / "src" / "stopscan_conformance" / "vectors"
+FOLDER = Path(__file__).parents[2] / "vectors"
 
 
 def read(folder: Path) -> list[Case]:

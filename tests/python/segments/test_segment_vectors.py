@@ -16,7 +16,7 @@ Case = dict[str, Any]
 
 WHOLE = 1_000_000  # longer than any step's text
 
-VECTORS = Path(__file__).parents[3] / "conformance" / "src" / "stopscan_conformance" / "vectors"
+VECTORS = Path(__file__).parents[2] / "vectors"
 FILES = sorted((VECTORS / "segments").glob("*.json"))
 CASES: list[Case] = [case for file in FILES for case in json.loads(file.read_text(encoding="utf-8"))]
 every_case = pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])

@@ -1,4 +1,4 @@
-//! Runs the cases in the conformance kit's `vectors/` with the library. A reference also runs those without patterns.
+//! Runs the cases in `tests/vectors/` with the library. A reference also runs those without patterns.
 
 mod patterns;
 mod segments;
@@ -52,7 +52,7 @@ fn pieces(op: Call, text: &str, size: usize) -> Vec<Op> {
 
 /// Reads the cases in all JSON files of a folder of the vectors.
 fn read<T: DeserializeOwned>(folder: &str) -> Vec<T> {
-    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/conformance/src/stopscan_conformance/vectors/");
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors/");
     let files = fs::read_dir(format!("{root}{folder}")).unwrap();
     let paths = files.map(|entry| entry.unwrap().path()).filter(|path| path.extension().is_some_and(|it| it == "json"));
     let cases = |path| serde_json::from_reader::<_, Vec<T>>(BufReader::new(File::open(path).unwrap())).unwrap();
