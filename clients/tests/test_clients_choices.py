@@ -196,15 +196,3 @@ def test_no_match_reads_to_the_end_for_the_usage() -> None:
 )
 def test_how_many_choices_a_request_asks_for(body: Any, choices: int) -> None:
     assert choices_in(body) == choices
-
-
-def test_a_drained_stream_keeps_only_the_beginning_of_the_text_after_its_stop() -> None:
-    """The machine must keep at most about 1,000 characters of the text after the stop. It once kept all that text and
-    copied it at each event, in quadratic time."""
-    events = wire.chat(["END", *["and more words after it "] * 1_000])
-    machine = machine_for(events[0], Options(StopSet("END"), drain=True))
-    for event in events[:-2]:
-        machine.feed(event, event)
-    (part,) = machine.parts.values()
-    assert part.behind.startswith("and more words after it and")
-    assert len(part.behind) < 1_100

@@ -296,13 +296,8 @@ def test_copies_of_the_text_in_a_stream_go_with_it(drain: bool) -> None:
     usage = {"choices": [], "usage": {"completion_tokens": 5}, "full": f"one END{BEHIND}", "model": "m"}
     answer = chat([first, chunk(None, "stop"), usage], drain=drain)
     assert "what follows" not in answer.body.decode()
-    assert answer.events[0]["note"] == "it follows"
+    assert "note" not in answer.events[0]
     assert (5 in [(event.get("usage") or {}).get("completion_tokens") for event in answer.events[:-1]]) == drain
-
-
-def test_a_short_text_behind_a_stop_drops_no_field() -> None:
-    cut = Answer(CHAT, {"model": "m"}, whole_chat(message={"content": "one END and"}, note="this and that"), "END")
-    assert json.loads(cut.body)["note"] == "this and that"
 
 
 def test_reasoning_that_quotes_the_answer_stays() -> None:

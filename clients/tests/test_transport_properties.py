@@ -307,7 +307,7 @@ def test_white_space_before_a_stream_was_read_again_for_each_byte(
         body_module, "sniffed", lambda head, *options: read.append(len(head)) or sniffed(head, *options)
     )
     for rest in (b"".join(map(form, wire.chat(["x" * 9_000, "one END two"]))), b"raw"):
-        body, out = Body(Asked(Options(StopSet(["END"])), True), ""), b""
+        body, out = Body(Asked(Options(StopSet(["END"])), True), "", strict=rest != b"raw"), b""
         for byte in before + rest:
             out += b"".join(body.told(body.feed(bytes([byte]))))
             if body.ended:

@@ -153,7 +153,6 @@ def test_gemini_parts() -> None:
     [
         {"promptFeedback": {"blockReason": "SAFETY"}},
         {"usageMetadata": {"promptTokenCount": 3}},
-        {"prompt_feedback": {"block_reason": "SAFETY"}},  # as the Python client dumps it
     ],
     ids=lambda blocked: next(iter(blocked)),
 )

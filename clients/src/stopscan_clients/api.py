@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from stopscan.finish import Finish, is_call
 from stopscan_clients.beside import NOTHING, Beside
-from stopscan_clients.paths import Path, dotted, get, has, index, items, leaves
+from stopscan_clients.paths import Path, counts, dotted, get, has, index, items, leaves, named, put
 
 
 @dataclass(frozen=True)
@@ -50,13 +50,14 @@ class Memory:
         """Remembers the facts in an event that closing events must repeat if a stop comes, such as the usage."""
         if kind in self.api.texts:
             return
-        for name, (paths, counts) in self.api.known.items():
+        for name, (paths, pattern) in self.api.known.items():
             for path in paths:
                 value = get(event, *dotted(path))
-                if isinstance(value, dict) and counts is not None:
-                    told = {key: told for key, told in value.items() if told is not None and re.search(counts, key)}
-                    self.facts[name] = {**self.facts.get(name, {}), **told}
-                elif isinstance(value, str) and counts is None:
+                if isinstance(value, dict) and pattern is not None:
+                    known = {key: count for key, count in counts(value, {}).items() if count is not None}
+                    known = {key: count for key, count in known.items() if re.search(pattern, key)}
+                    self.facts[name] = {**self.facts.get(name, {}), **known}
+                elif isinstance(value, str) and pattern is None:
                     self.facts[name] = value
 
     def made(self, template: Mapping[str, Any], facts: Mapping[str, Any]) -> Any:
@@ -92,6 +93,8 @@ class Api:
     kind_is_key: bool = False  # an event is a dict with its kind as the only key
     # Where an event has text.
     each: str | None = None  # the field with the choices; "" if the event is the only choice; None if events have kinds
+    number: str = "index"  # the field with the number of a choice
+    cumulative: bool = False  # each event has all of the text so far
     texts: Mapping[str | None, Text]  # by the kind of the event; the key is ``None`` if events have no kinds
     is_text: Callable[[Any], bool] = lambda piece: bool(get(piece, "type") == "text")
     is_content: Callable[[Any], bool] = lambda piece: False  # whether the piece ends the text before it
@@ -107,10 +110,11 @@ class Api:
     repeats: Mapping[str, str] = field(default_factory=dict)  # by kind: the path of the earlier texts that it repeats
     # Other fields that depend on the text. Paths begin at a choice, or at an event that has a kind.
     beside: Beside = NOTHING
-    copies: tuple[str, ...] = ()  # fields that repeat the text: dropped when the text is changed
-    event_drops: tuple[str, ...] = ()  # fields of the event, next to its choices, that are dropped at a stop
-    usage: tuple[str, ...] = ()  # fields about the whole stream; not copied into events that ``Machine`` makes
-    silent: tuple[str, ...] = ()  # fields that are never cut, because they do not depend on the text
+    copies: tuple[str, ...] = ()  # fields that repeat the text so far: dropped where text is held
+    # After a stop nothing is sent but the fields that are named here, and those of ``piece`` and ``closing``.
+    about: tuple[str, ...] = ()  # of an event or an answer; without those of its choices
+    usage: tuple[str, ...] = ()  # likewise: fields about the whole stream, which are not in events that are made
+    names: tuple[str, ...] = ()  # of the choice in which the stop fired
     # What is written at a stop, and for held text. A made choice is one that the machine writes itself.
     write: Callable[[Finish], Any]
     keeps: tuple[str, ...] = ()  # fields that a made choice copies from the last choice of the source
@@ -128,12 +132,11 @@ class Api:
     default: Mapping[str, Any] = field(default_factory=dict)
     memory: type[Memory] = Memory
     # Whole answers.
-    whole: tuple[str, str] = ("", "")  # a key in the choices of a stream, and the key that whole answers have instead
+    whole: Api | None = None  # the row for whole answers with choices, if it is another one
     answer: str = ""  # if there are no choices: the path of the pieces of text, with ``*`` for each element of a list
     beside_answer: Beside = NOTHING
     beside_piece: Beside = NOTHING  # for the piece in which a stop fired
-    # Fields of the objects around the piece with the stop, and their new values. Only existing fields are set.
-    settled: Mapping[str, Any] = field(default_factory=dict)
+    settled: tuple[str, str] = ("", "")  # a field of the objects around that piece, and its value if it is there
     # Requests.
     stops: str = "stop"
     choices: tuple[str, ...] = ("n",)  # fields with the number of choices
@@ -159,10 +162,20 @@ class Api:
         return frozenset({*self.opens, *self.ends, *self.over, *self.texts})
 
     @cached_property
-    def of_answers(self) -> Api:
-        """The row for whole answers, whose choices have ``message`` instead of ``delta``."""
-        old, new = self.whole
-        return replace(respelled(self, lambda key: new if key == old else key), copies=()) if old else self
+    def names_of_events(self) -> Mapping[Any, Any]:
+        return named((*self.about, *self.usage, *((self.each,) if self.each else ())))
+
+    @cached_property
+    def names_of_made(self) -> Mapping[Any, Any]:
+        return named(self.about)
+
+    @cached_property
+    def names_of_choices(self) -> Mapping[Any, Any]:
+        of_event = () if self.each else (*self.about, *self.usage)  # the event is the choice
+        return named((*self.names, *self.goes_on, *of_event))
+
+    def tells_usage(self, event: Any) -> bool:
+        return any(get(event, *dotted(path.partition(".#")[0])) for path in self.usage)
 
     def knows(self, event: Any) -> bool:
         if self.each is not None:
@@ -173,22 +186,22 @@ class Api:
     def units(self, event: Any) -> list[Any]:
         return [one for one in items(event.get(self.each)) if isinstance(one, dict)] if self.each else [event]
 
-    def goes(self, piece: Any, behind: bool) -> bool:
-        """Returns whether a piece of a list is dropped at a stop: an empty text, or a piece of the answer that is
-        ``behind`` the stop."""
-        if not isinstance(piece, dict):
-            return False
-        text = self.is_text(piece)
-        return (text and not piece.get("text")) or (behind and (text or self.is_content(piece)))
-
     def texts_in(self, tree: Any, path: Path) -> Iterator[tuple[Path, str]]:
         """Yields the path and the text of each piece of text at a path."""
-        for at, piece in leaves(tree, path):
-            if self.is_text(piece) and isinstance(get(piece, "text"), str):
-                yield at, piece["text"]
+        for at, piece in leaves(tree, path, strings=True):
+            if isinstance(piece, str):
+                yield at, piece
+            elif self.is_text(piece) and isinstance(get(piece, "text"), str):
+                yield (*at, "text"), piece["text"]
 
     def ends_choice(self, unit: Any) -> bool:
-        return any(unit.get(word) for word in self.words) and self.finished(unit) is not None
+        return any(get(unit, *dotted(word)) for word in self.words) and self.finished(unit) is not None
+
+    def ended(self, unit: Any, match: Any) -> Any:
+        """Returns the choice with the fields of its end at a stop."""
+        for path, value in self.write(Finish.of(match)).items():
+            unit = put(unit, value, *dotted(path))
+        return unit
 
     def begins_text(self, event: Any, kind: Any) -> bool:
         path, values = self.opens.get(kind, ("", ()))
@@ -202,6 +215,8 @@ class Api:
         at = dotted(text.path)
         value = get(unit, *at)
         called = any(_has_call(get(unit, *dotted(path))) for path in self.calls)
+        if isinstance(value, dict) and self.is_text(value):
+            at, value = (*at, "text"), value.get("text")
         if isinstance(value, list):
             return [*self._pieces(value, at, called)]
         if isinstance(value, str) and value:
@@ -224,21 +239,3 @@ class Api:
 
 def _has_call(value: Any) -> bool:
     return any(map(is_call, value)) if isinstance(value, list) else is_call(value)
-
-
-# Fields of a row that are not respelled: those about requests, and names.
-SPELLED_ONCE = {"name", "kinds", "stops", "choices", "limits", "errors", "whole"}
-
-
-def respelled(row: Any, spelled: Callable[[str], str]) -> Any:
-    """Returns the row, or a part of it, with another spelling of each key in its paths."""
-    if isinstance(row, str) and not isinstance(row, Ref):
-        return re.sub(r"\w+", lambda key: spelled(key[0]), row)
-    if isinstance(row, tuple):
-        return tuple(respelled(one, spelled) for one in row)
-    if isinstance(row, dict):
-        return {respelled(key, spelled): respelled(value, spelled) for key, value in row.items()}
-    if is_dataclass(row) and not isinstance(row, type):
-        told = {f.name: getattr(row, f.name) for f in fields(row) if f.name not in SPELLED_ONCE}
-        return replace(row, **{name: respelled(value, spelled) for name, value in told.items()})
-    return row

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from stopscan_clients.paths import Path, dotted, get, items, members, put, without, without_all
+from stopscan_clients.paths import dotted, get, items, members, put, without
 
 Token: TypeAlias = tuple[int, Any]  # where the token begins in the text, in code points, and the token's entry
-
-# An unknown field is dropped at a stop if it contains the text after the stop, and that text has at least this many
-# characters: a shorter text is in many fields by chance.
-COPY = 8
 
 
 @dataclass(frozen=True)
@@ -89,13 +84,13 @@ def _spelled(entry: Any, place: int) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Spans:
-    """A list of remarks on spans of the text, such as citations. At a stop, remarks that end after the stop are
-    removed. Remarks without an end are removed too, unless ``lenient`` is true."""
+    """A list of remarks on spans of the text, such as citations. At a stop, only those remarks stay that end before
+    it."""
 
     path: str
     end: tuple[str, ...]  # the paths at which a remark may have its end
     in_bytes: bool = False
-    lenient: bool = False
+    piece: tuple[str, str] | None = None  # where a remark says to which piece of text it belongs, and the list of them
 
     def cut(self, unit: Any, text: str) -> Any:
         """Returns the unit with only those remarks that end in the text, or the unit itself if all remarks do."""
@@ -103,61 +98,30 @@ class Spans:
         remarks = get(unit, *path)
         if not isinstance(remarks, list):
             return unit
-        limit = len(text.encode()) if self.in_bytes else len(text)
         kept = []
         for remark in remarks:
             ends = [end for at in self.end if type(end := get(remark, *dotted(at))) is int]
-            if max(ends) <= limit if ends else self.lenient:
+            said = text
+            if self.piece is not None and type(at := get(remark, *dotted(self.piece[0]))) is int and at > 0:
+                said = get(unit, *dotted(self.piece[1]), at, "text") or ""
+            if ends and max(ends) <= len(said.encode() if self.in_bytes else said):
                 kept.append(remark)
         return unit if len(kept) == len(remarks) else put(unit, kept, *path)
 
 
 @dataclass(frozen=True)
 class Beside:
-    """The fields beside a text: the entries of its tokens, remarks (see ``Spans``), and fields dropped at a stop."""
+    """The fields beside a text: the entries of its tokens, and remarks (see ``Spans``)."""
 
     tokens: Tokens = NO_TOKENS
     spans: tuple[Spans, ...] = ()
-    drops: tuple[str, ...] = ()
 
     def cut(self, tree: Any, text: str) -> Any:
-        """Returns the tree without the fields ``drops``, and without the remarks that end after ``text``, which is the
-        text up to a stop. Leaves the tokens as they are."""
-        tree = without_all(tree, self.drops)
+        """Returns the tree without the remarks that end after ``text``, which is the text up to a stop. Leaves the
+        tokens as they are."""
         for spans in self.spans:
             tree = spans.cut(tree, text)
         return tree
 
 
 NOTHING = Beside()
-
-
-DROPPED: Any = object()  # stands for a value that is dropped
-
-
-def without_copies(tree: Any, behind: str, along: Path | None, known: Collection[str] = ()) -> Any:
-    """Returns the tree without the fields that contain the text after a stop, or the tree itself if there are none.
-
-    ``behind`` is the text after the stop. Three things stay: the text at the path ``along`` (``None`` if the tree has
-    no text), the fields ``known`` of the objects on that path, which do not depend on the text, and the earlier
-    elements of the lists on that path.
-    """
-    kept = tree if len(behind) < COPY else _kept(tree, behind, along, known)
-    return tree if kept is DROPPED else kept
-
-
-def _kept(tree: Any, behind: str, along: Path | None, known: Collection[str]) -> Any:
-    if along == ():
-        return tree
-    if isinstance(tree, str):
-        return DROPPED if behind in tree else tree
-    if not isinstance(tree, dict | list):
-        return tree
-    key, rest = (along[0], along[1:]) if along else (None, None)
-    kept = {}
-    for name, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
-        stays = key is not None and name != key and (name < key if isinstance(tree, list) else name in known)
-        kept[name] = value if stays else _kept(value, behind, rest if name == key else None, known)
-    kept = {name: value for name, value in kept.items() if value is not DROPPED}
-    new = kept if isinstance(tree, dict) else [*kept.values()]
-    return tree if new == tree else new

@@ -94,7 +94,7 @@ class Body:
         self.over = False  # the body was read to its end
         self._asked, self._options, self._on_match = asked, asked.options, on_match
         self._strict = strict and len(asked.options.stops) > 0
-        self._streamed = asked.streamed or media in EVENTS
+        self._streamed, self._media = asked.streamed or media in EVENTS, media
         self._head = bytearray()  # the beginning of a body whose framing is not known yet
         self._one = False  # the body is one whole answer
         self._raw = False  # the body is passed on unchanged
@@ -134,9 +134,10 @@ class Body:
                 raise ValueError(f"the answer has more than {LIMIT:,} bytes")
             if self._one or goes_on:
                 return
-            framing = sniffed(bytes(self._head), self._streamed)
+            framing = sniffed(bytes(self._head), self._streamed, self._media)
             self._raw, self._one = framing == "raw", framing == "one"
             if self._raw:
+                self._refused(self._strict)
                 yield bytes(self._head)
             if isinstance(framing, str):
                 return
@@ -157,7 +158,13 @@ class Body:
         if not self._framed:
             yield self.whole(bytes(self._head))
             return
-        out = self._frame(last) if framing.payload(last) else framing.tail()
+        payload = framing.payload(last) if framing.as_read else None  # the others say where a frame ends
+        if self._machine is not None and payload != DONE and loads(payload) is None:  # the held text comes before it
+            tail = framing.tail()
+            yield self._left(False)
+            yield tail + framing.closing(False)
+            return
+        out = self._frame(last) if payload else framing.tail()
         yield out
         left = b"" if self.ended else self._left(False)
         gap = framing.gap if left and out and framing.as_read and not out.endswith(framing.gap) else b""
@@ -173,12 +180,13 @@ class Body:
     def whole(self, data: bytes) -> bytes:
         """Returns a whole answer up to its stop."""
         self.over = True
-        framing = sniffed(data, self._streamed, ended=True)
+        framing = sniffed(data, self._streamed, self._media, ended=True)
         if not isinstance(framing, str):
             self._framing, self._framed = framing(), True
             return self.feed(data) + self.end()
         answer = loads(data)
         if not isinstance(answer, dict):
+            self._refused(self._strict and self._asked.own and data.strip(BLANK) != b"")
             return data
         try:
             left = cut(self._options, answer, self.matches)
@@ -187,6 +195,10 @@ class Body:
                 raise
             return data
         return data if left is answer else dumps(left)
+
+    def _refused(self, strict: bool) -> None:
+        if strict:
+            raise TypeError("the body of the answer is neither JSON nor a stream of events")
 
     def failed(self, error: Any) -> bytes:
         """Returns an error as the last event, or nothing if the body has not been recognized as a stream of events."""
@@ -278,7 +290,7 @@ class Body:
             if source is None:
                 frame = framing.made(event)
             else:
-                frame = source[1] if event is source[0] else framing.changed(source[1], event)
+                frame = source[1] if event is source[0] else framing.changed(source[1], event, bool(self.matches))
             out.append(framing.out(frame))
         if machine.ended and not self._options.drain and not self.ended:
             self.ended = True
@@ -286,9 +298,11 @@ class Body:
         return b"".join(out)
 
 
-def sniffed(head: bytes, streamed: bool, ended: bool = False) -> type[Lines] | Literal["more", "one", "raw"]:
-    """Returns the framing of a body that begins with ``head``. The content type is not used, since many servers get it
-    wrong.
+def sniffed(
+    head: bytes, streamed: bool, media: str, ended: bool = False
+) -> type[Lines] | Literal["more", "one", "raw"]:
+    """Returns the framing of a body that begins with ``head``. Many servers get the content type wrong, so it decides
+    only if the bytes do not: an event stream may begin with a field that nobody knows.
 
     Returns ``"more"`` if ``head`` is too short to tell, ``"one"`` for one whole answer, and ``"raw"`` for a body that
     cannot be read here.
@@ -301,7 +315,7 @@ def sniffed(head: bytes, streamed: bool, ended: bool = False) -> type[Lines] | L
     if head.startswith(b"[") and streamed:  # no API sends a whole answer as an array, so this is a stream
         return Array
     if not head.startswith(b"{"):
-        return "raw"
+        return Sse if media == EVENTS[0] and head else "raw"
     if not streamed:
         return "one"
     line, end, _ = head.partition(b"\n")

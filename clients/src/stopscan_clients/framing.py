@@ -53,8 +53,8 @@ class Lines:
         """Returns the JSON of a frame, or ``None`` if the frame has none."""
         return frame.strip() or None
 
-    def changed(self, frame: bytes, event: Any) -> bytes:
-        """Returns the frame with another event in it."""
+    def changed(self, frame: bytes, event: Any, cut: bool = False) -> bytes:
+        """Returns the frame with another event in it. ``cut``: there was a stop, so that nothing unknown may stay."""
         return self.made(event)
 
     def made(self, event: Any) -> bytes:
@@ -100,11 +100,13 @@ class Sse(Lines):
     def payload(self, frame: bytes) -> bytes | None:
         lines = frame.removeprefix(BOM).splitlines()
         self.named = self.named or any(line.startswith(b"event:") for line in lines)
-        data = [line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:")]
+        data = [line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:") or line == b"data"]
         return b"\n".join(data) if data else None
 
-    def changed(self, frame: bytes, event: Any) -> bytes:
-        lines = [line for line in frame.splitlines() if line and not line.removeprefix(BOM).startswith(b"data:")]
+    def changed(self, frame: bytes, event: Any, cut: bool = False) -> bytes:
+        lines = [line for line in frame.splitlines() if line and not line.removeprefix(BOM).startswith(b"data")]
+        if cut:
+            lines = [line for line in lines if line.startswith((b"event:", b"id:"))]
         return b"".join(line + b"\n" for line in lines) + b"data: " + dumps(event) + b"\n\n"
 
     def made(self, event: Any) -> bytes:

@@ -10,14 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from stopscan import StopMatch, StopScanner, StopSet
 from stopscan.finish import Finish
 from stopscan_clients.api import Api, Run
-from stopscan_clients.beside import Token, without_copies
-from stopscan_clients.paths import Path, dotted, get, index, items, put, without_all
+from stopscan_clients.beside import Token
+from stopscan_clients.paths import Path, dotted, get, index, items, members, named, only, put, without
 from stopscan_clients.rows import PINGS, api_of_event
 
 Out: TypeAlias = list[tuple[Any, Any]]
@@ -71,7 +70,7 @@ class Part:
         self.event: Any = None  # the event with the last text of the part; `unit` is the choice in that event
         self.unit: Unit | None = None
         self.finished = False  # the API has ended the part
-        self.behind = ""  # the beginning of the text after the stop
+        self.seen = 0  # the length of the text so far, if events repeat it
         self.echoed = options.echoed(place[0])  # remaining characters of the prompt, which are not scanned
         self._matches, self._options = matches, options
         self._tokens: list[Token] = []  # the tokens of the held text, with offsets in it
@@ -113,11 +112,6 @@ class Part:
         tokens, self._tokens = self._tokens, []
         safe = self.scanner.flush() if confirms else self.scanner.bypass("")
         return self._out(safe, [token for _, token in tokens])
-
-    def passed(self, text: str) -> None:
-        """Remembers the beginning of the text after the stop, to recognize copies of that text in other fields."""
-        if len(self.behind) < 1_000:
-            self.behind += text
 
     def _out(self, text: str, rows: list[Any]) -> tuple[str, list[Any]]:
         self.held, self.match = self.scanner.held, self.scanner.match
@@ -186,7 +180,7 @@ class Machine:
         Returns ``None`` if the event has several texts, tokens or calls, begins a part, or ends a choice.
         """
         api, part = self.api, self.current
-        if part is None or part.unit is None or part.event is not event:
+        if part is None or part.unit is None or part.event is not event or api.cumulative:
             return None
         unit, (run, *others) = part.unit, part.unit.runs
         several = others or len(run.paths) != 1 or len(api.units(event)) != 1
@@ -208,7 +202,7 @@ class Machine:
         if is_error(event):
             return [*self.end(None), *self._memory.numbered([(event, source)])]
         if event.get("type") in PINGS:
-            return self.passes(event, source)
+            return self.passes(only(event, self.api.names_of_events) if self.matches else event, source)
         return self._memory.numbered(self._read(event, fed))
 
     def _read(self, event: Any, fed: str | None) -> Out:
@@ -299,40 +293,36 @@ class Machine:
     def _edited(self, unit: Unit) -> Any:
         """Returns the unit with only its safe text. If a stop fired in it, everything after the stop is removed."""
         part, new, api = unit.part, unit.json, self.api
-        if unit.outs != [run.text for run in unit.runs]:
+        if api.cumulative or unit.outs != [run.text for run in unit.runs]:
             pieces = [*items(get(new, *api.text_path))]  # copied once, not for each piece
             for run, out in zip(unit.runs, unit.outs, strict=False):
-                for at, path in enumerate(run.paths if out != run.text else ()):
+                out, text = ("".join(part.said), get(new, *api.text_path)) if api.cumulative else (out, run.text)
+                for path in run.paths if out != text else ():
                     if path[:-2] == api.text_path:
-                        pieces[path[-2]] = put(pieces[path[-2]], "" if at else out, path[-1])
+                        size = len(out) if path is run.paths[-1] else len(pieces[path[-2]][path[-1]])
+                        pieces[path[-2]], out = put(pieces[path[-2]], out[:size], path[-1]), out[size:]
                     else:
                         new = put(new, out, *path)
-            new = without_all(put(new, pieces, *api.text_path) if pieces else new, api.copies)
+            new = put(new, pieces, *api.text_path) if pieces else new
+            for copy in api.copies:
+                new = without(new, *dotted(copy))
         if unit.rows != unit.sent:
             new = api.beside.tokens.write(new, unit.rows)
         return new if part.match is None else self._cut(new, unit, part)
 
     def _cut(self, new: Any, unit: Unit, part: Part) -> Any:
+        """Returns the unit in which the stop fired with only the fields that the row names."""
         api, at = self.api, self.api.text_path
         paths = unit.runs[len(unit.outs) - 1].paths if unit.outs else ()
-        path = paths[0] if paths else at
+        behind = len(part.scanner.unused)
+        while len(paths) > 1 and behind >= (size := len(get(unit.json, *paths[-1]))):  # a piece behind the stop
+            paths, behind = paths[:-1], behind - size
+        new = only(new, api.names_of_choices, paths[-1] if paths else at)
         pieces = get(new, *at)
-        if isinstance(pieces, list) and path[: len(at)] == at:
-            until = paths[-1][len(at)] if paths else -1
-            kept = [piece for i, piece in enumerate(pieces) if not api.goes(piece, behind=i > until)]
+        if isinstance(pieces, list):
+            kept = [piece for piece in pieces if not api.is_text(piece) or get(piece, "text")] if paths else []
             new = put(new, kept, *at)
-            path = at
-        new = api.beside.cut(new, "".join(part.said))
-        part.behind = part.scanner.unused + "".join(run.text for run in unit.runs[len(unit.outs) :])
-        return without_copies(new, part.behind, path, api.silent)
-
-    def _bare(self, event: Any) -> Any:
-        """Returns the event, which is sent after a stop, without the fields that contain text after a stop."""
-        event = without_all(event, self.api.event_drops)
-        along = None if self.api.each is None else dotted(self.api.each)
-        for part in self.parts.values():
-            event = without_copies(event, part.behind, along, self.api.silent)
-        return event
+        return api.beside.cut(new, "".join(part.said))
 
     def _piece(self, part: Part, text: str, rows: list[Any]) -> Any:
         """Returns an event that the machine itself makes, with held text of the part and the entries of its tokens."""
@@ -345,7 +335,7 @@ class Choices(Machine):
     def _read(self, event: Any, fed: str | None) -> Out:
         api, out = self.api, []
         units = [
-            Unit(json, api.runs(json), self.part((index(json.get("index"), at),)))
+            Unit(json, api.runs(json), self.part((index(json.get(api.number), at),)))
             for at, json in enumerate(api.units(event))
         ]
         if self._ending is not None:
@@ -355,10 +345,12 @@ class Choices(Machine):
         for unit in units:
             part = unit.part
             unit.finished = self._ends(unit.json)
+            if api.cumulative:
+                seen, part.seen = part.seen, max(part.seen, len(unit.text))
+                unit.runs = [Run(run.paths, run.text[seen:], run.ended) for run in unit.runs]
             part.finished = unit.finished or (part.finished and not unit.runs)
             if part.match is not None:
                 unit.behind = True
-                part.passed(unit.text)
                 continue
             self._scan(unit, event, early, fed)
             waits = waits or (unit.finished and part.match is None and part.unsettled)
@@ -385,14 +377,15 @@ class Choices(Machine):
         new = event
         if any(json is not unit.json for json, unit in zip(told, units, strict=True)):
             left = [json for json in told if json is not None]
-            tells_usage = any(event.get(name) for name in self.api.usage) and not self._left
+            tells_usage = self.api.tells_usage(event) and not self._left
             if left or (self.options.drain and tells_usage):
                 new = {**event, self.api.each: left} if self.api.each else (left or [None])[0]
             else:
                 new = None
         if self.matches:
             self._count()
-            new = new and self._bare(new)
+            if new is not None and self.api.each:
+                new = only(new, self.api.names_of_events)
         return [*early, *([] if new is None else [(new, source)]), *late]
 
     def _given_unit(self, unit: Unit, late: Out) -> Any:
@@ -400,12 +393,12 @@ class Choices(Machine):
         if unit.behind:
             if not unit.finished or self._left.pop(part.place[0], None) is None:
                 return None
-            return {**self._made(unit.json, "", [], whole=not self.api.each), **self.api.write(Finish.of(part.match))}
+            return self.api.ended(self._made(part, unit.json, "", [], whole=not self.api.each), part.match)
         new = self._edited(unit)
         if part.match is None:
             return new
         if unit.finished:
-            return {**new, **self.api.write(Finish.of(part.match))}
+            return self.api.ended(new, part.match)
         late += self._stopped(part, [])
         return new
 
@@ -416,27 +409,22 @@ class Choices(Machine):
     def _closings(self, part: Part) -> Out:
         self._left.pop(part.place[0], None)
         self._count()
-        return [(self._piece(part, "", [], self.api.write(Finish.of(part.match))), None)]
+        return [(self._piece(part, "", [], ends=True), None)]
 
-    def _piece(self, part: Part, text: str, rows: list[Any], says: Mapping[str, Any] = MappingProxyType({})) -> Any:
-        """``says``: more fields of the choice, such as its finish reason."""
-        unit = {**self._made(part.unit and part.unit.json, text, rows), **says}
+    def _piece(self, part: Part, text: str, rows: list[Any], ends: bool = False) -> Any:
+        unit = self._made(part, part.unit and part.unit.json, text, rows)
+        unit = self.api.ended(unit, part.match) if ends else unit
         if not self.api.each:
             return unit
-        event = without_all({**part.event, self.api.each: [unit]}, (*self.api.usage, *self.api.event_drops))
-        return event if part.match is None else self._bare(event)
+        return {**only(part.event, self.api.names_of_made), self.api.each: [unit]}
 
-    def _made(self, unit: Any, text: str, rows: list[Any], whole: bool = False) -> Any:
+    def _made(self, part: Part, unit: Any, text: str, rows: list[Any], whole: bool = False) -> Any:
         """Returns a made choice with this text. With ``whole``, it keeps ``api.usage``, the fields about the
         whole stream."""
         api = self.api
-        made = {name: unit[name] for name in api.usage if name in unit} if whole else {}
-        for keep in api.keeps:
-            path = dotted(keep)
-            value = get(unit, *path)
-            if value is not None:
-                made = put(made, value, *path)
+        made = only(members(unit), named((*api.keeps, *api.usage) if whole else api.keeps))
         made = {**made, **{name: value for name, value in api.goes_on.items() if name in unit}}
+        text = "".join(part.said) if api.cumulative else text
         if text or api.without_text is None:
             made = put(made, text, *(dotted(api.text_at) or api.text_path))
         else:
@@ -464,7 +452,7 @@ class Blocks(Machine):
             place = self._whole_place(place)
         out = self._resolved({(0, *place)} if runs else set()) if self._ending else []
         if self.matches:
-            return out if self.ended and not self.options.drain else out + self._after(event, kind, place, runs)
+            return out if self.ended and not self.options.drain else out + self._after(event, kind)
         return [*out, *self._message(event, kind, place, runs, fed)]
 
     def _whole_place(self, place: Path) -> Path:
@@ -571,16 +559,13 @@ class Blocks(Machine):
         places = {f"place.{i}": index for i, index in enumerate(part.place[1:])}
         return {"item_id": get(part.event, "item_id"), "said": "".join(part.said), "said_rows": part.rows, **places}
 
-    def _after(self, event: Any, kind: Any, place: Path, runs: list[Run]) -> Out:
+    def _after(self, event: Any, kind: Any) -> Out:
         """With `drain`, returns the output for an event after the stop: the closing events if the event ends the
-        message, the event itself if it belongs to no part, otherwise nothing."""
+        message, the event itself if it tells the usage, otherwise nothing."""
         part = next(part for part in self.parts.values() if part.match is not None)
-        part.passed("".join(run.text for run in runs))
         if kind in self.api.over:
             return self._closings(part) if self._left else []
-        if place or kind in self.api.ends or kind in self.api.opens or kind in self.api.repeats:
-            return []
-        return [(self._bare(without_all(event, self.api.beside.drops)), self._source)]
+        return [(only(event, self.api.names_of_events), self._source)] if self.api.tells_usage(event) else []
 
     def _repeated(self, event: Any, kind: str, place: Path) -> Part | None:
         """Looks for a stop in the texts that the event repeats, if the deltas did not bring the same texts: the deltas
@@ -593,7 +578,7 @@ class Blocks(Machine):
             if match is not None:
                 part.said, part.match, part.event = [kept if match.period is None else text[: match.end]], match, event
                 self.matches[0] = match
-                part.rows = self.api.beside.tokens.before(get(event, *at), text, len(part.said[0]))
+                part.rows = self.api.beside.tokens.before(get(event, *at[:-1]), text, len(part.said[0]))
                 return part
         return None
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stopscan_clients.api import Memory
-from stopscan_clients.paths import Path, get, index, items, members, put
+from stopscan_clients.paths import Path, get, index, items, members, only, put
 
 # The field that has the object of an event, by the event's kind without the last word: `response.output_item.added` has
 # an `item`. Events of other kinds have the `response`.
@@ -70,21 +70,20 @@ class Outline(Memory):
     def message(self, part: Any, opened: set[Path], write: Mapping[str, Any]) -> Mapping[str, Any]:
         """Returns the part, its item and the response as they are at the stop."""
         _, item_at, part_at = part.place
-        text = "".join(part.said)
-        item = members(get(self._answer, "output", item_at)) or {"type": "message", "role": "assistant"}
-        item_id = item.get("id") or get(part.event, "item_id")
-        told = members(get(item, "content", part_at))
-        told = {"type": "output_text", "annotations": [], **told, "text": text, "logprobs": part.rows}
-        told = self.api.beside_piece.cut(told, text)
-        begun = [told] if (item_at, part_at) in opened else []
-        item = {**item, "id": item_id, "content": _with(item.get("content"), part_at, begun), "status": "completed"}
-        answer = self.api.beside_answer.cut(self._answer, text)
-        begun = [item] if (item_at,) in opened else []
+        text, at = "".join(part.said), ("output", item_at, "content", part_at)
+        item = {"type": "message", "role": "assistant", **members(get(self._answer, *at[:2])), "status": "completed"}
+        item["id"] = item.get("id") or get(part.event, "item_id")
+        told = {"type": "output_text", "annotations": [], **members(get(item, *at[2:])), "text": text}
+        told = self.api.beside_piece.cut({**told, "logprobs": part.rows}, text)
         # An error that the API reports after the stop is left out, because the answer is complete.
-        answer = {**answer, "output": _with(answer.get("output"), item_at, begun), "error": None}
-        return {"item_id": item_id, "part": told, "item": item, "response": {**answer, **write}}
+        answer = put({**put(self._answer, item, *at[:2]), "error": None}, told, *at)
+        answer = only(answer, self.api.names_of_events, at)
+        item, told = get(answer, *at[:2]), get(answer, *at)
+        item["content"] = _without_missing(item["content"], (item_at, part_at) in opened)
+        answer["output"] = _without_missing(answer["output"], (item_at,) in opened)
+        return {"item_id": item["id"], "part": told, "item": item, "response": {**answer, **write}}
 
 
-def _with(nodes: Any, count: int, last: list[Any]) -> list[Any]:
-    """Returns the nodes before the index ``count``, without missing ones (``None``), and then ``last``."""
-    return [*(node for node in items(nodes)[:count] if node is not None), *last]
+def _without_missing(nodes: list[Any], last: bool) -> list[Any]:
+    """Returns the nodes without missing ones (``None``), and without the last one unless it was begun (``last``)."""
+    return [node for node in (nodes if last else nodes[:-1]) if node is not None]

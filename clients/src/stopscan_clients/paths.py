@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -43,11 +43,53 @@ def without(tree: Any, *path: Any) -> Any:
     return put(tree, {name: value for name, value in body.items() if name != key}, *above)
 
 
-def without_all(tree: Any, paths: Iterable[str]) -> Any:
-    """Returns the tree without the values at dotted paths."""
+@cache
+def named(paths: tuple[str, ...]) -> dict[Any, Any]:
+    """Returns dotted paths as a tree of their keys, whose leaves are empty. ``*`` stands for each element of a list,
+    and ``#`` for counts: numbers at any depth, and strings only under the names behind the ``#``."""
+    tree: dict[Any, Any] = {}
     for path in paths:
-        tree = without(tree, *dotted(path))
+        inner = tree
+        for key in dotted(path):
+            inner = inner.setdefault(key, {})
     return tree
+
+
+def only(tree: Any, names: Mapping[Any, Any], along: Path = ()) -> Any:
+    """Returns the tree with only the fields in ``names`` (see ``named``), or the tree itself if it has no others.
+
+    In the lists on the path ``along``, the elements before that path stay as they are, and those behind it go. A
+    string or number in the place of named fields stays: some APIs have a string instead of a list.
+    """
+    if not names or not isinstance(tree, dict | list):
+        return tree
+    if "#" in names:
+        return counts(tree, names["#"])
+    key, rest = (along[0], along[1:]) if along else (None, ())
+    left: Any
+    if isinstance(tree, dict):
+        left = {
+            name: only(value, names[name], rest if name == key else ())
+            for name, value in tree.items()
+            if name in names and not ("#" in names[name] and isinstance(value, str))
+        }
+    elif "*" not in names:
+        left = []
+    else:
+        begin = key if type(key) is int else 0
+        left = [
+            *tree[:begin],
+            *(only(one, names["*"], rest) for one in tree[begin : key + 1 if begin == key else None]),
+        ]
+    return tree if left == tree else left
+
+
+def counts(tree: Any, words: Mapping[Any, Any]) -> Any:
+    """Returns the tree without its strings, except those in fields with these names."""
+    if isinstance(tree, dict):
+        kept = {name: value for name, value in tree.items() if name in words or not isinstance(value, str)}
+        return {name: counts(value, words) for name, value in kept.items()}
+    return [counts(value, words) for value in tree if not isinstance(value, str)] if isinstance(tree, list) else tree
 
 
 def items(value: Any) -> list[Any]:
@@ -86,14 +128,19 @@ def has(tree: Any, sign: str) -> bool:
     return any(end == value if equals else end is not None for end in found)
 
 
-def leaves(tree: Any, path: Path, at: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Yields the path and the value of each match of a path, in which ``*`` stands for each element of a list."""
+def leaves(tree: Any, path: Path, at: Path = (), strings: bool = False) -> Iterator[tuple[Path, Any]]:
+    """Yields the path and the value of each match of a path, in which ``*`` stands for each element of a list.
+
+    ``strings``: also yields a string in the place of a list, as some APIs have it instead of a list of pieces.
+    """
     if not path:
         yield at, tree
         return
     key, *rest = path
-    if key == "*":
+    if key == "*" and strings and isinstance(tree, str):
+        yield at, tree
+    elif key == "*":
         for i, child in enumerate(items(tree)):
-            yield from leaves(child, tuple(rest), (*at, i))
+            yield from leaves(child, tuple(rest), (*at, i), strings)
     elif isinstance(tree, dict) and key in tree:
-        yield from leaves(tree[key], tuple(rest), (*at, key))
+        yield from leaves(tree[key], tuple(rest), (*at, key), strings)

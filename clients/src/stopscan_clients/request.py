@@ -46,6 +46,8 @@ OF_TOKENS = ("stopscan.stop_token_ids", "stopscan.min_tokens")
 # `REGIONS` are read here, because a request may define its own regions.
 OPTIONS = ("patterns", "max_held", "include_stop", "start_protected", "repeat")
 REGIONS = ("regions", "stop_in", "protect")
+# JSON of many small values takes 30 times its size in memory, so the values are counted before it is parsed.
+SEPARATORS, MOST_VALUES = (b",", b"[", b"{"), 2_000_000
 COUNTS = {dotted(path) for _, api in ROUTES for path in api.choices}
 
 
@@ -66,15 +68,19 @@ def asked_in(request: Any, route: Api | None, content: bytes, own: Options, api:
     Raises ``ValueError`` or ``TypeError``, with a message for the client, if the stops or options in the request are
     wrong or exceed the ``limits``.
     """
+    if route is None and not len(own.stops) and b'"stopscan"' not in content:
+        return Asked(own)
+    if sum(map(content.count, SEPARATORS)) > MOST_VALUES:
+        raise OverflowError(f"the request has more than {MOST_VALUES:,} values")
     body = loads(content)
     streamed = STREAM_PATHS.search(request.url.path) is not None
     if not isinstance(body, dict):
         return Asked(own, streamed)
     streamed = streamed or bool(body.get("stream", route is OLLAMA))
+    body = in_camel_case(body) if route is GEMINI else body
     own = replace(own, choices=choices_in(body))
     if route is None and "stopscan" not in body:
         return Asked(own, streamed)
-    body = in_camel_case(body) if route is GEMINI else body
     at = dotted(route.stops if route is not None else "stop")
     options = _options(own, at, body, limits)
     asked = Asked(options, streamed, get(body, *at) is not None or "stopscan" in body)

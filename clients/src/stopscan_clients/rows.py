@@ -7,39 +7,60 @@ from dataclasses import replace
 from typing import Any
 
 from stopscan import finish
-from stopscan_clients.api import Api, Ref, Text, respelled
+from stopscan_clients.api import Api, Ref, Text
 from stopscan_clients.beside import Beside, Spans, Tokens
 from stopscan_clients.outline import Outline
-from stopscan_clients.paths import get, has, items
+from stopscan_clients.paths import get, has
 
-REASONING = ("reasoning", "reasoning_content", "reasoning_details", "thinking", "refusal", "audio")
 
-CHAT = Api(
-    name="chat",
-    signs=("choices.*.delta", "choices.*.message"),
-    each="choices",
-    texts={None: Text("delta.content")},
-    calls=("delta.tool_calls", "delta.function_call"),
-    words=("finish_reason", "finishReason"),  # Gemini's OpenAI route has sent `finishReason`
-    finished=finish.from_openai,
-    beside=Beside(
-        Tokens("logprobs.content"),
-        (Spans("delta.annotations", ("url_citation.end_index", "end_index")),),
-        # No call may follow a stop. `token_ids` and `stop_reason` are vLLM's fields about the uncut text.
-        ("delta.tool_calls", "delta.function_call", "delta.parsed", "token_ids", "stop_reason"),
-    ),
-    copies=("message",),  # Perplexity repeats in `message` the text so far
-    event_drops=("__verbose",),  # a field of llama.cpp
-    usage=("usage", "timings"),
-    silent=REASONING,
-    write=finish.to_openai,
-    keeps=("index",),
-    goes_on={"finish_reason": None, "logprobs": None},
-    without_text=("delta", {}),
-    whole=("delta", "message"),
-    limits="openai",
-    done=True,
-)
+def named(names: str, before: str = "") -> tuple[str, ...]:
+    """Returns the names of fields in a text, each with the path of their object before it."""
+    return tuple(before + name for name in names.split())
+
+
+def pieces(path: str, names: str = "") -> tuple[str, ...]:
+    """Returns the paths of the fields of a piece of text."""
+    return named(f"type text {names}", f"{path}.*.")
+
+
+REASONING = "reasoning reasoning_content reasoning_details thinking refusal audio"
+
+
+def _chat(at: str, **more: Any) -> Api:
+    return Api(
+        name="chat",
+        signs=("choices.*.delta", "choices.*.message"),
+        each="choices",
+        texts={None: Text(f"{at}.content")},
+        calls=(f"{at}.tool_calls", f"{at}.function_call"),
+        words=("finish_reason", "finishReason"),  # Gemini's OpenAI route has sent `finishReason`
+        finished=finish.from_openai,
+        beside=Beside(
+            Tokens("logprobs.content"),
+            (Spans(f"{at}.annotations", ("url_citation.end_index", "end_index")),),
+        ),
+        # `citations` and `search_results` are the sources of the whole answer, which Perplexity sends with each event
+        about=named(
+            "id object created model system_fingerprint service_tier provider x_groq.id citations search_results"
+        ),
+        usage=named("usage.# timings.# usage_breakdown.# x_groq.usage.#"),
+        names=(
+            *named(f"index logprobs.content logprobs.refusal {at}.role {at}.annotations"),
+            *pieces(f"{at}.content"),
+            *named(REASONING, f"{at}."),
+        ),
+        write=finish.to_openai,
+        keeps=("index",),
+        goes_on={"finish_reason": None, "logprobs": None},
+        without_text=(at, {}),
+        limits="openai",
+        done=True,
+        **more,
+    )
+
+
+# Perplexity's chunks repeat the text so far in `message`
+CHAT = _chat("delta", copies=("message",), whole=_chat("message"))
 
 COMPLETIONS = replace(
     CHAT,
@@ -48,11 +69,14 @@ COMPLETIONS = replace(
     texts={None: Text("text")},
     beside=Beside(
         Tokens("logprobs", ("tokens", "token_logprobs", "top_logprobs", "text_offset"), "text_offset"),
-        drops=("token_ids", "stop_reason"),
     ),
-    silent=("prompt_token_ids",),
+    names=(
+        *named("index text prompt_token_ids prompt_logprobs"),
+        *named("tokens token_logprobs top_logprobs text_offset", "logprobs."),
+    ),
     without_text=None,
-    whole=("", ""),
+    copies=(),
+    whole=None,
 )
 
 AT = {"index": Ref("place.0")}
@@ -79,7 +103,12 @@ ANTHROPIC = Api(
     known={"usage": (("message.usage", "usage"), "tokens|server_tool_use")},  # only fields that `message_delta` has
     default={"usage": {"output_tokens": 0}},  # the schema requires `usage`, also if `message_start` is missing
     answer="content.*",
-    beside_piece=Beside(drops=("parsed_output", "citations")),
+    about=(
+        *named("id type role model index container context_management"),
+        *named("delta.type delta.text content_block.type content_block.text"),
+        *pieces("content"),
+    ),
+    usage=named("service_tier inference_geo type", "usage.#."),
     stops="stop_sequences",
 )
 
@@ -93,8 +122,14 @@ BEDROCK = Api(
     ends=("contentBlockStop",),
     over=("messageStop",),
     places=("contentBlockIndex",),
-    beside=Beside(drops=("metadata.trace",)),  # the trace of a guardrail
-    beside_answer=Beside(drops=("trace", "additionalModelResponseFields")),
+    about=(
+        *named("contentBlockDelta.contentBlockIndex contentBlockDelta.delta.text"),
+        *named("output.message.role output.message.content.*.text ResponseMetadata"),
+    ),
+    usage=(
+        *named("usage.# metrics.# serviceTier.#.type performanceConfig.#.latency"),
+        *named("usage.# metrics.# serviceTier.#.type performanceConfig.#.latency", "metadata."),
+    ),
     is_text=lambda piece: isinstance(get(piece, "text"), str),
     write=finish.to_bedrock,
     piece={"contentBlockDelta": {"contentBlockIndex": Ref("place.0"), "delta": {"text": Ref("text")}}},
@@ -121,8 +156,14 @@ COHERE = Api(
     closing=((1, {"type": "content-end", **AT}), (0, {"type": "message-end", "id": Ref("id"), "delta": COHERE_END})),
     known={"usage": (("delta.usage",), ""), "id": (("id",), None)},
     answer="message.content.*",
-    beside_answer=Beside(spans=(Spans("message.citations", ("end",)),), drops=("message.tool_calls", "logprobs")),
-    silent=("tool_plan",),
+    beside_answer=Beside(spans=(Spans("message.citations", ("end",)),)),
+    about=(
+        *named("id type index delta.message.content.type delta.message.content.text"),
+        *named("logprobs.token_ids logprobs.text logprobs.logprobs"),
+        *named("message.role message.tool_plan message.citations"),
+        *pieces("message.content"),
+    ),
+    usage=("usage.#",),
     stops="stop_sequences",
     errors="bedrock",
 )
@@ -141,7 +182,7 @@ TEXT_DONE = {"type": "response.output_text.done", **WHERE, "text": Ref("said"), 
 PART_DONE = {"type": "response.content_part.done", **WHERE, "part": Ref("part")}
 ITEM_DONE = {"type": "response.output_item.done", "output_index": Ref("place.0"), "item": Ref("item")}
 COMPLETED = {"type": "response.completed", "response": Ref("response")}
-ANNOTATIONS = (Spans("annotations", ("end_index", "index"), lenient=True),)
+ANNOTATIONS = (Spans("annotations", ("end_index", "index")),)
 
 RESPONSES = Api(
     name="responses",
@@ -169,16 +210,30 @@ RESPONSES = Api(
     closing=((2, TEXT_DONE), (2, PART_DONE), (1, ITEM_DONE), (0, COMPLETED)),
     memory=Outline,
     answer="output.*.content.*",
-    beside_piece=Beside(Tokens("logprobs"), ANNOTATIONS, ("parsed",)),
-    settled={"status": "completed"},
-    beside_answer=Beside(drops=("output_parsed", "output_text")),
+    beside_piece=Beside(Tokens("logprobs"), ANNOTATIONS),
+    settled=("status", "completed"),
+    about=(
+        *named("type sequence_number item_id output_index content_index delta logprobs"),
+        *named("id object created_at completed_at model status error incomplete_details instructions metadata user"),
+        *named("parallel_tool_calls tool_choice tools temperature top_p top_logprobs max_output_tokens max_tool_calls"),
+        *named("previous_response_id conversation prompt prompt_cache_key prompt_cache_retention safety_identifier"),
+        *named("reasoning service_tier text truncation store background billing frequency_penalty presence_penalty"),
+        *named("id type role status phase", "output.*."),
+        *pieces("output.*.content", "annotations logprobs"),
+    ),
+    usage=("usage.#",),
 )
 
 # The fields that a part of text or thought may have. A part with another field is content: it ends the text before it.
 REMARKS = {"text", "thought", "thought_signature", "thoughtSignature", "part_metadata", "partMetadata"}
 
 GROUNDING = (
-    Spans("groundingMetadata.groundingSupports", ("segment.endIndex",), in_bytes=True),
+    Spans(
+        "groundingMetadata.groundingSupports",
+        ("segment.endIndex",),
+        in_bytes=True,
+        piece=("segment.partIndex", "content.parts"),
+    ),
     Spans("citationMetadata.citationSources", ("endIndex",)),
     Spans("citationMetadata.citations", ("endIndex",)),
 )
@@ -194,18 +249,21 @@ GEMINI = Api(
     finished=finish.from_gemini,
     final=False,
     beside=Beside(Tokens("logprobsResult", ("chosenCandidates", "topCandidates")), GROUNDING),
-    usage=("usageMetadata",),
+    about=named("modelVersion responseId createTime promptFeedback"),
+    usage=named("modality serviceTier trafficType", "usageMetadata.#."),
+    names=(
+        *named("index content.role urlContextMetadata logprobsResult.chosenCandidates logprobsResult.topCandidates"),
+        *pieces("content.parts", "thought thoughtSignature"),
+        *named("groundingSupports groundingChunks webSearchQueries searchEntryPoint", "groundingMetadata."),
+        *named("citationMetadata.citationSources citationMetadata.citations"),
+    ),
     write=lambda end: {"finishReason": finish.to_gemini(end)["finishReason"]},
     keeps=("index", "content.role"),
     text_at="content.parts.0.text",
     without_text=("content.parts", []),
     stops="generationConfig.stopSequences",
-    choices=("generationConfig.candidateCount", "generation_config.candidate_count"),
+    choices=("generationConfig.candidateCount",),
 )
-
-
-def snake(key: str) -> str:
-    return "".join("_" + c.lower() if c.isupper() else c for c in key)
 
 
 def camel(key: str) -> str:
@@ -213,14 +271,9 @@ def camel(key: str) -> str:
     return first + "".join(word.capitalize() for word in rest)
 
 
-# `model_dump` of Gemini's Python client spells the keys in snake case, and the HTTP API in camel case.
-GEMINI_PYTHON = replace(
-    respelled(GEMINI, snake),
-    name="gemini_python",
-    write=lambda end: {"finish_reason": finish.to_gemini(end)["finishReason"]},
+COUNTS = named(
+    "total_duration.# load_duration.# prompt_eval_count.# prompt_eval_duration.# eval_count.# eval_duration.#"
 )
-
-COUNTS = ("total_duration", "load_duration", "prompt_eval_count", "prompt_eval_duration", "eval_count", "eval_duration")
 
 
 def _ollama(name: str, text: str, calls: tuple[str, ...], role: tuple[str, ...]) -> Api:
@@ -232,9 +285,10 @@ def _ollama(name: str, text: str, calls: tuple[str, ...], role: tuple[str, ...])
         calls=calls,
         words=("done",),
         finished=finish.from_ollama,
-        beside=Beside(Tokens("logprobs"), drops=(*calls, "context")),  # `context` has the ids of all tokens
+        beside=Beside(Tokens("logprobs")),
+        about=named("model created_at remote_model remote_host"),
         usage=COUNTS,
-        silent=REASONING,
+        names=(*role, text, "logprobs", "thinking", "message.thinking"),
         write=finish.to_ollama,
         keeps=("model", "created_at", "remote_model", "remote_host", *role),
         goes_on={"done": False},
@@ -251,16 +305,17 @@ LLAMA = Api(
     each="",
     texts={None: Text("content")},
     words=("stop",),
-    beside=Beside(Tokens("completion_probabilities"), drops=("tokens",)),
-    usage=("timings", "tokens_predicted", "tokens_evaluated", "tokens_cached"),
-    silent=("prompt", "generation_settings"),
+    beside=Beside(Tokens("completion_probabilities")),
+    about=named("index id_slot model prompt generation_settings"),
+    usage=named("timings.# tokens_predicted.# tokens_evaluated.# tokens_cached.#"),
+    names=named("content completion_probabilities"),
     write=lambda end: {"stop": True, **finish.to_llama_cpp(end)},
     keeps=("index", "id_slot"),
     goes_on={"stop": False},
     limits="none",
 )
 
-TABLE = (ANTHROPIC, COHERE, RESPONSES, CHAT, COMPLETIONS, GEMINI, GEMINI_PYTHON, OLLAMA, GENERATE, LLAMA, BEDROCK)
+TABLE = (ANTHROPIC, COHERE, RESPONSES, CHAT, COMPLETIONS, GEMINI, OLLAMA, GENERATE, LLAMA, BEDROCK)
 PINGS = ("ping", "keepalive")
 # An event that has only one of these signs does not show its API: an error, or a chunk of OpenAI or Azure with
 # an empty list of choices.
@@ -274,7 +329,7 @@ def api_of_event(event: Mapping[str, Any]) -> Api | None:
     """
     for api in TABLE:
         if api.knows(event):
-            return _spelled(api, event)
+            return api
     kind = event.get("type")
     if kind in ("error", *PINGS) or (not isinstance(kind, str) and any(name in event for name in NEUTRAL)):
         return None
@@ -291,15 +346,7 @@ def api_of_answer(answer: Mapping[str, Any]) -> Api | None:
     no_text = "choices" in answer or ("finish_reason" in answer and isinstance(answer.get("message"), dict))
     if found is None and not no_text:
         raise TypeError(f"not an answer of a known API: {described(answer)}")
-    return found and _spelled(found, answer)
-
-
-def _spelled(api: Api, told: Mapping[str, Any]) -> Api:
-    """Returns the row. For Gemini, returns the row with the spelling (camel or snake case) of the event or answer."""
-    if api is not GEMINI:
-        return api
-    names = [*told, *(name for one in items(told.get("candidates")) if isinstance(one, dict) for name in one)]
-    return GEMINI_PYTHON if any("_" in name for name in names) else GEMINI
+    return found
 
 
 def described(value: Mapping[str, Any]) -> str:

@@ -90,8 +90,8 @@ class _Transport:
             content = request.content
         try:
             asked = asked_in(request, route, content, self._options, self._api, self.limits)
-        except (RecursionError, TypeError, ValueError) as error:
-            return error_response(request, route, str(error))
+        except (OverflowError, RecursionError, TypeError, ValueError) as error:
+            return error_response(request, route, str(error), 413 if isinstance(error, OverflowError) else 400)
         response = await settled(send(self._sent(request, asked, asked.body)))
         if asked.bare is not None and response.status_code in REFUSALS:
             await settled(getattr(response, self._READ)())

@@ -7,12 +7,9 @@ from typing import Any
 from stopscan import StopMatch
 from stopscan.finish import Finish
 from stopscan_clients.api import Api
-from stopscan_clients.beside import without_copies
 from stopscan_clients.machine import Choices, Options, Part, clean
-from stopscan_clients.paths import Path, dotted, get
+from stopscan_clients.paths import Path, dotted, get, only, put
 from stopscan_clients.rows import api_of_answer
-
-EMPTY: Any = object()  # marks a piece without text or a list without pieces, which are removed
 
 
 def cut(options: Options, answer: Any, matches: dict[int, StopMatch]) -> Any:
@@ -26,33 +23,34 @@ def cut(options: Options, answer: Any, matches: dict[int, StopMatch]) -> Any:
     if api is None:
         return answer
     if api.each is not None:
-        out = _Answer(api.of_answers, options, matches).feed(answer, answer)
+        out = _Answer(api.whole or api, options, matches).feed(answer, answer)
         return out[0][0] if matches else answer
     for at, text in api.texts_in(answer, dotted(api.answer)):
         kept, match = options.truncate(clean(text))
         if match is not None:
-            left = _left(api, answer, at, text, kept, text[max(match.end, len(kept)) :])
             matches[0] = match
-            return {**api.beside_answer.cut(left, kept), **api.write(Finish.of(match))}
+            left = api.beside_answer.cut(_left(api, answer, at, text, kept), kept)
+            return {**left, **api.write(Finish.of(match))}
     return answer
 
 
-def _left(api: Api, answer: Any, at: Path, text: str, kept: str, behind: str) -> Any:
-    """Returns the answer up to the stop, which fired in the piece at ``at``. Removes the later pieces, and also the
-    piece at ``at`` if ``kept``, its text up to the stop, is empty."""
-    left = EMPTY
-    if kept:
-        tokens, piece = api.beside_piece.tokens, get(answer, *at)
-        piece = tokens.write({**piece, "text": kept}, tokens.before(piece, text, len(kept)))
-        left = without_copies(api.beside_piece.cut(piece, kept), behind, ("text",))
+def _left(api: Api, answer: Any, at: Path, text: str, kept: str) -> Any:
+    """Returns the answer up to the stop, which fired in the piece at ``at``, with only the fields that the row names.
+    Removes the piece, and the objects that have nothing else in them, if ``kept``, its text up to the stop, is
+    empty."""
+    tokens, left = api.beside_piece.tokens, put(answer, kept, *at)
+    if at[-1] == "text":
+        at = at[:-1]
+        piece = tokens.write(get(left, *at), tokens.before(get(answer, *at), text, len(kept)))
+        left = put(left, api.beside_piece.cut(piece, kept), *at)
+    left = only(left, api.names_of_events, at)
+    name, value = api.settled
     for depth in reversed(range(len(at))):
-        key, around = at[depth], get(answer, *at[:depth])
-        if type(key) is int:
-            left = [*around[:key], *([] if left is EMPTY else [left])] or EMPTY
-        elif left is not EMPTY or not any(type(above) is int for above in at[:depth]):
-            beside = without_copies(around, behind, (key,), api.silent)
-            settled = {name: value for name, value in api.settled.items() if name in around}
-            left = {**beside, **settled, key: [] if left is EMPTY else left}
+        around = get(left, *at[:depth])
+        if type(at[depth]) is int and not kept:
+            left, kept = put(left, around[:-1], *at[:depth]), "kept" if len(around) > 1 else ""
+        elif name in around:
+            left = put(left, value, *at[:depth], name)
     return left
 
 

@@ -1,0 +1,89 @@
+"""From the event of a stop on, only the fields that are named for the API are sent, whatever the server adds. The names
+are written here by hand, and not read from the rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import wire
+from events import text_of
+from wholes import WHOLES
+
+from stopscan_clients import scan_events, truncate_response
+
+UNKNOWN = {"unknown": "behind", "number": 1, "deep": {"behind": ["behind", {"behind": True}]}, "behind": None}
+TEXTS = (["one END two"], ["one E", "ND two", "three"], ["one ", "EN", "D"], ["END"], ["one E", "ND"])
+
+# All names that may be anywhere in what is sent from the stop on, for each API.
+RESPONSE = """id object created_at model status error incomplete_details instructions metadata parallel_tool_calls
+    tool_choice tools output usage input_tokens output_tokens total_tokens input_tokens_details cached_tokens
+    output_tokens_details reasoning_tokens type role content text annotations logprobs matched_stop"""
+ALLOWED = {
+    "chat": """id object created model system_fingerprint choices index delta message role content refusal logprobs
+        finish_reason matched_stop usage prompt_tokens completion_tokens total_tokens""",
+    "completions": """id object created model choices index text logprobs finish_reason matched_stop usage
+        prompt_tokens completion_tokens total_tokens""",
+    "responses": f"{RESPONSE} sequence_number item_id output_index content_index delta part item response",
+    "anthropic": """id type role model content index delta text content_block stop_reason stop_sequence usage
+        input_tokens output_tokens""",
+    "gemini": """candidates content role parts text index finishReason usageMetadata promptTokenCount
+        candidatesTokenCount totalTokenCount modelVersion responseId""",
+    "ollama": """model created_at message role content done done_reason total_duration prompt_eval_count eval_count""",
+    "generate": """model created_at response done done_reason total_duration prompt_eval_count eval_count""",
+    "bedrock": """contentBlockDelta contentBlockIndex delta text contentBlockStop messageStop stopReason metadata usage
+        inputTokens outputTokens totalTokens metrics latencyMs output message role content
+        additionalModelResponseFields stop_sequence""",
+    "cohere": """type id index delta message role content text finish_reason usage billed_units tokens
+        output_tokens""",
+    "llama": "index content stop stop_type stopping_word tokens_predicted",
+}
+OPEN = {"metadata"}  # fields that have whatever the request had in them
+COUNTS = {"number", "behind", "deep"}  # below a field with counts, numbers may have any name
+
+
+def marked(tree: Any) -> Any:
+    """Returns the tree with unknown fields in each of its objects."""
+    if isinstance(tree, list):
+        return [marked(value) for value in tree]
+    if not isinstance(tree, dict):
+        return tree
+    return {**{name: value if name in OPEN else marked(value) for name, value in tree.items()}, **UNKNOWN}
+
+
+def names(tree: Any, counts: bool = False) -> set[str]:
+    """Returns all names in a tree."""
+    if isinstance(tree, list):
+        return set().union(*(names(value, counts) for value in tree))
+    if not isinstance(tree, dict):
+        return set()
+    below = [names(value, counts or "sage" in name or name == "metrics") for name, value in tree.items()]
+    return {*tree, *set().union(*below)} - (COUNTS if counts else set())
+
+
+@pytest.mark.parametrize("drain", [False, True])
+@pytest.mark.parametrize("texts", TEXTS)
+@pytest.mark.parametrize("name", wire.ROWS)
+def test_streams(name: str, texts: list[str], drain: bool) -> None:
+    said, sent, before = "", [], []
+    for event in wire.ROWS[name](texts):
+        said += text_of(name, event) or ""
+        sent.append(marked(event))
+        before += [] if "END" in said else sent[-1:]
+    events = scan_events(sent, "END", drain=drain)
+    out, after = [], []
+    for event in events:
+        out.append(event)
+        # events that open a part wait for its text, and so may come with the event of the stop
+        after += [event] if events.matches and not any(event is earlier for earlier in before) else []
+    assert "".join(text_of(name, event) or "" for event in out) == said.partition("END")[0]
+    assert names(after) <= {*ALLOWED[name].split()}
+    assert '"' not in str(after)
+    assert "'behind'" not in str(after).replace("'behind': ", "")
+
+
+@pytest.mark.parametrize("name", WHOLES)
+def test_answers(name: str) -> None:
+    left = truncate_response(marked(WHOLES[name]("one END two")), "END")
+    assert names(left) <= {*ALLOWED[name].split()}
+    assert "'behind'" not in str(left).replace("'behind': ", "")

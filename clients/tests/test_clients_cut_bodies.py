@@ -1,0 +1,66 @@
+"""A body may end inside an event: then the held text comes first, and the torn bytes behind it, as they came."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stopscan import StopSet
+from stopscan_clients.body import DONE, Asked, Body, loads
+from stopscan_clients.framing import Array, Aws, Lines, Sse
+from stopscan_clients.machine import Options
+from stopscan_clients.rows import api_of_event
+
+MEDIA: dict[str, tuple[str, type[Lines]]] = {
+    ".sse": ("text/event-stream", Sse),
+    ".ndjson": ("application/x-ndjson", Lines),
+    ".aws": ("application/vnd.amazon.eventstream", Aws),
+}
+
+
+def bodies() -> Iterator[tuple[str, str, type[Lines], bytes]]:
+    for path in sorted((Path(__file__).parent / "recordings").iterdir()):
+        if path.suffix not in MEDIA:
+            continue
+        media, framing = MEDIA[path.suffix]
+        yield path.name, media, framing, path.read_bytes()
+        if path.name.startswith("gemini"):
+            sse = Sse()
+            events = [event for frame in sse.split(path.read_bytes()) if (event := sse.payload(frame))]
+            yield f"{path.stem}.json", "application/json", Array, b"[" + b",\r\n".join(events) + b"\n]\n"
+
+
+def read(framing: type[Lines], data: bytes) -> tuple[str, bytes]:
+    """Returns the text of the whole events in a body, and the bytes of the torn one behind them."""
+    reader, api, text = framing(), None, ""
+    frames = list(reader.split(data))
+    last = bytes(reader.rest)
+    if reader.as_read and (loads(reader.payload(last)) is not None or reader.payload(last) == DONE):
+        frames, last = [*frames, last], b""
+    for event in (loads(reader.payload(frame)) for frame in frames):
+        api = api or (api_of_event(event) if isinstance(event, dict) else None)
+        if api is not None and isinstance(event, dict):
+            kind = api.kind(event) if api.each is None else None
+            text += "".join(run.text for unit in api.units(event) for run in api.runs(unit, kind))
+    return text, last
+
+
+BODIES = {name: rest for name, *rest in bodies() if name != "cohere_tools.sse"}  # without text
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_at_every_byte(name: str) -> None:
+    media, framing, data = BODIES[name]
+    cuts = 0
+    for end in range(1, len(data), 1 if len(data) < 3_000 else 5):
+        text, torn = read(framing, data[:end])
+        if not text:
+            continue
+        body = Body(Asked(Options(StopSet(text[-1] + "\x01\x02")), True), media)
+        out = b"".join([*body.told(body.feed(data[:end])), *body.told(body.end())])
+        assert read(framing, out)[0] == text, end
+        assert out.endswith(torn) or framing is Array, end
+        cuts += 1
+    assert cuts > 50
