@@ -45,7 +45,8 @@ docs: ## The site, in target/site.
 bench: ## The benchmarks of the library, on a quiet machine.
 	.venv/bin/pip install -q 'stopscan[bench]'
 	.venv/bin/maturin develop -q --release
-	$(python) benches/run.py
+	$(python) -m pytest benches --benchmark-json=target/benchmarks.json
+	$(python) benches/tables.py target/benchmarks.json
 
 fuzz: ## Each target for a minute.
 	bash fuzz/run 60

@@ -50,19 +50,3 @@ def installed(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
-
-
-class Limits:
-    """A table that compares what was measured with the limits that the project has set for itself."""
-
-    def __init__(self) -> None:
-        self.rows: list[tuple[str, ...]] = [("measure", "limit", "measured", "holds")]
-
-    def most(self, measure: str, limit: float, measured: float, unit: str = "x", detail: str = "") -> None:
-        self._add(measure, f"<= {limit:g}{unit}", f"{measured:.2f}{unit}{detail}", measured <= limit)
-
-    def least(self, measure: str, limit: float, measured: float, unit: str = "x", detail: str = "") -> None:
-        self._add(measure, f">= {limit:g}{unit}", f"{measured:.2f}{unit}{detail}", measured >= limit)
-
-    def _add(self, measure: str, limit: str, measured: str, holds: bool) -> None:
-        self.rows.append((measure, limit, measured, "yes" if holds else "**no**"))

@@ -19,6 +19,7 @@ from tokenizers import Tokenizer
 from tokenizers.decoders import DecodeStream
 
 WINDOW = 4096  # deltas of one stream: a long answer that fits in a core's cache, as a live stream does
+IN_A_ROW = 40_000  # ids of one text: their strings do not fit in a core's cache
 LONG = 2_000_000  # bytes of a long text
 
 REALISTIC = ["END", "</s>", "<|im_end|>", "\n\nHuman:"]
@@ -95,6 +96,15 @@ def windows(language: str) -> list[list[str]]:
 
 def in_windows(deltas: list[str]) -> list[list[str]]:
     return [deltas[start : start + WINDOW] for start in range(0, len(deltas) - WINDOW + 1, WINDOW)]
+
+
+@cache
+def ids(language: str) -> list[int]:
+    """Token ids of English prose and code or, for "cjk", of Chinese and Japanese, where some tokens are parts of
+    characters."""
+    text = cjk() if language == "cjk" else prose()[:200_000] + code()[:200_000]
+    token_ids: list[int] = tokenizer().encode(text).ids[:IN_A_ROW]
+    return token_ids
 
 
 def fresh(text: str) -> str:

@@ -30,4 +30,4 @@ def test_the_page_names_every_benchmark() -> None:
     page = (BENCHES / "README.md").read_text(encoding="utf-8")
     names = {*re.findall(r"`([a-z_]+)(?:\.py|\.rs| -- FOLDER…)?`", page)}
     files = {path.stem for path in BENCHES.iterdir() if path.suffix in (".py", ".rs")}
-    assert files - names == {"conformance_servers", "run"}
+    assert files - names == {"conformance_servers"}

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import httpx
-from measure import Case, exhaust, interleaved, own
-from report import Limits, markdown
+import pytest
+from conftest import LOOP, Case, Ran, Times, exhaust
+from replay import aws, line, sse
+from wire import WIRES
 from workload import numbered, windows
 
 from stopscan import StopSet
 from stopscan_clients import StopTransport
-
-sys.path.append(str(Path(__file__).parent.parent / "clients" / "tests"))
-
-from replay import aws, line, sse
-from wire import WIRES
 
 
 class Served(httpx.BaseTransport, httpx.SyncByteStream):
@@ -49,32 +45,35 @@ ROUTES = {
     "generate": "/api/generate",
     "bedrock": "/model/m/converse-stream",
 }
-
-
 # The most microseconds per event. APIs whose events differ only in their text have a fast path, and a lower limit.
 LIMITS = {**dict.fromkeys(ROUTES, 20), "anthropic": 4, "ollama": 4, "generate": 4}
 EVENTS = 300
 STOPS = {"4 stops": numbered(4), "4 that hold now and then": ["END", "</s>", "\n\nHuman:", "Observation result:"]}
 
 
-def transported(api: str, name: str, stop: list[str]) -> Case:
+def bare(api: str) -> Case:
+    return Case(exhaust, lambda deltas: (iter(Served(api, deltas)),))
+
+
+def transported(api: str, stop: list[str]) -> Case:
     stops = StopSet(stop)
 
-    def prepare(deltas: list[str]) -> Any:
+    def prepare(deltas: list[str]) -> tuple[Any]:
         request = httpx.Request("POST", f"http://server{ROUTES[api]}", json={"stream": True})
-        return StopTransport(stops, transport=Served(api, deltas)).handle_request(request).stream
+        return (StopTransport(stops, transport=Served(api, deltas)).handle_request(request).stream,)
 
-    return Case(name, prepare, own(exhaust))
+    return Case(exhaust, prepare)
 
 
-def report(limits: Limits) -> Iterator[str]:
+def added(kind: str, times: Times) -> dict[str, float]:
+    return {f"us per event over the bare transport, {kind}": times.net / 1000}
+
+
+@pytest.mark.parametrize("kind", STOPS)
+@pytest.mark.parametrize("api", ROUTES)
+def test_per_event(bench: Any, ran: Ran, limit: Any, api: str, kind: str) -> None:
     streams = [window[:EVENTS] for window in windows("english")[:8]]
-    rows: list[tuple[str, ...]] = [("us per event over the bare transport", *STOPS)]
-    for api in ROUTES:
-        cases = [Case("bare", lambda deltas, api=api: iter(Served(api, deltas)), own(exhaust))]
-        cases += [transported(api, name, stop) for name, stop in STOPS.items()]
-        times = interleaved(cases, streams, 7)
-        added = [(times[name] - times["bare"]) / len(streams) / EVENTS / 1000 for name in STOPS]
-        rows.append((api, *(f"{time:.2f}" for time in added)))
-        limits.most(f"`StopTransport`, an event of {api}", LIMITS[api], added[0], " us")
-    yield f"## Streams of {EVENTS} text events\n\n" + markdown(rows)
+    case, group = transported(api, STOPS[kind]), f"streams of {EVENTS} text events, {kind}"
+    bench(group, api, case, streams, 7, yardsticks={LOOP: bare(api)}, columns=partial(added, kind))
+    if kind == "4 stops":
+        limit(f"`StopTransport`, an event of {api}", ran.of(group, api).net / 1000, most=LIMITS[api], unit=" us")
