@@ -1,6 +1,6 @@
 """Cuts a data set of generated texts at its stops, with Ray Data and with Hugging Face `datasets`.
 
-    pip install '.[examples]' 'ray[data]' datasets && python examples/dataset.py --rows 20000 --workers 2
+    pip install '.[tokenizers]' 'ray[data]' datasets && python examples/dataset.py --rows 20000 --workers 2
 
 A `StopSet` and the `Vocabulary` of a tokenizer can be pickled, so Ray and `datasets` send them to their workers. The
 functions `cut_…` take a batch, and return it with the answer and its match as columns. A row has some text of Python's
@@ -18,7 +18,7 @@ from pydoc_data.topics import topics
 from time import perf_counter
 
 import pyarrow as pa
-from stream import real_tokenizer
+from stream import trained_tokenizer
 from tokenizers import Tokenizer
 
 from stopscan import StopSet
@@ -132,7 +132,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
-    tokenizer = real_tokenizer()
+    tokenizer = trained_tokenizer()
     table, stops = generated(tokenizer, options.rows), StopSet(STOPS)
     ways: dict[str, tuple[str, Cut]] = {
         "str.split at each stop": ("text", partial(split_texts, stops=STOPS)),

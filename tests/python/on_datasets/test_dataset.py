@@ -15,7 +15,7 @@ pytest.importorskip("ray", reason="ray is not installed; ci/datasets-env makes t
 import dataset
 import pyarrow as pa
 from reference import Reference
-from stream import real_tokenizer
+from stream import trained_tokenizer
 
 from stopscan import StopSet
 from stopscan.tokens import Vocabulary
@@ -32,8 +32,8 @@ SETS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="module")
 def table() -> pa.Table:
-    rows = dataset.generated(real_tokenizer(), ROWS)
-    odd = real_tokenizer()
+    rows = dataset.generated(trained_tokenizer(), ROWS)
+    odd = trained_tokenizer()
     texts = ["", "###", "###the", "a </answer", "🦀 ###", "the statement"]
     ids = [odd.encode(text).ids for text in texts]
     return pa.concat_tables(
@@ -74,12 +74,12 @@ def test_texts_and_token_ids_are_cut_as_the_rules_say(table: pa.Table, stops: di
     expected = [by_the_book(text, stops) for text in table["text"].to_pylist()]
     texts = dataset.cut_texts(table, compiled(stops))
     assert columns(texts, "answer", "matched_stop", "offset") == expected
-    tokens = dataset.cut_token_ids(table, compiled(stops), Vocabulary(real_tokenizer()))
+    tokens = dataset.cut_token_ids(table, compiled(stops), Vocabulary(trained_tokenizer()))
     assert columns(tokens, "answer", "matched_stop", "offset") == expected
 
 
 def test_the_kept_tokens_are_those_of_the_answer(table: pa.Table) -> None:
-    tokenizer = real_tokenizer()
+    tokenizer = trained_tokenizer()
     cut = dataset.cut_token_ids(table, StopSet(dataset.STOPS), Vocabulary(tokenizer))
     for row in cut.to_pylist():
         kept = row["token_ids"][: row["tokens_kept"]]
@@ -95,7 +95,7 @@ def test_every_engine_says_the_same_on_one_worker_and_on_two(
     for stops in map(compiled, SETS.values()):
         cut = partial(dataset.cut_texts, stops=stops)
         assert engine(table, cut, workers).to_pylist() == cut(table).to_pylist()
-    cut = partial(dataset.cut_token_ids, stops=compiled(SETS["four stops"]), vocabulary=Vocabulary(real_tokenizer()))
+    cut = partial(dataset.cut_token_ids, stops=compiled(SETS["four stops"]), vocabulary=Vocabulary(trained_tokenizer()))
     assert engine(table, cut, workers).to_pylist() == cut(table).to_pylist()
 
 
@@ -133,7 +133,7 @@ def test_an_empty_batch_has_the_same_columns() -> None:
     rows."""
     stops = StopSet(dataset.STOPS)
     texts = pa.table({"text": pa.array([], pa.string()), "token_ids": pa.array([], pa.list_(pa.int64()))})
-    vocabulary = Vocabulary(real_tokenizer())
+    vocabulary = Vocabulary(trained_tokenizer())
     assert dataset.cut_texts(texts, stops).num_rows == 0
     cut = dataset.cut_token_ids(texts, stops, vocabulary)
     assert cut.column_names == ["text", "token_ids", "answer", "matched_stop", "offset", "tokens_kept"]
