@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from stopscan_conformance import APIS
 
-PLAIN = tuple(api for api in APIS if not api.startswith("harmony"))
-
 
 @dataclass(frozen=True)
 class Column:
@@ -18,7 +16,7 @@ class Column:
     command: str
     packages: Sequence[str]
     model: str | None = None
-    apis: Sequence[str] = PLAIN
+    apis: Sequence[str] = tuple(APIS)
     environment: dict[str, str] = field(default_factory=dict)
     proxy: Sequence[str] = ()  # more options for the proxy
 
@@ -44,15 +42,10 @@ LLAMA_CPP = (
 )
 SERVERS = {
     "example": Column(
-        "reference server",
-        "{python} conformance/reference_server {model} --port {port} --protect reasoning tool_call",
-        ("mlx-lm", "mlx", "starlette", "uvicorn"),
-    ),
-    "example-harmony": Column(
-        "reference server, Harmony",
-        "{python} conformance/reference_server {model} --format harmony --port {port}",
-        ("mlx-lm", "mlx", "starlette", "uvicorn"),
-        apis=("harmony-chat", "harmony-responses"),
+        "examples/server.py",
+        "{python} conformance/tests/example.py {port}",
+        ("starlette", "uvicorn"),
+        apis=("openai-chat", "anthropic"),
     ),
     "mlx-lm-stopscan": Column(
         "mlx-lm + stopscan",

@@ -30,6 +30,9 @@ Json = dict[str, Any]
 MARKERS = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}}
 OPENAI = {"answer": "content", "reasoning": "reasoning_content"}
 ANTHROPIC = {"answer": "text", "reasoning": "thinking"}
+# The fields that both APIs take, and the types of their values. Any other field is refused: add those of your model.
+FIELDS = {"model": (str,), "messages": (list,), "max_tokens": (int,), "stream": (bool,), "metadata": (dict,)}
+FIELDS |= {"temperature": (int, float), "top_p": (int, float)}
 
 
 async def model(prompt: str, body: Json) -> AsyncGenerator[str, None]:
@@ -74,7 +77,9 @@ class Answer:
 class Chat:
     """OpenAI's chat completions."""
 
-    stop, limits = "stop", ("max_completion_tokens", "max_tokens")
+    stop, limits, default_limit = "stop", ("max_completion_tokens", "max_tokens"), 4096
+    fields = FIELDS | {"stop": (str, list), "stream_options": (dict,), "max_completion_tokens": (int,)}
+    fields |= {"n": (int,), "seed": (int,), "user": (str,)}
 
     def error(self, status: int, message: str, field: str | None = None) -> Json:
         kind = "server_error" if status >= 500 else "invalid_request_error"
@@ -111,7 +116,8 @@ class Chat:
 class Messages:
     """Anthropic's messages."""
 
-    stop, limits = "stop_sequences", ("max_tokens",)
+    stop, limits, default_limit = "stop_sequences", ("max_tokens",), None  # the API requires a limit
+    fields = FIELDS | {"stop_sequences": (list,), "top_k": (int,)}
 
     def error(self, status: int, message: str, field: str | None = None) -> Json:
         kind = "api_error" if status >= 500 else "not_found_error" if status == 404 else "invalid_request_error"
@@ -160,18 +166,25 @@ async def endpoint(request: Request) -> Response:
     api, field = PATHS[request.url.path], None
     try:  # before the generation, so that a bad request is answered with a 400 that names the bad field
         body = {**json.loads(await request.body())}
+        for field, value in body.items():
+            if field not in api.fields or (field == "n" and value not in (None, 1)):
+                raise ValueError("not supported")
+            if value is not None and type(value) not in api.fields[field]:
+                raise TypeError(f"{value!r} is not of the type {' or '.join(t.__name__ for t in api.fields[field])}")
         usage = (body.get("stream_options") or {}).get("include_usage") is True
-        field, limit = next(((name, body[name]) for name in api.limits if body.get(name) is not None), (None, 4096))
-        if type(limit) is not int or limit < 1:
+        field = "messages"
+        if not body.get(field):
+            raise ValueError("not a list of messages")
+        prompt = prompt_of(body)
+        limits = ((name, body[name]) for name in api.limits if body.get(name) is not None)
+        field, limit = next(limits, (api.limits[0], api.default_limit))
+        if limit is None or limit < 1:
             raise ValueError(f"{limit!r} is not a positive integer")
         field = api.stop
-        if isinstance(body.get(field), dict):  # the keys of a dict would count as stops
-            raise TypeError("not a string or a list of strings")
         stops = SegmentSet(MARKERS, stop=body.get(field), stop_in=["answer"])  # they fire only in the answer
-        field = "messages"
-        if not isinstance(body.get(field), list) or not body[field]:
-            raise ValueError("not a list of messages")
-        answer = Answer(request, body, prompt_of(body), stops, limit)
+        field = None
+        json.dumps(body, ensure_ascii=False).encode()  # raises for half a surrogate pair, which nobody could send back
+        answer = Answer(request, body, prompt, stops, limit)
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         return JSONResponse(api.error(400, f"bad {field or 'request'}: {error}", field), 400)
     if body.get("stream"):

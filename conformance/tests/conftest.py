@@ -41,10 +41,20 @@ def checkpoint(reciter: Reciter, tmp_path_factory: pytest.TempPathFactory) -> Pa
 @pytest.fixture(scope="session")
 def staged_url() -> Iterator[str]:
     """Yields the URL of the staged servers: the right one is at `/right` under it, each other one at `/NAME`."""
-    command = [sys.executable, "-m", "staged"]
+    yield from served("-m", "staged")
+
+
+@pytest.fixture(scope="session")
+def example_url() -> Iterator[str]:
+    """Yields the URL of `examples/server.py`."""
+    yield from served("example.py")
+
+
+def served(*arguments: str) -> Iterator[str]:
+    command = [sys.executable, *arguments]
     with subprocess.Popen(command, cwd=Path(__file__).parent, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         port = process.stdout.readline().strip()
-        assert port, "the staged server did not start"
+        assert port, f"{command} did not start"
         yield f"http://127.0.0.1:{port}"
         process.terminate()

@@ -19,7 +19,7 @@ from stopscan_conformance.client import ask
 from stopscan_conformance.wire import Wire
 
 # `responses-with-stop` stands for `openai-responses`, which is the same route without stops.
-PLAIN = [name for name in APIS if not name.startswith("harmony") and name != "openai-responses"]
+PLAIN = [name for name in APIS if name != "openai-responses"]
 each_api = pytest.mark.parametrize("name", PLAIN)
 each_way = pytest.mark.parametrize("stream", [False, True])
 

@@ -32,13 +32,13 @@ def test_names_are_unique() -> None:
     assert len({*names}) == len(names)
 
 
-def test_every_script_of_the_default_checkpoint_but_the_harmony_ones_is_used() -> None:
+def test_every_script_is_used() -> None:
     used = {one.asked.script for one in ALL}
-    assert {name for name in SCRIPTS if not name.startswith("harmony")} <= used
+    assert {name for name in SCRIPTS if name != "harmony"} <= used
 
 
 def test_cases_of_some_apis() -> None:
-    extras = {"responses-with-stop", "generate", "harmony-chat", "harmony-responses"}
+    extras = {"responses-with-stop", "generate"}
     assert {case.api for case in cases()} == {*APIS} - extras
     assert {(case.api, case.stream) for case in cases("anthropic")} == {("anthropic", False), ("anthropic", True)}
 
@@ -53,23 +53,6 @@ def test_an_api_that_takes_lists_only_is_asked_for_nothing_else() -> None:
 def test_unknown_api() -> None:
     with pytest.raises(ValueError, match=re.escape("unknown API 'openai'; known are openai-chat, ")):
         cases("openai")
-
-
-def test_harmony_exchange() -> None:
-    made = exchange(APIS["harmony-chat"], True, KNOWN["ids"])
-    skipped = len(["<|channel|>", "analysis", "<|message|>", *SCRIPTS["count"], "<|end|>",
-                   "<|start|>", "assistant", "<|channel|>", "final", "<|message|>"])  # fmt: skip
-    ids = CHECKPOINT.token_ids("harmony-count")
-    assert made.request.stops == {"stop_token_ids": [ids[skipped + 8], ids[skipped + 10]]}
-    assert made.expected.answers == (("1, 2, 3 hello world 4, ", "1, 2, 3 hello world 4, 5, 6, 7, 8"),)
-    assert made.expected.tokens == (skipped + 9, skipped + 8)
-    assert made.request.max_tokens == KNOWN["ids"].max_tokens + skipped
-
-
-def test_only_what_the_checkpoint_has_in_channels_is_asked_for_in_channels() -> None:
-    names = {case.name for case in cases("harmony-chat")}
-    assert "ids" in names
-    assert "think" not in names
 
 
 def test_a_stop_token_takes_what_it_made_the_scanner_hold_along() -> None:

@@ -123,8 +123,7 @@ def test_what_each_api_sends_is_read(staged_url: str) -> None:
     server = Server(f"{staged_url}/right", model="reciter")
     for api in APIS.values():
         for stream in (False, True):
-            prompt = "[harmony-split]" if api.harmony else "[split]"
-            answer = asyncio.run(ask(server, api, Request(prompt, stream, {"stop": ["END"]})))
+            answer = asyncio.run(ask(server, api, Request("[split]", stream, {"stop": ["END"]})))
             assert (answer.text, answer.end, answer.faults) == ("This is the ", api.told(("stop_sequence", "END")), [])
             assert answer.head["prompt"] > 0
             assert answer.head["tokens"] >= 6
@@ -331,8 +330,7 @@ def test_official_clients_read_the_same(staged_url: str, name: str) -> None:
     server = Server(f"{staged_url}/right", model="reciter", clients=True)
     for stream in (False, True):
         for script in ("split", "think", "empty"):
-            prompt = f"[harmony-{script}]" if APIS[name].harmony and script != "think" else f"[{script}]"
-            answer = asyncio.run(ask(server, APIS[name], Request(prompt, stream, {"stop": ["END"]})))
+            answer = asyncio.run(ask(server, APIS[name], Request(f"[{script}]", stream, {"stop": ["END"]})))
             assert (answer.read_again, answer.unread) == (True, None)
 
 

@@ -53,16 +53,6 @@ def test_right_server(staged_url: str, tmp_path: Path, capsys: pytest.CaptureFix
     assert [(one["case"], one["outcome"]) for one in content["results"][:2]] == [("no-stop", "pass"), ("split", "pass")]
 
 
-@pytest.mark.usefixtures("few")
-def test_missing_route_and_missing_channels(staged_url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(f"{staged_url}/{quote('without channels')}", "--api", "harmony-chat") == 0
-    out = capsys.readouterr().out
-    assert "4 pass, 0 fail, 4 not supported" in out
-    assert (
-        "not supported: harmony-chat, 4 cases: the server does not separate the model's channels: 'analysisabc" in out
-    )
-
-
 def test_a_promise_alone_counts_the_cases_that_test_it(staged_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     """`--only PROMISE` leaves out the cases that do not test the promise. They must not count as passes."""
     assert run(f"{staged_url}/right", "--only", "late", "--only", "*/no-stop", "--only", "*/split") == 0
@@ -83,7 +73,7 @@ def test_wrong_model(staged_url: str, api: str, capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.usefixtures("few")
-@pytest.mark.parametrize("api", [api for api in APIS if not api.startswith("harmony")])
+@pytest.mark.parametrize("api", APIS)
 def test_api_key(staged_url: str, api: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(f"{staged_url}/locked", "--model", "reciter", api=api) == 2
     assert "/locked refuses the API key: " in capsys.readouterr().err

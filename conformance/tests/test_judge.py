@@ -219,7 +219,7 @@ def test_what_is_no_refusal_is_judged(status: int | None) -> None:
     assert asked.judged(Answer(Wire(status), error="why")) == {"text": "no answer: why"}
 
 
-TELL_ALL = {"openai-chat", "openai-completions", "generate", "harmony-chat"}
+TELL_ALL = {"openai-chat", "openai-completions", "generate"}
 
 
 @pytest.mark.parametrize("api", BY_NAME)

@@ -16,7 +16,7 @@ from stopscan_conformance.wire import Wire
 
 URL = "http://127.0.0.1:9"
 ALPHABET = "abcdefghijklmnopqrstuvwxyz"
-CHAT, HARMONY = APIS["openai-chat"], APIS["harmony-chat"]
+CHAT = APIS["openai-chat"]
 
 
 class Asks:
@@ -112,15 +112,6 @@ def test_nothing_to_measure(
 def test_a_model_that_is_served_wrongly_is_measured(monkeypatch: pytest.MonkeyPatch, answer: Answer) -> None:
     Asks(monkeypatch, answer)
     assert probed(Server(URL, model="one")).missing is None
-
-
-def test_channels_that_are_not_told_apart_are_not_supported(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = f"analysis{ALPHABET}"
-    Asks(monkeypatch, answered(said))
-    assert (
-        probed(Server(URL, model="one"), HARMONY).missing
-        == f"the server does not separate the model's channels: {said!r}"
-    )
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from stopscan_conformance.reciter import SCRIPTS, Reciter
+from stopscan_conformance.reciter import SCRIPTS
 from stopscan_conformance.scripts import FOLDER, default_scripts, made_scripts, named
 
 
@@ -37,15 +37,3 @@ def test_the_default_scripts_come_in_one_order() -> None:
     for one in named():
         name = one["script"]
         assert name in SCRIPTS or default_scripts()[name] == one["pieces"]
-
-
-def test_each_script_without_reasoning_is_there_in_channels() -> None:
-    plain = {name for name in SCRIPTS if not name.startswith("harmony")}
-    assert {name for name in SCRIPTS if name.startswith("harmony-")} == {
-        f"harmony-{name}" for name in plain - {"think", "unclosed"}
-    }
-    text = Reciter().text("harmony-inside")
-    assert text == (
-        "<|channel|>analysis<|message|>The path WENDS on<|end|>"
-        "<|start|>assistant<|channel|>final<|message|>The path WENDS on"
-    )

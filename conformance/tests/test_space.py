@@ -28,7 +28,7 @@ def test_the_names_of_points_are_unlike() -> None:
     assert len({*names}) == len(names)
 
 
-@pytest.mark.parametrize("api", [api for api in APIS if not api.startswith("harmony")])
+@pytest.mark.parametrize("api", APIS)
 def test_each_point_has_an_end_that_is_known(api: str) -> None:
     for point in filter(lambda point: fits(APIS[api], point), deep(0)):
         expected = exchange_of(APIS[api], point).expected

@@ -17,7 +17,7 @@ from stopscan_conformance.client import Server
 from stopscan_conformance.judge import LEVELS, RULES, Column, Findings, Level, columns_of
 from stopscan_conformance.oracle import MISSING, Asked, pieces_text
 from stopscan_conformance.probe import probe, trouble
-from stopscan_conformance.scripts import SCRIPTS, THINKING, made_scripts, named
+from stopscan_conformance.scripts import THINKING, made_scripts, named
 from stopscan_conformance.space import Point
 
 # Names of cases. The requests of each tuple form one case: IN_TURN sends them one after another, the others at once.
@@ -212,8 +212,7 @@ def _cases(api: Api, points: Sequence[Point]) -> Iterator[Case]:
         for one in every:
             play = plays.exchange(api, stream, one.asked, one.said).run
             yield Case(api.name, stream, one.topic, one.name, one.why, play)
-        kinds = (_together,) if api.harmony else (_together, _requests, _wrong, _rows, _pairs, _paces, _costs)
-        for kind in kinds:
+        for kind in (_together, _requests, _wrong, _rows, _pairs, _paces, _costs):
             for told in kind(api, stream, made):
                 yield Case(api.name, stream, *told)
     why = "the stop that completes first ends the answer, whatever else the request says"
@@ -233,8 +232,6 @@ def _fits(api: Api, one: Named) -> bool:
         return False
     if not api.stops and (one.asked.stop is not MISSING or one.asked.stop_pieces):
         return False
-    if api.harmony:
-        return f"harmony-{one.asked.script}" in SCRIPTS and not one.said.options
     if api.raw and OPENING in b"".join(one.asked.pieces):
         return False  # without a chat template, a server may treat reasoning as text, so that stops fire in it
     return not (api.lists_only and (one.asked.stop is None or isinstance(one.asked.stop, str)))

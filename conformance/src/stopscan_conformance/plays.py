@@ -26,8 +26,6 @@ from stopscan_conformance.space import CHATS, Point, said, script, stop_of, stop
 
 Play = Callable[[Server], Awaitable[Findings]]
 
-# The number of pieces before the answer of a Harmony script, besides the reasoning: markers and names of channels.
-HARMONY_PIECES = 9
 REASONING = re.compile("{}(.*?)(?:{}|$)".format(*map(re.escape, THINKING)), re.DOTALL)
 LEAVING = 4
 ENOUGH = 60  # the tokens that the limit allows after a stop
@@ -69,29 +67,24 @@ class Exchange:
 def exchange(api: Api, stream: bool, asked: Asked, /, said: Said = Said()) -> Exchange:  # noqa: B008
     """Returns the request for `asked` through `api`, with the answer that must come."""
     checkpoint = default_checkpoint()
-    name, skipped, reasoning = asked.script, 0, ""
-    if api.harmony:
-        name, reasoning = f"harmony-{name}", checkpoint.text(name)
-        skipped = HARMONY_PIECES + len(asked.pieces)
-    ids = checkpoint.token_ids(name)[skipped:]
+    ids = checkpoint.token_ids(asked.script)
     stops = {} if asked.stop is MISSING else {"stop": asked.stop}
     if asked.stop_pieces:
         stops["stop_token_ids"] = [ids[piece] for piece in asked.stop_pieces]
-    limit = None if asked.max_tokens is None else asked.max_tokens + skipped
-    request = Request(checkpoint.prompt(name), stream, stops, limit, said=said)
-    return Exchange(api, request, _expected(api, asked, ids, skipped, reasoning), optional=bool(said.options))
+    request = Request(checkpoint.prompt(asked.script), stream, stops, asked.max_tokens, said=said)
+    return Exchange(api, request, _expected(api, asked, ids), optional=bool(said.options))
 
 
-def _expected(api: Api, asked: Asked, ids: Sequence[int], skipped: int, reasoning: str) -> Expected:
+def _expected(api: Api, asked: Asked, ids: Sequence[int]) -> Expected:
     recital = recite(asked)
     fires = ids[recital.fires] if isinstance(recital.fires, int) else recital.fires
     end = api.told((recital.reason, fires))
     # sglang reports an EOS as a stop token that matched.
     ends = (end, ("stop_token", default_checkpoint().eos_token_id)) if end[0] == "eos" else (end,)
-    tokens = skipped + recital.tokens
+    tokens = recital.tokens
     apart = THINKING[0] in recital.text
     return Expected(
-        answers=_answers(recital.text) if apart else ((recital.text, reasoning),),
+        answers=_answers(recital.text) if apart else ((recital.text, ""),),
         ends=ends,
         # A server may or may not count the EOS or stop token that ends an answer: APIs do not say which is correct.
         tokens=(tokens, tokens - 1) if recital.reason in ("eos", "stop_token") else (tokens,),
@@ -133,7 +126,7 @@ def _joined(asked: Asked) -> tuple[tuple[str, str], ...]:
 
 def fits(api: Api, point: Point) -> bool:
     """Returns whether `api` can express the request that `point` describes."""
-    if api.harmony or said(point.says, api.name) is None:
+    if said(point.says, api.name) is None:
         return False
     if not api.stops and (point.among != "none" or point.after.startswith("refused")):
         return False

@@ -59,7 +59,7 @@ async def trouble(server: Server, api: Api, /) -> str | None:
 
 async def _probe(server: Server, api: Api) -> Can:
     missing, recital = await _recites(server, api)
-    if missing is not None or api.harmony:
+    if missing is not None:
         return Can(missing=missing)
     return Can(
         name_stops=api.names != "usual" or await _names(server, api),
@@ -93,7 +93,7 @@ async def _tells_reasoning(server: Server, api: Api) -> bool:
 
 async def _recites(server: Server, api: Api) -> tuple[str | None, Answer]:
     """Asks for the alphabet. Returns why the server does not have the API (None if it has), and the answer."""
-    prompt = f"[harmony-{PROBE}]" if api.harmony else f"[{PROBE}]"
+    prompt = f"[{PROBE}]"
     answer = await ask(server, api, Request(prompt))
     server.alias = answer.head.get("model", server.alias)
     if answer.refused:
@@ -107,8 +107,6 @@ async def _recites(server: Server, api: Api) -> tuple[str | None, Answer]:
         raise ConnectionError(f"{server.url} is down: {api.name}: {answer.error}")
     if answer.wire.status in LOCKED:
         raise RuntimeError(f"{server.url} refuses the API key: {api.name}: {answer.error}")
-    if api.harmony and PROBE_TEXT in answer.text != PROBE_TEXT:
-        return f"the server does not separate the model's channels: {answer.text!r}", answer
     # An answer with the first 3 characters is from the right model. If the rest is wrong, the cases will say so.
     if answer.wire.status == 200 and PROBE_TEXT[:3] not in answer.text + answer.wire.text:
         raise RuntimeError(

@@ -32,22 +32,8 @@ def _encoded(piece: str | bytes) -> bytes:
     return piece if isinstance(piece, bytes) else piece.encode(errors="surrogateescape")
 
 
-_SCRIPTS: dict[str, Script] = {
+SCRIPTS: Mapping[str, Script] = {
     name: [*map(_piece, one["pieces"])] for name, one in written(FOLDER / "scripts.json").items()
-}
-
-
-def harmony(script: Script, /) -> Script:
-    """Returns the script twice in the channels of gpt-oss's Harmony format: as the reasoning, then as the answer."""
-    return ["<|channel|>", "analysis", "<|message|>", *script, "<|end|>",
-            "<|start|>", "assistant", "<|channel|>", "final", "<|message|>", *script]  # fmt: skip
-
-
-# Each script without reasoning also exists in Harmony's channels, under the name `harmony-…`.
-SCRIPTS: Mapping[str, Script] = _SCRIPTS | {
-    f"harmony-{name}": harmony(script)
-    for name, script in _SCRIPTS.items()
-    if name not in ("think", "unclosed", "harmony")
 }
 
 

@@ -23,11 +23,18 @@ if TYPE_CHECKING:
 CHECKPOINT = Reciter()
 PACE_SECONDS = 2e-3  # for each token of the script "paced", whose streams are judged by their pace
 STEP_SECONDS = 60e-6  # for each token of scripts in cases that compare the times of requests
-PART_OF = {b"<think>": "reasoning", b"</think>": "answer", b"<|message|>": "", b"<|channel|>": "header",
-           b"<|start|>": "header", b"<|end|>": "header"}  # fmt: skip
+PART_OF = {b"<think>": "reasoning", b"</think>": "answer"}
 EOS = b""
 
 Piece = tuple[int, bytes]
+
+
+async def step(script: str) -> None:
+    """Takes the time of a token. Where times are compared, a step blocks the loop, so answers slow each other."""
+    await asyncio.sleep(PACE_SECONDS if script == "paced" else 0)
+    end = time.perf_counter() + (STEP_SECONDS if "stream" in script or script == "thought" else 0)
+    while time.perf_counter() < end:
+        pass
 
 
 class Scanner:
@@ -83,30 +90,22 @@ class Generation:
         return chain(script, repeat((CHECKPOINT.eos_token_id, EOS)))
 
     async def steps(self) -> AsyncIterator[Piece]:
-        """Yields the model's tokens. Where times are compared, a step blocks the loop, so answers slow each other."""
-        step = STEP_SECONDS if "stream" in self.script or self.script == "thought" else 0
+        """Yields the model's tokens."""
         for piece in self.pieces():
-            await asyncio.sleep(PACE_SECONDS if self.script == "paced" else 0)
-            end = time.perf_counter() + step
-            while time.perf_counter() < end:
-                pass
+            await step(self.script)
             self.tokens += 1
             yield piece
 
     async def texts(self) -> AsyncIterator[tuple[str, str]]:
         """Yields the kind of each piece of text ("answer" or "reasoning") and the text. Sets `end`."""
         decoder = self.staged.decoder()
-        kind, header = "answer", ""
+        kind = "answer"
         async for token, piece in self.steps():
             if piece == EOS:
                 break
             if piece in PART_OF and self.ask.apart:
-                if kind in ("answer", "reasoning"):
-                    yield kind, decoder.decode(b"", True) + (self.scanner.flush() if kind == "answer" else "")
-                kind = PART_OF[piece] or ("answer" if header == "final" else "reasoning")
-                header = ""
-            elif kind == "header":
-                header += piece.decode()
+                yield kind, decoder.decode(b"", True) + (self.scanner.flush() if kind == "answer" else "")
+                kind = PART_OF[piece]
             elif kind == "reasoning":
                 yield kind, decoder.decode(piece)
             else:

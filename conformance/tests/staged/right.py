@@ -15,7 +15,6 @@ from staged.edits import before, chunk, done, every, first, last_choice, lose, p
 from staged.generation import CHECKPOINT, EOS, Generation, Piece, Scanner, joined_bursts
 from staged.request import Ask, Refusal, right_stops
 from stopscan import StopScanner, StopSet
-from stopscan_conformance.reciter import HARMONY
 
 CHAT, COMPLETIONS, RESPONSES = "openai-chat", "openai-completions", "responses-with-stop"
 MESSAGES, OLLAMA_CHAT, OLLAMA, GENERATE = "anthropic", "ollama-chat", "ollama-generate", "generate"
@@ -434,13 +433,6 @@ def passes_empty_over(given: Any) -> list[str]:
     return right_stops([stop for stop in given if stop != ""] if isinstance(given, list) else given)
 
 
-class WithoutChannels(Generation):
-    """Does not know Harmony's channels (gpt-oss's format), and leaves their special tokens out."""
-
-    def pieces(self) -> Iterator[Piece]:
-        return (step for step in super().pieces() if step[1].decode(errors="ignore") not in HARMONY)
-
-
 class OtherModel(Generation):
     def pieces(self) -> Iterator[Piece]:
         return iter([(1, b"Hello!"), (CHECKPOINT.eos_token_id, EOS)])
@@ -466,7 +458,6 @@ FAILURES = (409, 500, 503)
 OTHERS = [
     *(Staged(f"stops are a {status}", stops=none_at_all(status)) for status in REFUSALS + FAILURES),
     Staged("locked", key="secret"),
-    Staged("without channels", generation=WithoutChannels),
     Staged("another model", generation=OtherModel),
     Staged("dies", generation=Dies),
 ]

@@ -16,7 +16,7 @@ import pytest
 httpx = pytest.importorskip("httpx", reason="httpx is not installed")
 openai = pytest.importorskip("openai", reason="openai is not installed")
 anthropic = pytest.importorskip("anthropic", reason="anthropic is not installed")
-uvicorn = pytest.importorskip("uvicorn", reason="uvicorn is not installed")
+pytest.importorskip("uvicorn", reason="uvicorn is not installed")
 pytest.importorskip("starlette", reason="starlette is not installed")
 
 ROOT = Path(__file__).parents[3]
@@ -25,28 +25,9 @@ SAID = "one END two"
 CHAT: list[Any] = [{"role": "user", "content": SAID}]
 THOUGHT, ANSWER = f"They say: {SAID}", f"You say: {SAID}"
 UNTIL_END = "You say: one "
-APIS = ["/v1/chat/completions", "/v1/messages"]
+STOP = {"/v1/chat/completions": "stop", "/v1/messages": "stop_sequences"}
+APIS = [*STOP]
 SECONDS = 10
-
-
-@pytest.fixture(scope="module")
-def server() -> ModuleType:
-    module = ModuleType("server")
-    exec(compile(FILE.read_text(encoding="utf-8"), str(FILE), "exec"), module.__dict__)
-    return module
-
-
-@pytest.fixture(scope="module")
-def url(server: ModuleType) -> Iterator[str]:
-    running = uvicorn.Server(uvicorn.Config(server.app, port=0, log_level="critical", lifespan="off"))
-    thread = threading.Thread(target=running.run)
-    thread.start()
-    while not running.started:
-        assert thread.is_alive()
-        thread.join(0.01)
-    yield f"http://127.0.0.1:{running.servers[0].sockets[0].getsockname()[1]}"
-    running.should_exit = True
-    thread.join()
 
 
 @pytest.fixture(scope="module")
@@ -174,8 +155,8 @@ def test_content_may_come_in_parts(chat: Any) -> None:
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("stop", [["END", ""], "", [5], 5, {"END": 1}, {}, ["\ud800"], ["<think>"]], ids=repr)
 def test_a_bad_stop_is_a_400_in_the_form_of_the_api(http: Any, stop: Any, stream: bool) -> None:
-    body = {"messages": CHAT, "max_tokens": 9, "stop": stop, "stop_sequences": stop, "stream": stream}
-    for path in APIS:
+    for path, name in STOP.items():
+        body = {"messages": CHAT, "max_tokens": 9, name: stop, "stream": stream}
         answer = http.post(path, content=json.dumps(body))
         assert answer.status_code == 400
         error = answer.json()
@@ -193,6 +174,43 @@ def test_a_bad_request_is_a_400(http: Any, path: str, changes: Any) -> None:
     assert answer.json()["error"]["type"] == "invalid_request_error"
 
 
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        (APIS[0], {"stream": "false"}, "stream"),
+        (APIS[0], {"n": 2}, "n"),
+        (APIS[0], {"temperature": "hot"}, "temperature"),
+        (APIS[0], {"max_tokens": True}, "max_tokens"),
+        (APIS[0], {"logprobs": True}, "logprobs"),
+        (APIS[1], {"max_tokens": 9, "stream": 1}, "stream"),
+        (APIS[1], {"max_tokens": 9, "stop_sequences": "END"}, "stop_sequences"),
+        (APIS[1], {}, "max_tokens"),
+        (APIS[1], {"max_tokens": None}, "max_tokens"),
+        (APIS[1], {"max_tokens": 9, "stop": ["END"]}, "stop"),
+    ],
+    ids=str,
+)
+def test_an_option_that_it_does_not_keep_is_a_400(http: Any, path: str, body: Any, field: str) -> None:
+    answer = http.post(path, json={"messages": CHAT, **body})
+    assert answer.status_code == 400
+    assert answer.json()["error"]["message"].startswith(f"bad {field}: ")
+
+
+@pytest.mark.parametrize("path", APIS)
+def test_options_that_change_nothing_pass(http: Any, path: str) -> None:
+    body = {"messages": CHAT, "max_tokens": 9, "temperature": 1, "top_p": 0.5, "metadata": {}, "stream": None}
+    assert http.post(path, json=body).status_code == 200
+    assert http.post(APIS[0], json={**body, "n": 1, "seed": 7, "user": "somebody"}).status_code == 200
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("path", APIS)
+@pytest.mark.parametrize("changes", [{"model": "\ud800"}, {"messages": [{"role": "user", "content": "a \udc00"}]}])
+def test_half_a_surrogate_pair_is_a_400(http: Any, path: str, stream: bool, changes: Any) -> None:
+    body = json.dumps({"messages": CHAT, "max_tokens": 9, "stream": stream, **changes})
+    assert http.post(path, content=body).status_code == 400
+
+
 @pytest.mark.parametrize("body", ["", "no JSON", "[]", "5", "{}", "[" * 100_000])
 @pytest.mark.parametrize("path", APIS)
 def test_a_body_that_is_no_request_is_a_400(http: Any, path: str, body: str) -> None:
@@ -208,6 +226,7 @@ def test_a_body_that_is_no_request_is_a_400(http: Any, path: str, body: str) -> 
         ({"messages": []}, "messages"),
         ({"messages": None}, "messages"),
         ({"messages": "Hi"}, "messages"),
+        ({"messages": {}}, "messages"),
         ({"messages": [{"role": "user"}]}, "messages"),
     ],
     ids=str,
@@ -249,9 +268,7 @@ def test_another_route_is_a_404(http: Any) -> None:
 @pytest.mark.parametrize("path", APIS)
 def test_a_stop_closes_the_model(http: Any, put: Any, path: str, stream: bool) -> None:
     model = put(Model("a ", "EN", "D", "b", "c"))
-    http.post(
-        path, json={"messages": CHAT, "max_tokens": 9, "stop": "END", "stop_sequences": ["END"], "stream": stream}
-    )
+    http.post(path, json={"messages": CHAT, "max_tokens": 9, STOP[path]: ["END"], "stream": stream})
     assert model.closed.wait(SECONDS)
     assert model.yielded == 3
 
@@ -322,7 +339,7 @@ def test_a_whole_answer_whose_model_fails_is_a_500(url: str, put: Any, path: str
 
 def test_it_is_short_and_has_public_names_alone() -> None:
     source = FILE.read_text(encoding="utf-8")
-    assert source.count("\n") < 200
+    assert source.count("\n") < 220
     assert not re.search(r"(from|import) stopscan\S*\._", source)
 
 

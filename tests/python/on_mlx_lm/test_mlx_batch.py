@@ -23,7 +23,7 @@ from stopscan_conformance.reciter import SCRIPTS, Reciter
 
 STOPS = ["END", "hello world", "6", "fgh", "XYZ", "STOP", "###", "ab", "aab", "ha!", "\n\nTwo", "<|end_of_document|>"]
 # Without the scripts in OpenAI's Harmony format: they are for servers that parse Harmony's channels.
-NAMES = [name for name in SCRIPTS if not name.startswith("harmony-")]
+NAMES = [*SCRIPTS]
 
 
 def prompts(mlx: tuple[Any, Any], reciter: Reciter, names: Any) -> list[list[int]]:

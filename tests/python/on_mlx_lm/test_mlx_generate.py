@@ -27,7 +27,7 @@ STOPS = [
     ["\N{OCTAGONAL SIGN}"], ["\N{ZERO WIDTH JOINER}"], ["\N{REPLACEMENT CHARACTER}"],
 ]  # fmt: skip
 # Without the scripts in OpenAI's Harmony format: they are for servers that parse Harmony's channels.
-NAMES = [name for name in SCRIPTS if not name.startswith("harmony-")]
+NAMES = [*SCRIPTS]
 drafted = pytest.mark.parametrize("draft", [False, True], ids=["alone", "drafted"])
 
 

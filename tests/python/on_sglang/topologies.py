@@ -49,7 +49,7 @@ class Request:
     """A random request, and the answer that is expected."""
 
     def __init__(self, reciter: Reciter, random: Random, *, faults: bool = False) -> None:
-        plain = [name for name in SCRIPTS if not name.startswith("harmony") and SCRIPTS[name]]
+        plain = [name for name in SCRIPTS if name != "harmony" and SCRIPTS[name]]
         if faults:
             # Only scripts without half characters. After a fault, sglang's own search takes over, and after half a
             # character that search sends the beginning of a stop.

@@ -29,7 +29,7 @@ from stopscan_conformance.reciter import SCRIPTS, THINKING, Reciter
 # Without these numbers, continuous batching takes nearly all memory for its cache.
 CONFIG = {"num_blocks": 64, "block_size": 32, "max_batch_tokens": 128}
 ANSWER = "<think>Is it END?</think>It is 5 or 6 "
-NAMES = [name for name in SCRIPTS if not name.startswith("harmony")]
+NAMES = [name for name in SCRIPTS if name != "harmony"]
 
 
 def prompts(engine: Engine, reciter: Reciter, names: list[str]) -> list[list[int]]:

@@ -33,7 +33,7 @@ WAYS = {"greedy": {}, "lookup": {"prompt_lookup_num_tokens": 3}, "assistant": {"
 ways = pytest.mark.parametrize(
     "way", [pytest.param(way, marks=needs_true_drafts if options else ()) for way, options in WAYS.items()]
 )
-NAMES = [name for name in SCRIPTS if not name.startswith("harmony-")]
+NAMES = [*SCRIPTS]
 
 
 def generation(engine: Engine, way: str, **options: Any) -> dict[str, Any]:

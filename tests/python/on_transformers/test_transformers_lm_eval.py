@@ -27,7 +27,7 @@ from stopscan.transformers.lm_eval import ExactHFLM
 from stopscan_conformance.reciter import HARMONY, SCRIPTS, THINKING, Reciter
 
 MODELS = ["hf", "hf-stopscan"]
-NAMES = [name for name in SCRIPTS if not name.startswith("harmony")]
+NAMES = [name for name in SCRIPTS if name != "harmony"]
 OWN = Reciter(
     {
         "spelled": ["One", " <s", "to", "p-h", "er", "e>", " two", " three", " four"],

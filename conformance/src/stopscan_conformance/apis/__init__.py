@@ -1,4 +1,4 @@
-"""The APIs by name. Those named `harmony-…` are OpenAI's APIs again, for a model that writes in gpt-oss's format."""
+"""The APIs by name."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -17,7 +17,5 @@ _APIS = (
     ollama.GENERATE,
     replace(responses.RESPONSES, name="responses-with-stop", stops=True, extra=True),
     sglang.GENERATE,
-    replace(openai.CHAT, name="harmony-chat", harmony=True, extra=True),
-    replace(responses.RESPONSES, name="harmony-responses", stops=True, harmony=True, extra=True),
 )
 APIS: Mapping[str, Api] = {api.name: api for api in _APIS}

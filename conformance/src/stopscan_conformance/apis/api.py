@@ -102,7 +102,6 @@ class Api:
     lists_only: bool = False  # stops must be a list, not a string or null
     asks_for_usage: bool = False  # a stream has a usage only if the request asks for it
     stops: bool = True  # a request may have stops
-    harmony: bool = False
     raw: bool = False  # the prompt has no chat template, so a stop may fire in the reasoning
     extra: bool = False  # tested only if the user names it
 
