@@ -385,7 +385,7 @@ class TokenScanner(_OfTokens):
     - ``eos_ends_early``: whether an EOS among the first ``min_tokens`` tokens ends the stream. Set it for an engine
       that ends the sequence there.
     - ``unknown_ids``: ``"refuse"`` raises ``ValueError`` for an id that the tokenizer lacks. ``"count"`` counts the
-      id as a token without text, because models have more ids than their tokenizers.
+      id as a token without text, in ``prompt_token_ids`` too, because models have more ids than their tokenizers.
     - ``prompt_token_ids``: the tokens of the prompt. They decide whether the first token keeps its leading space.
       If they end inside a character, the stream may complete it.
     - ``skip_special_tokens``: whether special tokens are left out of the text. The default is true. A stop or a

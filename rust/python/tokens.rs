@@ -163,7 +163,7 @@ token_class! {
     /// - ``eos_ends_early``: whether an EOS among the first ``min_tokens`` tokens ends the stream. Set it for an engine
     ///   that ends the sequence there.
     /// - ``unknown_ids``: ``"refuse"`` raises ``ValueError`` for an id that the tokenizer lacks. ``"count"`` counts the
-    ///   id as a token without text, because models have more ids than their tokenizers.
+    ///   id as a token without text, in ``prompt_token_ids`` too, because models have more ids than their tokenizers.
     /// - ``prompt_token_ids``: the tokens of the prompt. They decide whether the first token keeps its leading space.
     ///   If they end inside a character, the stream may complete it.
     /// - ``skip_special_tokens``: whether special tokens are left out of the text. The default is true. A stop or a
@@ -289,7 +289,7 @@ impl<E: PyEmit> Tokens<E> {
         let stream = Stream::with_options(E::core(set.get()), options).or_raise()?;
         let vocabulary = Vocabulary::of(tokenizer)?;
         let prompt = prompt_token_ids.map_or(Ok(Vec::new()), |ids| token_list(ids, "prompt_token_ids"))?;
-        let decoding = Decoding::new(vocabulary.bind(py), token_options.skip_special_tokens, &prompt)?;
+        let decoding = Decoding::new(vocabulary.bind(py), &token_options, &prompt)?;
         decoding.check(py, &stream)?;
         let stream = TokenStream::with_decoder(decoding, stream, token_options).or_raise()?;
         Ok(Tokens::of(vocabulary, set, Box::new(stream)))
@@ -572,18 +572,23 @@ impl Window {
 }
 
 impl Decoding {
-    fn new(vocabulary: &Bound<'_, Vocabulary>, skips_special: bool, prompt: &[Bound<'_, PyAny>]) -> PyResult<Decoding> {
+    fn new(
+        vocabulary: &Bound<'_, Vocabulary>,
+        options: &TokenOptions,
+        prompt: &[Bound<'_, PyAny>],
+    ) -> PyResult<Decoding> {
         let py = vocabulary.py();
+        let (skips_special, counts) = (options.skip_special_tokens, options.unknown_ids == UnknownIds::Count);
         let Vocabulary { core, native, .. } = vocabulary.get();
         if !native {
             let prompt = objects::list(py, prompt.iter().cloned().map(Ok))?;
-            let start = vocabulary.call_method1("_window", (skips_special, prompt))?.unbind();
+            let start = vocabulary.call_method1("_window", (skips_special, prompt, counts))?.unbind();
             return Ok(Decoding::Window(Window { now: fork(&start)?, start }));
         }
         let mut native = Native::new(core, skips_special);
         for token in prompt {
             let id = token_id(token, "prompt_token_ids")?;
-            if id.is_none_or(|id| native.decode_prompt(id).is_err()) {
+            if id.is_none_or(|id| native.decode_prompt(id).is_err()) && !counts {
                 return Err(value_error(format!("prompt_token_ids: {}", unknown(token).value(py))));
             }
         }

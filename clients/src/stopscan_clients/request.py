@@ -146,7 +146,7 @@ def _options(own: Options, at: tuple[str, ...], body: Any, limits: Limits) -> Op
     defaults = Defaults(repeat=own.stops.repeat, limits=limits)
     try:
         fields = (*OPTIONS, *REGIONS)  # `told` has no `REGIONS` now, but the message about unknown names lists them
-        asked = read_options(told, defaults, prefix="stopscan.", fields=fields, own={"stop": stops})
+        asked: Any = read_options(told, defaults, prefix="stopscan.", fields=fields, own={"stop": stops})
     except ValueError as error:
         raise ValueError(re.sub(r"^stop\b", ".".join(at), str(error))) from None
     made = _merged(own.stops, asked.stops, limits, **graph)

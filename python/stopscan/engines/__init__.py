@@ -4,8 +4,8 @@ There are three steps: read the request while a wrong value can still be answere
 prompt is known, and feed each token.
 
 >>> checkpoint = Checkpoint(tokenizer)                               # once for each model
->>> options = read_options(request_body, defaults)                   # ValueError: a 400 that names the field
->>> row = checkpoint.scanner(options.stops, prompt_ids, default=CHAT, max_tokens=limit, **options.row)
+>>> options = read_options(request_body, defaults, default=CHAT)     # ValueError: a 400 that names the field
+>>> row = checkpoint.scanner(options, prompt_ids, max_tokens=limit)
 >>> for token_id in generate(prompt_ids):
 ...     send(row.feed(token_id))
 ...     if row.finish:
@@ -13,7 +13,7 @@ prompt is known, and feed each token.
 >>> to_openai(row.finish), row.tokens_seen, row.tokens_in.get("reasoning")
 """
 
-from stopscan.engines._checkpoint import CHAT, Checkpoint
+from stopscan.engines._checkpoint import CHAT, Checkpoint, EngineOptions, split
 from stopscan.engines._failures import Failures
 from stopscan.engines._options import Defaults, Limits, StopOptions, add_defaults, read_options, switch
 from stopscan.engines._row import Row, RowOptions, TokenOptions
@@ -22,6 +22,7 @@ __all__ = [
     "CHAT",
     "Checkpoint",
     "Defaults",
+    "EngineOptions",
     "Failures",
     "Limits",
     "Row",
@@ -30,5 +31,6 @@ __all__ = [
     "TokenOptions",
     "add_defaults",
     "read_options",
+    "split",
     "switch",
 ]

@@ -2,108 +2,140 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from stopscan import StopSet
-from stopscan.regions import NAMES, Graph, begins, graph_of, known, protected, read_protect, region_after
+from stopscan.engines._options import ANSWER, StopOptions
+from stopscan.regions import NAMES, Graph, begins, graph_of, known, protected, read_protect, restricted, segments_of
 from stopscan.segments import SegmentSet
 from stopscan.tokens import TokenScanner, TokenSegmenter, Vocabulary
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 # The regions in which no stop fires by default, on routes that separate reasoning and tool calls from the answer.
 CHAT = NAMES
 # How many tokens at the end of a prompt are decoded to find its last marker. 32 suffice: little text follows a marker.
 PROMPT_TOKENS = 32
+# An engine may generate ids that its tokenizer lacks, and it ends a row at an EOS even before ``min_tokens``.
+AS_DRAWN: dict[str, Any] = {"unknown_ids": "count", "eos_ends_early": True}
 
 Frozen = tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+# The options of a request, or the stops of a program.
+Options = StopOptions | StopSet | SegmentSet | Mapping[str, Mapping[str, str]] | str | Iterable[str] | None
+
+
+class EngineOptions(TypedDict, total=False):
+    """What only the engine knows of an answer.
+
+    ``region``: the region in which the answer begins, whatever the prompt and the request say. ``inside``: if neither
+    the request nor a marker at the end of the prompt says where the answer begins, it begins in the reasoning. The
+    others are those of ``TokenScanner``.
+    """
+
+    eos_token_ids: int | Iterable[int] | None
+    max_tokens: int | None
+    skip_special_tokens: bool
+    prompt_token_ids: Iterable[int] | None
+    region: str | None
+    inside: bool
 
 
 class Checkpoint:
     """A model's tokenizer and the regions of its answers (reasoning, tool calls), shared by threads and requests.
 
     A second checkpoint for the same tokenizer is cheap, because vocabularies and compiled sets are cached. ``graph`` is
-    for engines that know the regions better than the tokenizer and its chat template do.
+    for engines that know the regions better than the tokenizer and its chat template do. With ``narrow``, the markers
+    of regions that a request does not protect are plain text, as in engines whose parsers do not look for them.
 
     >>> checkpoint = Checkpoint(tokenizer)
-    >>> row = checkpoint.scanner(StopSet("END"), prompt_ids, default=CHAT, eos_token_ids=2)
+    >>> options = read_options(request_body, defaults, default=CHAT)
+    >>> row = checkpoint.scanner(options, prompt_ids, eos_token_ids=2)
     """
 
-    def __init__(self, tokenizer: Any, /, *, graph: Graph | None = None) -> None:
+    def __init__(self, tokenizer: Any, /, *, graph: Graph | None = None, narrow: bool = False) -> None:
         self.tokenizer = tokenizer
         self.graph: Graph = (graph_of(tokenizer) or {}) if graph is None else graph
+        self.narrow = narrow
         self._frozen: Frozen = tuple((state, tuple(markers.items())) for state, markers in self.graph.items())
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
-        """The vocabulary of the tokenizer. Raises ``TypeError`` for a tokenizer of an unknown kind."""
+        """The vocabulary of the tokenizer. Raises ``TypeError`` for an object that cannot decode."""
         return Vocabulary(self.tokenizer)
 
-    def stops(self, stops: StopSet, protect: Any = None, default: Any = ()) -> StopSet:
-        """Returns a set with the stops of ``stops``, which do not fire in the regions of ``protect``. Sets are cached.
+    def scanner(self, options: Options, prompt: Any = (), **engine: Unpack[EngineOptions]) -> TokenScanner:
+        """Returns the scanner of an answer to ``prompt``, which is text or token ids.
 
-        If ``protect`` is ``None``, the regions of ``default`` are protected, except those that the model lacks. If
-        ``stops`` has no stops, the set still has the model's regions, so that its scanner counts their tokens.
+        ``options`` are those of a request (``read_options``), or the stops of a program. Without ``prompt`` and
+        ``engine``, the call shows before the generation whether the options fit the model.
 
-        Raises ``ValueError`` whose message begins with ``protect``, such as for a region that the model lacks.
+        The scanner takes what engines generate: an id that the vocabulary lacks is a token without text, and an EOS
+        ends the answer even before ``min_tokens``. Without stops, it still counts the tokens of the model's regions.
+
+        Raises ``ValueError`` whose message begins with the name of the option, such as for a ``protect`` with a region
+        that the model lacks. If a default has such a region, or one whose markers the text cannot show, the region is
+        left out.
         """
-        try:
-            return _in_regions(stops, self._frozen, None if protect is None else _plain(protect), _plain(default))
-        except ValueError as error:
-            message = str(error)
-            raise ValueError(message if message.startswith("protect") else f"protect: {message}") from None
+        scanner: TokenScanner = self._make(TokenScanner, options, prompt, **engine)
+        return scanner
+
+    def segmenter(self, options: Options, prompt: Any = (), **engine: Unpack[EngineOptions]) -> TokenSegmenter:
+        """Returns the segmenter of an answer. It differs from a ``scanner`` only in the result of ``feed``: segments of
+        the model's regions, without the markers."""
+        segmenter: TokenSegmenter = self._make(TokenSegmenter, options, prompt, **engine)
+        return segmenter
+
+    def stops(self, options: Options) -> StopSet:
+        """Returns the set of the ``scanner``, for an engine that scans its own text. Sets are cached.
+
+        Raises ``ValueError`` as ``scanner`` does.
+        """
+        stops: StopSet = self._set(TokenScanner, as_options(options))
+        return stops
 
     def begins(
-        self, stops: StopSet, prompt: Any = (), start_protected: bool | None = None, *, inside: bool = False
+        self, options: Options, stops: StopSet | SegmentSet, prompt: Any = (), *, inside: bool = False
     ) -> str | None:
-        """Returns the region in which the answer begins, for a scanner's argument ``region``. ``None`` means the
-        default of the scanner.
+        """Returns the region in which the answer begins, for the argument ``region`` of a scanner of the set ``stops``.
+        ``None`` means the default of the scanner."""
+        start = as_options(options).start_protected
+        has_regions = isinstance(stops, SegmentSet) or stops.regions is not None or stops.protect
+        try:
+            return begins(stops, self._end_of(prompt) if has_regions and start is None else "", start, inside=inside)
+        except ValueError:  # the protected region does not exist: a stop is its marker, or the model lacks it
+            return None
 
-        ``prompt`` is text or token ids. The markers at its end decide, unless ``start_protected`` is given. If no
-        marker there opens a region and ``inside`` is true, the answer begins in the reasoning.
+    def _make(self, kind: Any, given: Options, prompt: Any, **engine: Any) -> Any:
+        options: Any = as_options(given)
+        stops, region, inside = self._set(kind, options), engine.pop("region", None), engine.pop("inside", False)
+        row = {name: getattr(options, name) for name in ("stop_token_ids", "min_tokens", "include_stop")} | AS_DRAWN
+        try:
+            region = region or self.begins(options, stops, prompt, inside=inside)
+            return kind(self.vocabulary, stops, region=region, **row, **engine)
+        except ValueError as error:
+            if kind is TokenScanner and options.protect is None and stops != options.stops:
+                # A region that is there by default has a marker with a skipped special token and other text.
+                return kind(self.vocabulary, options.stops, **row, **engine)
+            raise _named(error) from None
 
-        Raises ``ValueError`` if ``start_protected`` is true and no region is protected. The message begins with
-        ``start_protected``.
-        """
-        prompt_decides = (stops.regions is not None or stops.protect) and start_protected is None
-        return begins(stops, self._end_of(prompt) if prompt_decides else "", start_protected, inside=inside)
-
-    def scanner(
-        self,
-        stops: StopSet,
-        prompt: Any = (),
-        *,
-        protect: Any = None,
-        start_protected: bool | None = None,
-        default: Any = (),
-        inside: bool = False,
-        **options: Any,
-    ) -> TokenScanner:
-        """Returns the scanner of an answer. The methods ``stops`` and ``begins`` explain the arguments.
-
-        The scanner accepts what engines generate: an id that the vocabulary lacks is a token without text, and an EOS
-        ends the answer even before ``min_tokens``. The other ``options`` are those of ``TokenScanner``.
-        """
-        stops = self.stops(stops, protect, default)
-        region = self.begins(stops, prompt, start_protected, inside=inside)
-        return TokenScanner(self.vocabulary, stops, region=region, **AS_DRAWN, **options)
-
-    def segmenter(
-        self,
-        segments: SegmentSet | Mapping[str, Mapping[str, str]],
-        prompt: Any = (),
-        *,
-        region: str | None = None,
-        **options: Any,
-    ) -> TokenSegmenter:
-        """Returns the segmenter of an answer. Like a ``scanner``, it accepts what engines generate.
-
-        ``segments`` has the stops. The answer begins in ``region``, or if that is ``None``, in the region that is open
-        at the end of ``prompt``.
-        """
-        segments = SegmentSet(segments)
-        region = region or region_after(segments.markers, self._end_of(prompt))
-        return TokenSegmenter(self.vocabulary, segments, region=region, **AS_DRAWN, **options)
+    def _set(self, kind: Any, options: StopOptions) -> Any:
+        stops, by_default = options.stops, options.protect is None
+        if isinstance(stops, SegmentSet):
+            if options.protect or options.start_protected is not None:
+                raise ValueError("protect: a SegmentSet takes no protect and no start_protected: use its stop_in")
+            return stops
+        try:
+            names, pairs = read_protect(options.default if by_default else options.protect, (*NAMES, ANSWER))
+            if options.start_protected and not (names or pairs or stops.regions or stops.protect):
+                raise ValueError("start_protected: the stops have no protected region")
+            entries = (*names, *pairs)
+            return _compiled(stops, entries, self._frozen, by_default, self.narrow, segments=kind is TokenSegmenter)
+        except ValueError as error:
+            raise _named(error) from None
 
     def _end_of(self, prompt: Any) -> str:
         """Returns the end of ``prompt`` as text, with its special tokens."""
@@ -114,22 +146,43 @@ class Checkpoint:
         return scanner.feed_many(ids.tolist() if hasattr(ids, "tolist") else ids) + scanner.flush()
 
 
-AS_DRAWN: dict[str, Any] = {"unknown_ids": "count", "eos_ends_early": True}
+def split(stops: Options, options: Mapping[str, Any]) -> tuple[StopOptions, dict[str, Any]]:
+    """Divides the keyword arguments of a row, as a program gives them, into ``StopOptions`` with these ``stops``, and
+    ``EngineOptions``."""
+    engine = {name: value for name, value in options.items() if name in EngineOptions.__annotations__}
+    rest = {name: value for name, value in options.items() if name not in engine and value is not None}
+    return replace(as_options(stops), **rest), engine
 
 
-@lru_cache(maxsize=16)
-def _in_regions(stops: StopSet, frozen: Frozen, protect: Any, default: Any) -> StopSet:
-    graph = {state: dict(markers) for state, markers in frozen}
-    entries = known(graph, default) if protect is None else protect
-    if entries or stops.regions is not None:
-        return protected(stops, graph, entries)
-    if stops.stop or stops.patterns or stops.visible or not graph:
+def as_options(options: Options) -> StopOptions:
+    """Returns the stops of a program as the options of a request."""
+    if isinstance(options, StopOptions):
+        return options
+    return StopOptions(SegmentSet(options) if isinstance(options, SegmentSet | Mapping) else StopSet(options))
+
+
+@lru_cache(maxsize=64)
+def _compiled(
+    stops: StopSet, entries: tuple[Any, ...], frozen: Frozen, by_default: bool, narrow: bool, *, segments: bool
+) -> StopSet | SegmentSet:
+    graph: Graph = {state: dict(markers) for state, markers in frozen}
+    if by_default and ANSWER in entries:  # the route separates the whole answer from the content
+        stops, entries = StopSet(repeat=stops.repeat), ()
+    if narrow:
+        graph = restricted(graph, [name for name in NAMES if name in entries])
+    protect = known(graph, entries) if by_default else entries
+    if segments:
+        return segments_of(stops, graph or {ANSWER: {}}, protect)
+    if protect or stops.regions is not None:
+        return protected(stops, graph, protect)
+    if stops.stop or stops.patterns or stops.visible or narrow or not graph:
         return stops
     # No strings, patterns or protected regions. `repeat` fires everywhere; the regions are there to count their tokens.
     return StopSet(regions=graph, repeat=stops.repeat)
 
 
-def _plain(protect: Any) -> tuple[Any, ...]:
-    """Returns ``protect`` as a hashable value, for the cache."""
-    names, pairs = read_protect(protect)
-    return (*names, *pairs)
+def _named(error: ValueError) -> ValueError:
+    """Returns ``error`` with a message that begins with the name of an option."""
+    first = str(error).split(maxsplit=1)[0].rstrip(":")
+    options = {*EngineOptions.__annotations__, *StopOptions.__annotations__}
+    return error if first in options else ValueError(f"protect: {error}")

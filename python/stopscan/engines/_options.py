@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from reprlib import Repr
@@ -14,12 +14,24 @@ from typing import Any
 from stopscan import Repeat, StopSet
 from stopscan.regions import NAMES, read_protect
 from stopscan.repeats import add_repeat, in_environment, requested
+from stopscan.segments import SegmentSet
 
 # The largest number in an option. Engines' token ids have 32 bits, and no answer is long enough for a larger count.
 MAX_COUNT = 2**31 - 1
 
 # The most characters of an error message, which goes back to the client and quotes parts of its request.
 MAX_MESSAGE = 400
+
+# An entry of `default`: the route separates the whole answer from the content, such as a required tool call.
+ANSWER = "answer"
+
+# Names that APIs have for an option.
+API_NAMES = {
+    "stop_sequences": "stop",
+    "stop_regex": "patterns",
+    "include_stop_str_in_output": "include_stop",
+    "no_stop_trim": "include_stop",
+}
 
 _shortened = Repr()
 _shortened.maxstring = _shortened.maxother = 60
@@ -31,7 +43,7 @@ class Limits:
 
     stops: int = 1024
     patterns: int = 64
-    bytes: int = 65536
+    bytes: int = 8192
     regions: int = 64
 
 
@@ -52,7 +64,7 @@ class Defaults:
         """Returns the defaults in the variables ``{name}_PROTECT``, ``{name}_REPEAT`` and ``{name}_LIMITS``.
 
         ``PROTECT`` is the name of a region or a JSON list. ``REPEAT`` is ``1`` or has the form ``4,1024,256``.
-        ``LIMITS`` has the form ``stops=1024,patterns=64,bytes=65536,regions=64``.
+        ``LIMITS`` has the form ``stops=1024,patterns=64,bytes=8192,regions=64``.
 
         Raises ``ValueError`` whose message begins with the name of the variable.
         """
@@ -107,40 +119,46 @@ def switch(name: str) -> str:
 class StopOptions:
     """The options about stops of one request. They are hashable, and can be pickled and sent to other processes.
 
-    ``asks`` is whether the request itself has a stop of any kind. A default does not count.
+    - ``stops`` may be a ``SegmentSet``. It has its own regions, and takes no ``protect`` and no ``start_protected``.
+    - ``protect``: the regions that the request names. If it is ``None``, no stop fires in those regions of ``default``
+      that the model has.
+    - ``default``: the operator's regions, or else those that the route separates from the answer.
+    - ``asks`` is whether the request itself has a stop of any kind. A default does not count.
     """
 
-    stops: StopSet = StopSet()  # noqa: RUF009 - a StopSet is immutable
+    stops: StopSet | SegmentSet = StopSet()  # noqa: RUF009 - a StopSet is immutable
     protect: tuple[Any, ...] | None = None
     start_protected: bool | None = None
     stop_token_ids: tuple[int, ...] = ()
     min_tokens: int = 0
     include_stop: bool = False
     asks: bool = False
-
-    @property
-    def row(self) -> dict[str, Any]:
-        """All options except the set ``stops``, as keyword arguments of ``Checkpoint.scanner``."""
-        names = ("protect", "start_protected", "stop_token_ids", "min_tokens", "include_stop")
-        return {name: getattr(self, name) for name in names}
+    default: tuple[Any, ...] = ()
 
 
 def read_options(
     given: object,
     defaults: Defaults = Defaults(),
     *,
+    default: Collection[Any] = (),
     prefix: str = "",
     fields: Collection[str] = (),
     own: Mapping[str, Any] | None = None,
 ) -> StopOptions:
     """Returns the options about stops of a request: ``stop``, ``patterns``, ``max_held``, ``stop_token_ids``,
-    ``min_tokens``, ``include_stop``, ``protect``, ``start_protected`` and ``repeat``.
+    ``min_tokens``, ``include_stop``, ``protect``, ``start_protected`` and ``repeat``. Reads all that reaches a scanner,
+    and folds in the defaults, so that nothing else need look at the request.
 
     - ``given`` is the body of the request, or a flat mapping that also has options of the engine. An option that is
       ``None`` counts as not given. With a ``prefix``, only names with this prefix are read, and each of them must be an
-      option. Without a ``prefix``, names that are not options are ignored.
-    - ``fields`` are the options that are read from ``given``. The default is all.
-    - ``own`` has values of options that the engine itself has read from other fields of the request.
+      option. Without a ``prefix``, names that are not options are ignored, and ``stop_sequences`` counts as ``stop``.
+    - ``default``: the regions that the route separates from the answer, such as ``CHAT``. No stop fires in them, unless
+      the request or the operator names regions. ``"answer"`` stands for the whole answer.
+    - ``fields`` are the options that are read from ``given``. The default is all. ``fields`` may also have
+      ``"default"``, by which one process of an engine passes on to another what the route separates.
+    - ``own`` has options that the engine has in other fields of the request. The names may be the engine's:
+      ``stop_sequences``, ``stop_regex``, ``include_stop_str_in_output``, ``no_stop_trim``. They add to the stops and
+      patterns of ``given``.
 
     Raises ``ValueError``, and no other error, whatever a client sent. The message begins with the option's name, as the
     client wrote it.
@@ -153,47 +171,54 @@ def read_options(
     """
     if not isinstance(given, Mapping | None):
         raise ValueError(f"the options about stops must be an object, not {_shown(given)}")
-    asked = _given_options(given or {}, prefix, fields or READERS)
-    asked |= {field: (field, value) for field, value in (own or {}).items() if value is not None}
-    read: dict[str, Any] = {}
-    for field, (name, value) in asked.items():
-        if value is not None:
-            try:
-                read[field] = READERS[field](value, defaults.limits)
-            except ValueError as error:
-                raise ValueError(f"{name} {_message(error)}") from None
-    name_of = {field: asked[field][0] if field in asked else prefix + field for field in READERS}
-    stop, patterns = read.pop("stop", ()), read.pop("patterns", ())
+    limits, read, name_of = defaults.limits, dict[str, Any](), {field: prefix + field for field in READERS}
+    for name, field, value in [
+        *_named_values(given or {}, prefix, fields or (OPTIONS if prefix else (*OPTIONS, "stop_sequences"))),
+        *((name, API_NAMES.get(name, name), value) for name, value in (own or {}).items() if value is not None),
+    ]:
+        name_of[field] = name
+        try:
+            part = READERS[field](value, limits)
+        except ValueError as error:
+            raise ValueError(f"{name} {_message(error)}") from None
+        read[field] = (*read.get(field, ()), *part) if field in ("stop", "patterns") else part
+    stop, patterns, held = read.pop("stop", ()), read.pop("patterns", ()), read.pop("max_held", None)
     asks = bool(stop or patterns or read.get("stop_token_ids") or read.get("repeat"))
-    repeat, held = read.pop("repeat", defaults.repeat), read.pop("max_held", None)
-    for field, size in (("stop", _size(stop)), ("patterns", _size(stop, patterns))):
-        if size > defaults.limits.bytes:
-            raise ValueError(f"{name_of[field]} has {size} bytes of text; the limit is {defaults.limits.bytes}")
+    sizes = (("stop", stop, limits.stops, _size(stop)), ("patterns", patterns, limits.patterns, _size(stop, patterns)))
+    for field, texts, most, size in sizes:
+        if len(texts) > most:
+            raise ValueError(f"{name_of[field]} has {len(texts)} entries; the limit is {most}")
+        if size > limits.bytes:
+            raise ValueError(f"{name_of[field]} has {size} bytes of text; the limit is {limits.bytes}")
     try:
-        stops = _stop_set(stop, patterns, held, repeat)
+        stops = _stop_set(stop, patterns, held, read.pop("repeat", defaults.repeat))
     except ValueError as error:
         culprit = name_of["patterns" if _is_valid(stop) else "stop"]
         raise ValueError(f"{culprit} is malformed: {_message(error)}") from None
-    return StopOptions(stops, asks=asks, **read)
+    set_apart = read.pop("default", tuple(default))
+    options = StopOptions(stops, asks=asks, default=set_apart if defaults.protect is None else defaults.protect, **read)
+    if options.start_protected and not (options.default if options.protect is None else options.protect):
+        raise ValueError(f"{name_of['start_protected']} needs a region in {name_of['protect']}")
+    return options
 
 
-def _given_options(given: Mapping[Any, Any], prefix: str, fields: Collection[str]) -> dict[str, tuple[str, Any]]:
-    """Returns the options in ``given``: for each field, the name that ``given`` has for it, and the value."""
-    asked = {}
+def _named_values(given: Mapping[Any, Any], prefix: str, fields: Collection[str]) -> Iterator[tuple[str, str, Any]]:
+    """Yields the options in ``given``: the name that ``given`` has for the option, the option, and the value.
+
+    Raises ``ValueError`` for a name with the ``prefix`` that is not an option.
+    """
     for name, value in given.items():
         if isinstance(name, str) and name.startswith(prefix):
             field = name.removeprefix(prefix)
-            if field in fields:
-                asked[field] = name, value
-            elif prefix:
-                known = ", ".join(prefix + each for each in fields)
-                raise ValueError(
-                    f"{_encodable(name[:MAX_MESSAGE])} is not an option of stopscan; the options are {known}"
-                )
-    return asked
+            if field not in fields and prefix:
+                options = ", ".join(prefix + each for each in fields)
+                short = _encodable(name[:MAX_MESSAGE])
+                raise ValueError(f"{short} is not an option of stopscan; the options are {options}")
+            if field in fields and value is not None:
+                yield name, API_NAMES.get(field, field), value
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def _stop_set(stop: tuple[str, ...], patterns: tuple[str, ...], held: int | None, repeat: Repeat | None) -> StopSet:
     """Returns the set of these stops. It is cached, because patterns take milliseconds to compile."""
     return StopSet(stop, patterns=patterns, max_held=held, repeat=repeat)
@@ -243,12 +268,10 @@ def _limits(text: str) -> Limits:
     return Limits(**read)
 
 
-def _strings(value: object, limit: int) -> tuple[str, ...]:
+def _strings(value: object, _: Limits) -> tuple[str, ...]:
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
         raise ValueError(f"must be a string or a list of strings, not {_shown(value)}")
-    if len(texts) > limit:
-        raise ValueError(f"has {len(texts)} entries; the limit is {limit}")
     return tuple(texts)
 
 
@@ -272,11 +295,11 @@ def _flag(value: object, _: Limits) -> bool:
     return bool(value)
 
 
-def _protect(value: object, limits: Limits) -> tuple[Any, ...]:
+def _protect(value: object, limits: Limits, regions: Sequence[str] = NAMES) -> tuple[Any, ...]:
     entries = [value] if isinstance(value, str) else value
     if not isinstance(entries, list | tuple) or not all(map(_is_region_or_pair, entries)):
         raise ValueError(f"must be a list of names of regions or pairs of markers, not {_shown(value)}")
-    names, pairs = read_protect(entries)
+    names, pairs = read_protect(entries, regions)
     if len(names) + len(pairs) > limits.regions:
         raise ValueError(f"has {len(names) + len(pairs)} regions; the limit is {limits.regions}")
     size = _size(*pairs)
@@ -295,8 +318,8 @@ def _repeat(value: object, _: Limits) -> Repeat | None:
 
 
 READERS: dict[str, Callable[[Any, Limits], Any]] = {
-    "stop": lambda value, limits: _strings(value, limits.stops),
-    "patterns": lambda value, limits: _strings(value, limits.patterns),
+    "stop": _strings,
+    "patterns": _strings,
     "max_held": _count,
     "stop_token_ids": _ids,
     "min_tokens": _count,
@@ -304,4 +327,6 @@ READERS: dict[str, Callable[[Any, Limits], Any]] = {
     "protect": _protect,
     "start_protected": _flag,
     "repeat": _repeat,
+    "default": lambda value, limits: _protect(value, limits, (*NAMES, ANSWER)),
 }
+OPTIONS = tuple(name for name in READERS if name != "default")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from stopscan import StopSet
-from stopscan.engines import Checkpoint, Row, RowOptions, TokenOptions
+from stopscan.engines import Checkpoint, Row, RowOptions, StopOptions, TokenOptions, split
 from stopscan.regions import graph_of
 from stopscan.segments import Segment, SegmentSet, joined
 
@@ -107,8 +107,11 @@ class RowScanner(BatchRow):
     ...         print(response.uid, row_of[response.uid].text(response))
     """
 
-    def __init__(self, tokenizer: Any, /, stop: Stops = (), *, prompt: Any = (), **options: Unpack[RowOptions]) -> None:
-        super().__init__(checkpoint_of(tokenizer).scanner(StopSet(stop), prompt, **of_model(tokenizer, options)))
+    def __init__(
+        self, tokenizer: Any, /, stop: Stops | StopOptions = (), *, prompt: Any = (), **options: Unpack[RowOptions]
+    ) -> None:
+        stops, engine = split(stop, options)
+        super().__init__(checkpoint_of(tokenizer).scanner(stops, prompt, **of_model(tokenizer, engine)))
 
     def text(self, response: Any, /) -> str:
         """Returns the text that is safe to send with ``response``. Call it once for each response, in order."""
@@ -130,11 +133,12 @@ class RowSegmenter(BatchRow):
     """
 
     def __init__(
-        self, tokenizer: Any, segments: Segments, /, *, region: str | None = None, prompt: Any = (),
+        self, tokenizer: Any, segments: Segments | StopOptions, /, *, region: str | None = None, prompt: Any = (),
         **options: Unpack[TokenOptions],
     ) -> None:  # fmt: skip
-        given = of_model(tokenizer, options)
-        super().__init__(checkpoint_of(tokenizer).segmenter(segments, prompt, region=region, **given))
+        stops, engine = split(segments, options)
+        engine = of_model(tokenizer, engine)
+        super().__init__(checkpoint_of(tokenizer).segmenter(stops, prompt, region=region, **engine))
 
     def segments(self, response: Any, /) -> list[Segment]:
         """Returns the segments that are safe to send with ``response``. Call it once for each response, in order."""

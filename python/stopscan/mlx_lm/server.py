@@ -41,10 +41,8 @@ class _Row(RowScanner):
     left = failed = False
 
     def __init__(self, tokenizer: Any, stops: _Stops, prompt: Any, *, inside: bool) -> None:
-        checkpoint = checkpoint_of(tokenizer)
-        default = _told_apart(tokenizer) if stops.default is None else stops.default
-        options = of_model(tokenizer, {"inside": inside})
-        scanner = checkpoint.scanner(stops.options.stops, prompt, default=default, **options, **stops.options.row)
+        checkpoint, options = checkpoint_of(tokenizer), of_model(tokenizer, {"inside": inside})
+        scanner = checkpoint.scanner(stops.of(tokenizer), prompt, **options)
         BatchRow.__init__(self, scanner)
         self.counter: Any = scanner
         if "reasoning" in checkpoint.graph and "reasoning" not in self.tokens_in:
@@ -67,13 +65,17 @@ class _Stops:
     """The options of a request, and its row. mlx-lm passes the object along as the request's `stop_words`."""
 
     options: StopOptions
-    # The protected regions of a request without `protect`. `None`: the regions that mlx-lm separates from the answer.
-    default: tuple[Any, ...] | None
+    # Whether the default of `options` is still the regions that mlx-lm separates from the answer of the model.
+    chat: bool
     connection: socket | None = None
     row: _Row | None = None
 
     def __reduce__(self) -> Any:  # mlx-lm sends each request to the other machines of a distributed model
-        return _Stops, (self.options, self.default)
+        return _Stops, (self.options, self.chat)
+
+    def of(self, tokenizer: Any) -> StopOptions:
+        """Returns the options, whose default has only regions that mlx-lm separates for this model."""
+        return replace(self.options, default=_told_apart(tokenizer)) if self.chat else self.options
 
 
 class _RequestError(Exception):
@@ -92,7 +94,9 @@ class _ResponseGenerator(server.ResponseGenerator):
         # mlx-lm catches a request's errors only here. Later errors would end the thread that makes all answers.
         tokenized, stops = super()._tokenize(tokenizer, request, args), args.stop_words
         asked = stops.options
-        if failures.off and (not asked.asks or asked == StopOptions(StopSet(asked.stops.stop), asks=True)):
+        if failures.off and (
+            not asked.asks or asked == StopOptions(StopSet(asked.stops.stop), asks=True, default=asked.default)
+        ):
             return tokenized  # mlx-lm's own stops are enough
         try:
             if tokenizer is not self._logged:
@@ -101,10 +105,8 @@ class _ResponseGenerator(server.ResponseGenerator):
             if failures.off:
                 raise ValueError("stopscan failed repeatedly and is switched off; only `stop` still works")
             stops.row = _Row(tokenizer, stops, tokenized[0], inside=tokenized[3] == "reasoning")
-        except (TypeError, ValueError) as error:
-            # A TypeError means that stopscan cannot read the tokenizer. Requests without stops still work.
-            if asked.asks or isinstance(error, ValueError):
-                raise _RequestError(str(error)) from error
+        except ValueError as error:
+            raise _RequestError(str(error)) from error
         except BaseException as error:
             failures.note(error, "was refused")
             raise RuntimeError("stopscan failed in this request") from error
@@ -173,18 +175,17 @@ class _Handler(server.APIHandler):
                 stops.row.left = True
 
     def _read_stops(self, request: Any) -> _Stops:
-        options, default = read_options(self.body, self.defaults), self.defaults.protect
-        if default is None and request.request_type != "chat":
-            default = ()
+        chat = request.request_type == "chat" and self.defaults.protect is None
+        options = read_options(self.body, self.defaults, default=CHAT if chat else ())
+        stops = _Stops(options, chat, self.connection)
         if options.min_tokens > self.max_tokens:
             raise ValueError(f"min_tokens must be at most max_tokens, {self.max_tokens}")
         tokenizer = self.response_generator.model_provider.tokenizer
         if tokenizer is not None:
             # Compile the set in this thread, so that the thread that makes all answers does not wait for it.
             with suppress(ValueError):  # the request may be for another model than the loaded one
-                told = _told_apart(tokenizer) if default is None else default
-                checkpoint_of(tokenizer).stops(options.stops, options.protect, told)
-        return _Stops(options, default, self.connection)
+                checkpoint_of(tokenizer).stops(stops.of(tokenizer))
+        return stops
 
     def _end_with(self, status: int, error: BaseException) -> None:
         """Answers with an error: as an event if the stream has begun, otherwise as a response with ``status``."""

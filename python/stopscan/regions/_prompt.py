@@ -50,7 +50,7 @@ def region_after(graph: Graph, prompt_end: str, /) -> str:
 
 
 def begins(
-    stops: StopSet, prompt_end: str, /, start_protected: bool | None = None, *, inside: bool = False
+    stops: StopSet | SegmentSet, prompt_end: str, /, start_protected: bool | None = None, *, inside: bool = False
 ) -> str | None:
     """Returns the region in which the answer begins, as a scanner's argument ``region`` (``None`` is its default).
 
@@ -64,21 +64,23 @@ def begins(
     >>> begins(stops, "<|im_start|>assistant\\n<think>\\n")
     'reasoning'
     """
-    if stops.regions is not None:
-        graph: Graph = stops.regions
+    regions, pairs = (stops.markers, ()) if isinstance(stops, SegmentSet) else (stops.regions, stops.protect)
+    graph: Graph
+    if regions is not None:
+        graph = regions
         protected_states = [state for state in graph if region_name(state) not in stops.stop_in]
         # Stops do not fire in markup either, such as Harmony's headers, but no answer begins in it.
         readable = readable_in(graph)
         protected_states.sort(key=lambda state: region_name(state).removesuffix(PROTECTED) not in readable)
     else:
-        protected_states = [opening for opening, _ in stops.protect]
+        protected_states = [opening for opening, _ in pairs]
         graph = {"answer": {opening: opening for opening in protected_states}}
-    first = next(iter(graph)) if stops.regions is not None else None
+    first = next(iter(graph)) if regions is not None else None
     if start_protected is not None:
         if start_protected and not protected_states:
             raise ValueError("start_protected: the stops have no protected region")
         return protected_states[0] if start_protected else first
-    if stops.regions is None:
+    if regions is None:
         end = prompt_end.rstrip()
         return next((opening for opening in protected_states if end.endswith(opening)), None)
     found = region_after(graph, prompt_end)

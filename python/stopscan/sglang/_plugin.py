@@ -51,14 +51,15 @@ def hooks(defaults: Defaults, failures: Failures | None = None) -> dict[str, Cal
 
     guard = Guard(failures or Failures(logger))
     requests = Requests(defaults, guard.failures)
-    routes = Routes(requests, guard)
+    routes = Routes(requests, Guard(Failures(logger)))
     found: dict[str, Hook] = {
         "srt.sampling.sampling_params.SamplingParams.normalize": routes.normalize,
         "srt.managers.scheduler.Scheduler._add_request_to_queue": Scheduler(requests).queued,
         f"{DETOKENIZER}._decode_batch_token_id_output": decode,
     }
+    optional: dict[str, Hook] = {}
     if _serves():
-        found |= {
+        optional = {
             f"{SERVER}.serve_generate_request": routes.generate,
             f"{CHAT}._convert_to_internal_request": routes.chat,
             f"{CHAT}._generate_stream_content": routes.chat_chunks,
@@ -66,7 +67,10 @@ def hooks(defaults: Defaults, failures: Failures | None = None) -> dict[str, Cal
             f"{ANTHROPIC}._convert_response": routes.anthropic,
             f"{ANTHROPIC}._generate_anthropic_stream": routes.anthropic_stream,
         }
-    return {f"sglang.{target}": guard.around(hook) for target, hook in found.items()}
+    # A route's hook that fails repeatedly is left out alone: the stops do not depend on it.
+    guarded = {target: guard.around(hook) for target, hook in found.items()}
+    guarded |= {target: Guard(Failures(logger), goes=True).around(hook) for target, hook in optional.items()}
+    return {f"sglang.{target}": hook for target, hook in guarded.items()}
 
 
 def _serves() -> bool:

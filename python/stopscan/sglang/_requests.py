@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from stopscan import StopSet
-from stopscan.engines import CHAT, Checkpoint, Defaults, Failures, StopOptions, read_options
-from stopscan.regions import Graph, graph_of, restricted, with_reasoning
+from stopscan.engines import Checkpoint, Defaults, Failures, StopOptions, read_options
+from stopscan.regions import Graph, graph_of, with_reasoning
 from stopscan.sglang._guard import Refused
 from stopscan.tokens import TokenScanner
 
 PREFIX = "stopscan_"
-FIELDS = ("patterns", "max_held", "protect", "start_protected", "repeat")
-# Keys that a chat route's hook adds to `custom_params`: the regions that the route separates from the content, and the
-# stops that sglang added.
-TOLD, ADDED = "__stopscan_told", "__stopscan_added"
+# What the hook of a chat route tells the scheduler. A client may also write it: it is read and checked as all options.
+# STOP: the client's stops, if `stop` has other stops that are left to sglang. DEFAULT: the regions that the route
+# separates from the content.
+STOP, DEFAULT = f"{PREFIX}stop", f"{PREFIX}default"
+FIELDS = ("patterns", "max_held", "protect", "start_protected", "repeat", "stop", "default")
 # The number of tokens at the end of a prompt on which the text of the first token may depend.
 LAST_TOKENS = 8
 OFF = "stop_regex, regions and stopscan's options are switched off, because stopscan failed repeatedly"
@@ -53,125 +52,108 @@ class Requests:
             self._models[tokenizer] = Model(tokenizer)
         return self._models[tokenizer]
 
-    def concerns(self, stop: Any, patterns: Any, given: Any) -> bool:
+    def concerns(self, params: Any) -> bool:
         """Returns whether a request could have stops."""
-        return bool(stop or patterns or self.defaults.repeat or _ours(given))
+        given = params.custom_params
+        ours = any(str(name).startswith(PREFIX) and name not in (STOP, DEFAULT) for name in _items(given))
+        return bool(params.stop_strs or mine(params) or params.stop_regex_strs or self.defaults.repeat or ours)
 
-    def on(self, patterns: Any, given: Any) -> bool:
+    def on(self, params: Any) -> bool:
         """Returns whether stopscan handles a request. After too many failures, all requests are left to sglang.
 
         Raises ``Refused`` if a request that is left to sglang asks for something that sglang cannot do.
         """
-        if self.failures.off and beyond(patterns, given):
+        if self.failures.off and beyond(params):
             raise Refused(OFF, HTTPStatus.SERVICE_UNAVAILABLE)
         return not self.failures.off
 
-    def read(self, stop: Any, patterns: Any, given: Any) -> StopOptions:
-        """Returns the options of a request from its ``stop``, ``stop_regex`` and ``custom_params``.
+    def read(self, params: Any, *, thinks: bool = False) -> StopOptions:
+        """Returns the options of a request: of all its fields that reach a scanner. These may have any value, because
+        the client sent them. ``thinks``: whether sglang expects reasoning.
 
-        These values may have any type, because the client sent them. Raises ``Refused`` for a wrong value. The message
-        begins with the name of the field.
+        Raises ``Refused`` for a wrong value. The message begins with the name of the field.
         """
+        given = params.custom_params
         if not isinstance(given, dict | None):
             raise Refused(f"custom_params must be an object, not a {type(given).__name__}")
-        ask = partial(read_options, given, self.defaults, prefix=PREFIX, fields=FIELDS)
-        # sglang allows empty stops, and never finds one. A `StopSet` refuses empty stops, so they are left out here.
-        stop, patterns = listed(stop, without=["", *added(given)]), listed(patterns)
+        own = {
+            "stop_regex": listed(params.stop_regex_strs) or None,
+            "stop_token_ids": [*(params.stop_token_ids or ())] or None,
+            "no_stop_trim": params.no_stop_trim,
+        }
+        stop = listed(params.stop_strs)
+        if (given or {}).get(STOP) is None:
+            own["stop"] = stop or None
+        default = ["reasoning"] * thinks
         try:
-            mine = ask().stops.patterns
-            patterns = [*patterns, *mine] if isinstance(patterns, list) else patterns
-            return ask(own={"stop": stop or None, "patterns": patterns or None})
+            read_options({"stop": stop}, self.defaults)  # some of them may be left to sglang
+            return read_options(given, self.defaults, default=default, prefix=PREFIX, fields=FIELDS, own=own)
         except ValueError as error:
-            told = str(error)
-            raise Refused(told.replace("patterns", "stop_regex", 1) if told.startswith("patterns") else told) from None
+            raise Refused(str(error)) from None
 
-    def check(self, stop: Any, patterns: Any, given: Any, tokenizer: Any) -> None:
+    def check(self, params: Any, tokenizer: Any) -> None:
         """Raises ``Refused`` for a wrong request, and, while stopscan is switched off, for one that sglang alone cannot
         serve."""
-        if self.concerns(stop, patterns, given):
-            asked = self.read(stop, patterns, given)
-            if self.on(patterns, given) and tokenizer is not None:
-                self._stops(asked, given, tokenizer, thinks=False)
+        if self.concerns(params):
+            asked = self.read(params)
+            if self.on(params):
+                self._scanner(asked, params, tokenizer)
 
-    def scanner(self, req: Any) -> tuple[TokenScanner, bool] | None:
-        """Returns the scanner of a request in the scheduler, and whether the request asks for something that sglang
-        cannot do. Returns ``None`` if the request has no stops, or is left to sglang.
+    def scanner(self, req: Any) -> tuple[TokenScanner, bool, list[str]] | None:
+        """Returns the scanner of a request in the scheduler, whether the request asks for something that sglang cannot
+        do, and the stops that are left to sglang. Returns ``None`` if the request has no stops, or is left to sglang.
 
         Raises ``Refused`` for a wrong request. The message begins with the name of the wrong field.
         """
-        params, tokenizer, prompt = req.sampling_params, req.tokenizer, list(req.origin_input_ids)
-        patterns, given = params.stop_regex_strs, params.custom_params
-        asked = self.read(params.stop_strs, patterns, given)
-        if not self.on(patterns, given) or not len(asked.stops):
+        params, tokenizer = req.sampling_params, req.tokenizer
+        thinks = bool(req.require_reasoning)
+        asked: Any = self.read(params, thinks=thinks)
+        if not self.on(params) or not len(asked.stops):
             return None
-        checkpoint, stops = self._stops(asked, given, tokenizer, thinks=bool(req.require_reasoning))
         # The tokens that end an answer in sglang. Their text is not part of the answer.
         ends = {tokenizer.eos_token_id, *(req.eos_token_ids or ()), *(tokenizer.additional_stop_token_ids or ())}
-        options: dict[str, Any] = {
-            "include_stop": params.no_stop_trim,
-            "stop_token_ids": () if params.ignore_eos else [*(ends - {None}), *(params.stop_token_ids or ())],
-            "skip_special_tokens": params.skip_special_tokens,
-            "prompt_token_ids": prompt[-LAST_TOKENS:],
-        }
-        regions = stops.regions is not None or stops.protect
-        # A stop that is a region's marker removes the region. If no region is left, `start_protected=True`
-        # would raise, so this option is dropped.
-        start = asked.start_protected if regions else None
-        inside = bool(req.require_reasoning) and self.model(tokenizer).inside
-        try:
-            scanner = checkpoint.scanner(stops, prompt, start_protected=start, inside=inside, **options)
-        except ValueError as error:
-            # A marker contains a skipped special token, so it is never found. Refuse only if the request named regions.
-            if asked.protect is not None:
-                raise Refused(f"{PREFIX}{error}") from None
-            scanner = checkpoint.scanner(asked.stops, prompt, **options)
-        return scanner, bool(beyond(patterns, given) or regions or stops.repeat)
+        ids = () if params.ignore_eos else (*(ends - {None}), *asked.stop_token_ids)
+        prompt, inside = list(req.origin_input_ids), thinks and self.model(tokenizer).inside
+        last = {"prompt_token_ids": prompt[-LAST_TOKENS:]}
+        asked = replace(asked, stop_token_ids=ids)
+        scanner, stops = self._scanner(asked, params, tokenizer, prompt, inside=inside, **last)
+        more = bool(beyond(params) or stops.regions is not None or stops.protect or stops.repeat)
+        return scanner, more, [stop for stop in listed(params.stop_strs) if stop and stop not in asked.stops.stop]
 
-    def _stops(self, asked: StopOptions, given: Any, tokenizer: Any, *, thinks: bool) -> tuple[Checkpoint, StopSet]:
-        """Returns the checkpoint and the ``StopSet`` of a request. If the request has no ``protect``, the
-        protected regions are the server's default, or else those that the route separates."""
-        told = (given or {}).get(TOLD)
-        # `told` has the regions that the route noted. If the route runs in a process without plugins, it noted none,
-        # and `thinks` (sglang's `require_reasoning`) says whether sglang expects reasoning.
-        names = [name for name in told if name in CHAT] if isinstance(told, list) else ["reasoning"] * thinks
-        default: Sequence[Any] = names if self.defaults.protect is None else self.defaults.protect
-        protect = default if asked.protect is None else asked.protect
-        if asked.start_protected and not protect:
-            raise Refused(f"{PREFIX}start_protected needs a region in {PREFIX}protect")
-        # The markers of regions that are not protected are plain text.
-        regions = [name for name in CHAT if name in protect]
-        checkpoint = Checkpoint(tokenizer, graph=restricted(self.model(tokenizer).graph, regions))
+    def _scanner(self, asked: StopOptions, params: Any, tokenizer: Any, prompt: Any = (), **engine: Any) -> Any:
+        checkpoint = Checkpoint(tokenizer, graph=self.model(tokenizer).graph, narrow=True)
         try:
-            return checkpoint, checkpoint.stops(asked.stops, asked.protect, default)
+            skips = bool(params.skip_special_tokens)
+            return checkpoint.scanner(asked, prompt, skip_special_tokens=skips, **engine), checkpoint.stops(asked)
         except ValueError as error:
             raise Refused(f"{PREFIX}{error}") from None
 
 
-def beyond(patterns: Any, given: Any) -> bool:
+def mine(params: Any) -> Any:
+    """Returns the stops of a request that stopscan finds. sglang allows empty stops, and never finds one, so they are
+    left out. Returns a value of a wrong type unchanged, so that the reader of the options refuses it."""
+    given = params.custom_params
+    told = given.get(STOP) if isinstance(given, dict) else None
+    return listed(params.stop_strs if told is None else told)
+
+
+def beyond(params: Any) -> bool:
     """Returns whether a request asks for something that sglang cannot do well: options of stopscan, protected regions,
-    or ``patterns`` (``stop_regex``). sglang finds patterns, but sends parts of the match, and a slow pattern stops
-    the whole server."""
-    return bool(patterns or _ours(given) or (given or {}).get(TOLD))
+    or ``stop_regex``. sglang finds patterns, but sends parts of the match, and a slow pattern stops the server."""
+    ours = (str(name) for name, value in _items(params.custom_params).items() if value)
+    return bool(params.stop_regex_strs) or any(name.startswith(PREFIX) and name != STOP for name in ours)
 
 
-def added(given: Any) -> list[Any]:
-    """Returns the stops that sglang added to those of a chat request. The added stops are left to sglang, because they
-    must fire in all regions."""
-    stops = (given or {}).get(ADDED)
-    return stops if isinstance(stops, list) else []
+def _items(given: Any) -> dict[Any, Any]:
+    """Returns ``custom_params``. A wrong value counts as an option of stopscan: ``read`` refuses it."""
+    return given if isinstance(given, dict) else {} if given is None else {PREFIX: given}
 
 
-def _ours(given: Any) -> bool:
-    """Returns whether ``given`` has an option of stopscan. True also if ``given`` is neither a dict nor ``None``:
-    ``read`` refuses it then."""
-    return any(str(name).startswith(PREFIX) for name in given or ()) if isinstance(given, dict | None) else True
-
-
-def listed(value: Any, without: Sequence[str] = ()) -> Any:
-    """Returns a string or a list of strings as a list, without the entries in ``without``. Returns any other value
-    unchanged, so that the reader of the options refuses it."""
+def listed(value: Any) -> Any:
+    """Returns a string or a list of strings as a list, without empty strings. Returns any other value unchanged, so
+    that the reader of the options refuses it."""
     texts = [value] if isinstance(value, str) else value or []
-    return [text for text in texts if text not in without] if isinstance(texts, list | tuple) else texts
+    return [text for text in texts if text != ""] if isinstance(texts, list | tuple) else texts
 
 
 def serving(name: str) -> Any:

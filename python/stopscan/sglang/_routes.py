@@ -10,7 +10,7 @@ from collections.abc import Generator
 from typing import Any
 
 from stopscan.sglang._guard import Guard, Refused
-from stopscan.sglang._requests import ADDED, TOLD, Requests, listed, serving
+from stopscan.sglang._requests import DEFAULT, STOP, Requests, listed, mine, serving
 
 # An attribute that the hooks add to a chat request made from an Anthropic request: the stop that ended the stream.
 NAMED = "stopscan_named"
@@ -28,11 +28,12 @@ class Routes:
         if tokenizer is None:  # the server makes no text
             yield
             return
-        stop, patterns = params.stop_strs, params.stop_regex_strs
-        self._requests.check(stop, patterns, params.custom_params, tokenizer)
-        params.stop_strs = params.stop_regex_strs = None
+        self._requests.check(params, tokenizer)
+        ours, patterns = mine(params), listed(params.stop_regex_strs)
+        theirs = [stop for stop in listed(params.stop_strs) if stop not in ours]
+        params.stop_strs, params.stop_regex_strs = theirs, None
         yield
-        params.stop_strs, params.stop_regex_strs = listed(stop, without=[""]), listed(patterns)
+        params.stop_strs, params.stop_regex_strs = [*params.stop_strs, *ours], patterns
         # sglang's own search needs this length in tokens, if the request is left to sglang. A text has at most as many
         # tokens as bytes.
         params.stop_str_max_len = max((len(text.encode(errors="replace")) for text in params.stop_strs), default=0)
@@ -42,13 +43,13 @@ class Routes:
         sglang would report the error as an event."""
         if obj.stream:
             from sglang.srt.entrypoints.http_server import get_global_state
+            from sglang.srt.sampling.sampling_params import SamplingParams
 
             tokenizer, asked = get_global_state().tokenizer_manager.tokenizer, obj.sampling_params or {}
             try:
                 for params in filter(None, asked if isinstance(asked, list) else [asked]):
-                    stop, patterns, given = map(params.get, ("stop", "stop_regex", "custom_params"))
-                    self._requests.check(stop, patterns, given, tokenizer)
-            except Refused:
+                    self._requests.check(SamplingParams(**params), tokenizer)
+            except (Refused, TypeError):  # TypeError: sglang itself refuses the parameters
                 obj.stream = False
         yield
 
@@ -113,10 +114,11 @@ def _with_stop(frame: str, matched: str | None) -> str:
 
 
 def _note(params: dict[str, Any], request: Any, *, reasons: bool, calls: bool) -> None:
-    """Writes into the parameters of a request the regions that its route separates, and the stops that sglang
-    added."""
-    told = ["reasoning"] * reasons + ["tool_call"] * calls
-    added = sorted({*listed(params.get("stop"))} - {*listed(request.stop)})
-    given = params.get("custom_params")
+    """Writes the regions that the route separates into the options of a request, and the client's stops if sglang has
+    added others, which it finds itself because they must fire in all regions."""
+    given, stop = params.get("custom_params"), listed(request.stop)
     if isinstance(given, dict | None):
-        params["custom_params"] = {**(given or {}), TOLD: told, ADDED: added}
+        told = {DEFAULT: ["reasoning"] * reasons + ["tool_call"] * calls}
+        if listed(params.get("stop")) != stop:
+            told[STOP] = stop
+        params["custom_params"] = {**(given or {}), **told}

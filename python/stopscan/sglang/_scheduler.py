@@ -16,7 +16,7 @@ from sglang.srt.managers.schedule_batch import FINISH_ABORT, FINISH_MATCHED_STR,
 from stopscan.engines import Failures
 from stopscan.regions import described
 from stopscan.sglang._guard import Refused
-from stopscan.sglang._requests import LAST_TOKENS, Requests, added, beyond
+from stopscan.sglang._requests import LAST_TOKENS, Requests, beyond
 
 logger = getLogger("sglang.stopscan")
 
@@ -42,7 +42,7 @@ class Scheduler:
                 regions = described(self._requests.model(req.tokenizer).graph)
                 logger.info("stopscan finds the stops; known regions and their opening markers: %s", regions)
             params = req.sampling_params
-            if self._requests.concerns(params.stop_strs, params.stop_regex_strs, params.custom_params):
+            if self._requests.concerns(params):
                 req.stopscan = Stops(self._maker.submit(self._requests.scanner, req), self._requests.failures)
                 theirs: Any = type(req)
                 req.__class__ = _stopping(theirs)
@@ -67,9 +67,9 @@ class Stops:
         found = made.result() if made else None
         if found is None:
             return
-        self._scanner, self._beyond = found
+        self._scanner, self._beyond, theirs = found
         self._theirs, req.sampling_params = req.sampling_params, copy(req.sampling_params)
-        req.sampling_params.stop_strs, req.sampling_params.stop_regex_strs = added(self._theirs.custom_params), []
+        req.sampling_params.stop_strs, req.sampling_params.stop_regex_strs = theirs, []
         self.texts = []
         req.customized_info = {**(req.customized_info or {}), KEY: self.texts}
 
@@ -138,7 +138,7 @@ class Stops:
         outcome = "goes on with sglang's own stops"
         if given_back or isinstance(req.finished_reason, FINISH_ABORT):
             outcome = "may lack the end of its text"
-        elif self._beyond or beyond(params.stop_regex_strs, params.custom_params):
+        elif self._beyond or beyond(params):
             outcome, status = "ends with an error", HTTPStatus.INTERNAL_SERVER_ERROR
             req.finished_reason = FINISH_ABORT("stopscan failed in this request", status, "InternalServerError")
         else:  # so that sglang checks this step again, now with its own search for the stops

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from stopscan.tokens._source import Source
@@ -19,7 +20,7 @@ def source_of(carrier: Any) -> Source:
         if "tiktoken.core.Encoding" in names:
             from stopscan.tokens._tiktoken import Tiktoken
 
-            return Tiktoken(tokenizer)
+            return Tiktoken(tokenizer, carrier)
         if "mistral_common.tokens.tokenizers.tekken.Tekkenizer" in names:
             from stopscan.tokens._mistral import Tekken
 
@@ -28,15 +29,25 @@ def source_of(carrier: Any) -> Source:
             from stopscan.tokens._mistral import SentencePiece
 
             return SentencePiece(tokenizer)
-    raise TypeError(
-        "tokenizer: expected a tokenizers.Tokenizer, an object that has one (such as a transformers fast tokenizer), a "
-        f"tiktoken.Encoding, or a tokenizer of mistral-common, got {type(carrier).__name__}"
-    )
+    if _decodes(carrier):
+        from stopscan.tokens._other import Other
+
+        return Other(carrier)
+    raise TypeError(f"tokenizer: expected an object with a method decode, got {type(carrier).__name__}")
+
+
+def _decodes(carrier: Any) -> bool:
+    """Returns whether ``carrier`` has a method ``decode`` that makes text of a list of token ids."""
+    with suppress(Exception):  # each library has its own error for arguments that it does not take
+        return isinstance(carrier.decode([]), str)
+    return False
 
 
 def _carried(carrier: Any) -> Iterator[Any]:
-    """Yields ``carrier``, and the attributes where transformers, mlx-lm, mistral-common and vLLM have the tokenizer."""
+    """Yields ``carrier``, and the attributes where transformers, mlx-lm, mistral-common, vLLM and Kimi's tokenizer have
+    the tokenizer."""
     yield getattr(carrier, "backend_tokenizer", None)
     for owner in (carrier, getattr(carrier, "tokenizer", None)):
         yield owner
+        yield getattr(owner, "model", None)
         yield getattr(getattr(owner, "instruct_tokenizer", None), "tokenizer", None)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 from tiktoken import Encoding
 
+from stopscan.tokens._other import Other
+from stopscan.tokens._samples import sequences
 from stopscan.tokens._source import CarrierDecode, Tables
 
 
@@ -16,12 +19,13 @@ class Tiktoken:
     carrier_decode = CarrierDecode()
     skips = (True, False)
 
-    def __init__(self, encoding: Encoding) -> None:
-        self.carrier = self.key = self._encoding = encoding
+    def __init__(self, encoding: Encoding, carrier: Any) -> None:
+        self.key = self._encoding = encoding
+        self.carrier = carrier
 
     @property
     def fingerprint(self) -> Hashable:
-        return self._encoding.n_vocab  # an encoding cannot be changed
+        return self._encoding.n_vocab, type(self.carrier)  # an encoding cannot be changed
 
     @cached_property
     def special(self) -> Mapping[int, str]:
@@ -29,16 +33,22 @@ class Tiktoken:
         return {self._encoding.encode_single_token(name): name for name in names}
 
     def compare_carrier(self) -> CarrierDecode:
-        return self.carrier_decode
+        if self.carrier is self._encoding or not hasattr(self.carrier, "decode"):
+            return self.carrier_decode
+        known = [token_id for token_id in range(self._encoding.n_vocab) if self.contains(token_id)]
+        samples = sequences(known, [*self.special], count=8)
+        return CarrierDecode(differs=any(self._encoding.decode(ids) != self.carrier.decode(ids) for ids in samples))
 
     def tables(self) -> Tables | None:
+        if self.carrier_decode.differs:
+            return None
         return Tables([self._bytes(token_id) for token_id in range(self._encoding.n_vocab)], {*self.special})
 
     def contains(self, token_id: int, /) -> bool:
         return 0 <= token_id < self._encoding.n_vocab and self._bytes(token_id) is not None
 
     def decoder(self) -> Callable[..., str]:
-        return self._decode
+        return Other(self.carrier)._decode if self.carrier_decode.differs else self._decode
 
     def _decode(self, token_ids: Sequence[int], skip_special_tokens: bool) -> str:
         if skip_special_tokens:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from contextlib import suppress
 from threading import RLock
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -58,9 +59,10 @@ class Vocabulary(_stopscan.Vocabulary):
             return Vocabulary, (self._source.carrier,)
         return _restored, (self._name, *self._parts())
 
-    def _window(self, skip_special_tokens: bool, prompt_token_ids: Sequence[int]) -> Window:
+    def _window(self, skip_special_tokens: bool, prompt_token_ids: Sequence[int], count_unknown: bool) -> Window:
         assert self._source is not None
-        return Window(self._source, skip_special_tokens, prompt_token_ids)
+        prompt = filter(self._source.contains, prompt_token_ids) if count_unknown else prompt_token_ids
+        return Window(self._source, skip_special_tokens, [*prompt])
 
 
 class Known(NamedTuple):
@@ -94,7 +96,8 @@ def _remember(tokenizer: Any, known: Known) -> None:
     try:
         _known[tokenizer] = known
     except TypeError:
-        tokenizer._stopscan = known
+        with suppress(AttributeError):  # an object with slots: its vocabulary is made again each time
+            tokenizer._stopscan = known
 
 
 def _read(source: Source) -> Known:

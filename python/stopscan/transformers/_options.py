@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from stopscan import StopSet
-from stopscan.engines import Checkpoint, RowOptions
+from stopscan.engines import Checkpoint, RowOptions, split
 from stopscan.segments import SegmentSet
 
 if TYPE_CHECKING:
@@ -29,35 +29,22 @@ class Options:
     """The stops and options of all rows. ``scanner`` makes the scanner of one row."""
 
     def __init__(self, tokenizer: Any, stop: Stop, **given: Unpack[StopsOptions]) -> None:
-        options: dict[str, Any] = {**given}
-        protect, region = options.pop("protect", None), options.pop("region", None)
-        start_protected = options.pop("start_protected", None)
         # A multimodal processor has its tokenizer as an attribute.
         self.tokenizer: Any = getattr(tokenizer, "tokenizer", tokenizer)
         self._checkpoint = Checkpoint(self.tokenizer)
-        self.stops: StopSet | SegmentSet
-        self._start: dict[str, Any]
-        if isinstance(stop, SegmentSet | Mapping):
-            if protect or start_protected is not None:
-                raise ValueError("a SegmentSet takes no protect and no start_protected: use its stop_in, and region")
-            self.stops, self._start = SegmentSet(stop), {"region": region}
-        elif region is not None:
+        self._given, self._engine = split(stop, given)
+        self.stops: StopSet | SegmentSet = self._given.stops
+        if self._engine.get("region") is not None and isinstance(self.stops, StopSet):
             raise ValueError("region needs a SegmentSet as the stop")
-        else:
-            self.stops = self._checkpoint.stops(StopSet(stop), protect)
-            self._start = {"start_protected": start_protected}
-        eos = options.pop("eos_token_ids", None)
+        eos = self._engine.pop("eos_token_ids", None)
         self.eos_token_ids: list[int] = ids(self.tokenizer.eos_token_id if eos is None else eos)
-        self._options = options
         self.scanner(())  # so that bad options raise before the generation
 
     def scanner(self, prompt: Sequence[int], eos_token_ids: Iterable[int] = ()) -> Any:
         """Returns the scanner, or the segmenter, of a row after ``prompt``. ``eos_token_ids`` are further EOS ids."""
-        options = {**self._start, **self._options, "prompt_token_ids": prompt}
-        options["eos_token_ids"] = {*self.eos_token_ids, *eos_token_ids}
-        if isinstance(self.stops, SegmentSet):
-            return self._checkpoint.segmenter(self.stops, prompt, **options)
-        return self._checkpoint.scanner(self.stops, prompt, **options)
+        make = self._checkpoint.segmenter if isinstance(self.stops, SegmentSet) else self._checkpoint.scanner
+        eos = {*self.eos_token_ids, *eos_token_ids}
+        return make(self._given, prompt, **{**self._engine, "prompt_token_ids": prompt, "eos_token_ids": eos})
 
 
 def ids(given: Any) -> list[int]:

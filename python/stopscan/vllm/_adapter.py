@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from secrets import token_hex
 from typing import Any
 from weakref import WeakValueDictionary
 
 from vllm.exceptions import VLLMValidationError
-from vllm.sampling_params import SamplingParams
+from vllm.sampling_params import RequestOutputKind, SamplingParams
 
-from stopscan import StopSet
 from stopscan.engines import Defaults, Failures, Limits, StopOptions, read_options
 from stopscan.regions import described
 from stopscan.vllm._detokenizer import ScanningDetokenizer, arm
@@ -22,10 +21,14 @@ from stopscan.vllm._engine import Engine
 logger = logging.getLogger("vllm.stopscan")
 
 PREFIX = "stopscan_"
-FIELDS = ("patterns", "max_held", "protect", "start_protected", "repeat")
-# The key in a request's `extra_args` under which the HTTP route says which regions (reasoning, tool calls) it separates
-# from the content. The key is random, so that no client can send it.
-TOLD = f"stopscan told {token_hex(8)}"
+FIELDS = ("patterns", "max_held", "protect", "start_protected", "repeat", "default")
+# With this option the HTTP route says which regions (reasoning, tool calls) it separates from the content. A client may
+# send it, too, as the render routes hand it out: it is checked as all options, and concerns only its own request.
+DEFAULT = f"{PREFIX}default"
+# The largest number that `read_options` takes. No answer is longer.
+MAX_COUNT = 2**31 - 1
+# How many requests' options are kept.
+MAX_KEPT = 256
 # No limits, for requests of a program that calls vLLM directly. The limits are for the clients of a server.
 UNLIMITED = Limits(*[2**62] * 4)
 
@@ -47,6 +50,7 @@ class Adapter:
     def __init__(self, defaults: Defaults, failures: Failures | None = None) -> None:
         self.renew(defaults, failures)
         self._engines: WeakValueDictionary[int, Engine] = WeakValueDictionary()
+        self._read_before: dict[str | None, StopOptions] = {}
         # The class of the parser of a server's chat routes, and the name of the server's tool parser.
         self._parser: Any = None
         self._tool_parser: str | None = None
@@ -94,7 +98,7 @@ class Adapter:
         if self._concerns(params):
             engine = self._newest()
             if engine and (told := engine.told_apart(self._parser, request.tool_choice)):
-                params.extra_args = {**(params.extra_args or {}), TOLD: told}
+                params.extra_args = {**(params.extra_args or {}), DEFAULT: told}
             self._read(params, engine, self.defaults)
 
     def generate_called(self, _: Any, asked: Any, prompt: Any, sampling_params: Any, *args: Any, **more: Any) -> None:
@@ -119,10 +123,15 @@ class Adapter:
         # engine, which are unknown here.
         engine = None if tokenizer is None else self._engines.get(id(tokenizer)) or Engine(tokenizer)
         resumable = getattr(request, "resumable", False)
-        asked, stops = self._read(params, engine, defaults, resumable=resumable)
+        asked: Any = self._read(params, engine, defaults, resumable=resumable)
         skipped = resumable or self.failures.off or not params.detokenize or not len(asked.stops)
-        if engine is None or stops is None or skipped:
+        if engine is None or skipped:
             return
+        told = self.defaults.protect is None and "reasoning" in asked.default
+        if told and params.output_kind is RequestOutputKind.DELTA and engine.ended(request):
+            # vLLM's streams take all of an answer for content if the prompt has ended a reasoning.
+            asked = replace(asked, default=tuple(name for name in asked.default if name != "reasoning"))
+        stops = engine.stops(asked)
         # Whether the request asks for something that vLLM cannot do. (If the whole answer is a call, no stop fires in
         # it, so `stops` has fewer stops than the request.)
         beyond = bool(stops.patterns or stops.repeat or stops.regions or stops.protect or len(stops) < len(asked.stops))
@@ -149,22 +158,37 @@ class Adapter:
     def _concerns(self, params: Any) -> bool:
         return bool(params.stop or params.extra_args or self.defaults.repeat)
 
-    def _default(self, params: Any) -> Any:
-        """Returns the regions in which no stop fires if the request does not name such regions: those that the operator
-        set, or else those that the route separates from the content."""
-        return (params.extra_args or {}).get(TOLD, ()) if self.defaults.protect is None else self.defaults.protect
+    def _options(self, params: Any, defaults: Defaults) -> StopOptions:
+        """Returns the options of a request: of all its fields that reach a scanner. They are kept, because vLLM's hooks
+        see copies of one request."""
+        given, least, shown = (
+            params.extra_args or {},
+            min(params.min_tokens, MAX_COUNT),
+            params.include_stop_str_in_output,
+        )
+        key = None
+        with suppress(RecursionError, ValueError, AttributeError):  # what a client has nested too deeply; huge numbers
+            ours = [each for each in given.items() if str(each[0]).startswith(PREFIX)]
+            key = repr((params.stop, least, shown, ours, defaults))
+        if (kept := self._read_before.get(key)) is not None:
+            return kept
+        own = {"stop": _reportable(params.stop or ()) or None, "min_tokens": least, "include_stop": shown}
+        asked = read_options(given, defaults, prefix=PREFIX, fields=FIELDS, own=own)
+        if key is not None:
+            if len(self._read_before) >= MAX_KEPT:
+                self._read_before.clear()
+            self._read_before[key] = asked
+        return asked
 
-    def _read(
-        self, params: Any, engine: Engine | None, defaults: Defaults, *, resumable: bool = False
-    ) -> tuple[StopOptions, StopSet | None]:
-        """Returns the options of a request, and the ``StopSet`` that ``engine`` makes from them, if there is an engine.
+    def _read(self, params: Any, engine: Engine | None, defaults: Defaults, *, resumable: bool = False) -> StopOptions:
+        """Returns the options of a request, after a check with the engine's regions.
 
         Raises vLLM's validation error for an invalid request. vLLM answers this error with a 400 if the response has
         not begun.
         """
-        given, own = params.extra_args or {}, {"stop": _reportable(params.stop or ()) or None}
+        given = params.extra_args or {}
         try:
-            asked = read_options(given, defaults, prefix=PREFIX, fields=FIELDS, own=own)
+            asked = self._options(params, defaults)
         except ValueError as error:
             raise refusal(str(error)) from None
         mine = next((name for name in ("stopscan_patterns", "stopscan_repeat") if given.get(name)), "")
@@ -172,12 +196,12 @@ class Adapter:
             raise refusal(f"{mine} needs detokenize, and cannot be used with streaming input")
         if (mine or asked.protect) and self.failures.off:
             raise refusal(f"{mine or 'stopscan_protect'} is switched off, because stopscan failed repeatedly")
-        if asked.start_protected and not (self._default(params) if asked.protect is None else asked.protect):
-            raise refusal("stopscan_start_protected needs a region in stopscan_protect")
         try:
-            return asked, engine.stops(asked, self._default(params)) if engine else None
+            if engine:
+                engine.stops(asked)
         except ValueError as error:
             raise refusal(f"{PREFIX}{error}") from None
+        return asked
 
 
 def _report_end(state: Any, detokenizer: Any) -> None:

@@ -12,13 +12,15 @@ from vllm.reasoning import ReasoningParserManager
 
 from stopscan import StopScanner, StopSet
 from stopscan.engines import CHAT, Checkpoint, StopOptions
-from stopscan.regions import Graph, begins, graph_of, region_name, restricted, with_reasoning
+from stopscan.regions import Graph, graph_of, region_name, with_reasoning
 from stopscan.tokens import TokenScanner, Vocabulary
 from stopscan.vllm._parsers import BEGINS_INSIDE, HARMONY, OF_THE_CHECKPOINT, REASONING, form_of, form_of_calls
 
 # The number of tokens at the end of a prompt that are searched for markers: chat templates end with a marker and line
 # breaks.
 PROMPT_TOKENS = 32
+# The most tokens of a turn, and the most turns, for which the parser's answer is kept.
+MAX_TURN = 64
 # The most tokens of one character: it has at most 4 bytes, and each token has at least one of them.
 CHARACTER = 4
 # An entry in the list of regions that a route separates from the content. It means that the whole answer is a call.
@@ -45,6 +47,8 @@ class Engine:
         self._ends: Collection[str] = ()
         self._reasoning = self._own_regions() if reasoning_parser else None
         self._hidden = lru_cache(maxsize=128)(self._find_hidden)
+        self._inside: dict[Any, bool] = {}
+        self._readers: dict[str, Any] = {}
         self.know(tool_parser)
 
     def know(self, tool_parser: str | None) -> None:
@@ -56,6 +60,8 @@ class Engine:
             inside = {mark: to for mark, to in self.graph["reasoning"].items()
                       if mark in self._ends or region_name(to) != "tool_call"}  # fmt: skip
             self.graph = {**self.graph, "reasoning": inside}
+        # Only the regions that a request protects are told apart.
+        self._checkpoint = Checkpoint(self.tokenizer, graph=self.graph, narrow=True)
         # `_roles`: the ids of the added tokens that are not part of a marker, such as the names of roles. A `</think>`
         # before the last of these ids in a prompt does not belong to the answer: it may be a user's text.
         markers = [marker for edges in self.graph.values() for marker in edges]
@@ -81,19 +87,9 @@ class Engine:
                 told.append(ANSWER)
         return told
 
-    def stops(self, asked: StopOptions, default: Collection[Any]) -> StopSet:
-        """Returns the ``StopSet`` of a request. ``default``: the regions in which no stop fires if the request
-        does not name such regions.
-
-        Raises ``ValueError`` for a region that is not known.
-        """
-        if asked.protect is None and ANSWER in default:
-            return StopSet(repeat=asked.stops.repeat)
-        # Only the regions in `names` are told apart. The markers of all other regions are plain text.
-        names = [name for name in CHAT if name in (asked.protect or default)]
-        return Checkpoint(self.tokenizer, graph=restricted(self.graph, names)).stops(
-            asked.stops, asked.protect, default
-        )
+    def stops(self, asked: StopOptions) -> StopSet:
+        """Returns the ``StopSet`` of a request. Raises ``ValueError`` for a region that is not known."""
+        return self._checkpoint.stops(asked)
 
     @cached_property
     def vocabulary(self) -> Vocabulary | None:
@@ -112,8 +108,8 @@ class Engine:
         """
         params, prompt = request.sampling_params, list(request.prompt_token_ids or ())
         closed = stops.regions is not None or stops.protect
-        region = self._begins(stops, prompt, asked.start_protected, request) if closed else None
-        options: dict[str, Any] = {"include_stop": params.include_stop_str_in_output, "region": region}
+        region = self._begins(stops, prompt, asked, request) if closed else None
+        options: dict[str, Any] = {"include_stop": asked.include_stop, "region": region}
         skip = params.skip_special_tokens
         if (
             self.vocabulary
@@ -123,22 +119,19 @@ class Engine:
             # so vLLM's text is then scanned.
             and not theirs.tokenizer.decode(prompt[-CHARACTER:], skip_special_tokens=skip).endswith("\ufffd")
         ):
-            counts = {"min_tokens": params.min_tokens, "unknown_ids": "count", "skip_special_tokens": skip}
+            counts = {"min_tokens": asked.min_tokens, "unknown_ids": "count", "skip_special_tokens": skip}
             # For a marker that is partly a special token, TokenScanner raises an error. vLLM's text is then scanned.
             with suppress(ValueError):
                 return TokenScanner(self.vocabulary, stops, **options, **counts), {}
         return StopScanner(stops, **options), self._hidden(stops) if skip else {}
 
-    def _begins(self, stops: StopSet, prompt: Sequence[int], start: bool | None, request: Any) -> str | None:
+    def _begins(self, stops: StopSet, prompt: Sequence[int], asked: StopOptions, request: Any) -> str | None:
         """Returns the region (or the state of a region) in which the answer begins, or ``None`` for the first
         region."""
         end = str(self.tokenizer.decode(prompt[-PROMPT_TOKENS:], skip_special_tokens=False)) if prompt else ""
-        thinks = start is None and "reasoning" in map(region_name, stops.regions or ())
-        inside = thinks and self._begins_inside(prompt, request.reasoning_parser_kwargs)
-        try:
-            return begins(stops, end, start, inside=inside)
-        except ValueError:  # a stop equals the marker of this region, so the region does not exist
-            return None
+        thinks = asked.start_protected is None and "reasoning" in map(region_name, stops.regions or ())
+        inside = thinks and self._begins_inside(prompt, getattr(request, "reasoning_parser_kwargs", None))
+        return self._checkpoint.begins(asked, stops, end, inside=inside)
 
     def _begins_inside(self, prompt: Sequence[int], parser_options: Mapping[str, Any] | None) -> bool:
         """Returns whether the answer begins in the reasoning, according to the reasoning parser."""
@@ -146,6 +139,14 @@ class Engine:
             return BEGINS_INSIDE.get(self._name, False)
         last = next((place for place in range(len(prompt) - 1, -1, -1) if prompt[place] in self._roles), -1)
         turn = prompt[last + 1 :]
+        key = (repr(parser_options), *turn) if len(turn) < MAX_TURN else None
+        if key not in self._inside:
+            if len(self._inside) >= MAX_TURN:
+                self._inside.clear()
+            self._inside[key] = self._asks_parser(turn, parser_options)
+        return self._inside[key] if key else self._inside.pop(key)
+
+    def _asks_parser(self, turn: Sequence[int], parser_options: Mapping[str, Any] | None) -> bool:
         try:
             parser = self._parser(**parser_options or {})
             if parser.is_reasoning_end(turn):
@@ -157,6 +158,18 @@ class Engine:
         except Exception:  # an error of the parser, which the route also raises: let the markers decide
             return False
         return bool(delta and delta.reasoning)
+
+    def ended(self, request: Any) -> bool:
+        """Returns whether the prompt has ended the reasoning, according to the parser, which reads the whole prompt."""
+        if not self._reasoning or self._name in BEGINS_INSIDE:
+            return False
+        try:
+            options = getattr(request, "reasoning_parser_kwargs", None) or {}
+            if (key := repr(options)) not in self._readers:
+                self._readers = {key: self._parser(**options)}
+            return bool(self._readers[key].is_reasoning_end(list(request.prompt_token_ids or ())))
+        except Exception:  # an error of the parser, which the route also raises
+            return False
 
     def _parser(self, **options: Any) -> Any:
         return ReasoningParserManager.get_reasoning_parser(self._name)(self.tokenizer, **options)

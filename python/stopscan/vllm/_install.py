@@ -74,7 +74,7 @@ os.register_at_fork(after_in_child=uninstall)
 
 def install_as_asked() -> None:
     """Installs stopscan with the options in the environment, if ``STOPSCAN_VLLM`` asks for it."""
-    if (asked := switch("STOPSCAN_VLLM")) != "0":
+    if (asked := switch("STOPSCAN_VLLM")) != "0" and _current is None:  # a program's own `install` stands
         _install(Defaults.from_environment("STOPSCAN_VLLM"), optional=asked == "optional")
 
 

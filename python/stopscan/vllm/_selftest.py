@@ -18,14 +18,18 @@ from typing import Any
 
 import numpy as np
 from transformers import PreTrainedTokenizerFast
+from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
+from vllm.parser import ParserManager
 from vllm.sampling_params import RequestOutputKind, SamplingParams
 from vllm.v1.engine import EngineCoreOutput, EngineCoreRequest, FinishReason, parallel_sampling
+from vllm.v1.engine.async_llm import AsyncLLM
 from vllm.v1.engine.output_processor import OutputProcessor, RequestOutputCollector
 from vllm.v1.outputs import LogprobsLists
 
 from stopscan.engines import Defaults, Failures
 from stopscan.engines.selftest import Tokenizer
 from stopscan.vllm._adapter import Adapter
+from stopscan.vllm._engine import Engine
 
 WORDS = ["This", " is", " E", "ND", "END", " x", " a", "<think>", "</think>", "Hello"]
 SPECIAL = ["<|eos|>", "<|mark|>"]
@@ -39,7 +43,9 @@ def problems(standing: Callable[[Adapter], AbstractContextManager[None]]) -> lis
     alone = {stream.name: host.run(stream) for stream in streams if stream.expected is None}
     failures = Failures(Logger("stopscan self-test", 99))
     failures.LIMIT, failures.strict = len(streams), False  # two streams fail on purpose
-    with standing(Adapter(Defaults(), failures)):
+    adapter = Adapter(Defaults(), failures)
+    with standing(adapter):
+        streams.append(host.chat(adapter))
         for stream in streams:
             try:
                 ours = host.run(stream, breaks=stream.breaks)
@@ -210,6 +216,19 @@ class Host:
             outcome.take(queue.get_nowait(), delta=delta)
         outcome.left = (aborted, processor.get_num_unfinished_requests())
         return outcome
+
+    def chat(self, adapter: Adapter) -> Stream:
+        """Returns a stream whose parameters come from a chat route with a reasoning parser."""
+        tokenizer = self._tokenizers[True]
+        adapter._engines[id(tokenizer)] = self._engine = Engine(tokenizer, "qwen3")
+        adapter._say = lambda engine: None  # type: ignore[method-assign] # the log is about the server's engine
+        ParserManager.get_parser(reasoning_parser_name="qwen3", tokenizer=tokenizer)
+        asked = ChatCompletionRequest(model="", messages=[{"role": "user", "content": "x"}], stop=["END"])
+        params = asked.to_sampling_params(64, {})
+        AsyncLLM.generate(None, "x", params, NAME)  # is not run
+        given = {"stop": ["END"], "extra_args": params.extra_args}
+        return Stream("a chat", ["<think>", "END", "</think>", " a", "END"], given,
+                      expected=("<think>|END|</think>| a|", "stop", "END"))  # fmt: skip
 
     def _add(self, params: Any, processor: Any, queue: Any) -> list[str]:
         def request(name: str, params: Any) -> Any:

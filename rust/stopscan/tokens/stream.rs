@@ -91,7 +91,7 @@ impl<E: Emit> TokenStream<E> {
     /// Makes a new stream of tokens. `stream` scans the text of the tokens.
     ///
     /// # Errors
-    /// If the vocabulary lacks an id of the prompt, if a marker could never be found (see [`TokenStream`]), or if
+    /// If the vocabulary lacks an id of the prompt and `unknown_ids` refuses it, if a marker could never be found (see [`TokenStream`]), or if
     /// `min_tokens` is above `max_tokens`. The vocabulary may lack the ids that end the stream.
     pub fn new(
         vocabulary: &Vocabulary,
@@ -99,7 +99,12 @@ impl<E: Emit> TokenStream<E> {
         options: &TokenOptions,
     ) -> Result<TokenStream<E>, TokenOptionsError> {
         let mut decoder = Native::new(vocabulary, options.skip_special_tokens);
-        options.prompt_token_ids.iter().try_for_each(|&id| decoder.decode_prompt(id))?;
+        for &id in &options.prompt_token_ids {
+            match decoder.decode_prompt(id) {
+                Err(_) if options.unknown_ids == UnknownIds::Count => {} // a token without text
+                decoded => decoded?,
+            }
+        }
         decoder.check(&stream)?;
         TokenStream::with_decoder(decoder, stream, options.clone())
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 pytest.importorskip("tokenizers", reason="the extra stopscan[tokenizers] is not installed")
 
 from stopscan import Repeat, StopSet
-from stopscan.engines import CHAT, Checkpoint, Row, read_options
+from stopscan.engines import CHAT, Checkpoint, Defaults, Row, StopOptions, read_options
 from stopscan.engines.selftest import Tokenizer
 from stopscan.finish import Finish
 from stopscan.segments import FORMATS, SegmentSet
@@ -50,24 +52,28 @@ def test_the_graph_is_the_tokenizers_or_the_engines_own() -> None:
     ],
 )
 def test_where_stops_fire(checkpoint: Checkpoint, protect: Any, default: Any, text: str) -> None:
-    options = {"protect": protect, "default": default, "skip_special_tokens": False}
-    row = checkpoint.scanner(StopSet(" END"), **options)
+    options = read_options({"stop": " END", "protect": protect}, default=default)
+    row = checkpoint.scanner(options, skip_special_tokens=False)
     assert read(row, ["<think>", "hm", " END", "</think>", "Hello", " END", "\n"]) == text
     assert row.finish == Finish("stop_sequence", " END", offset=len(text))
 
 
 def test_a_default_may_name_regions_that_the_model_lacks() -> None:
     bare = Checkpoint(TOKENIZER.backend)
-    assert bare.stops(StopSet("END"), None, CHAT) == StopSet("END")
-    with pytest.raises(ValueError, match=r"^protect: this model has no markers for 'reasoning'"):
-        bare.stops(StopSet("END"), ["reasoning"])
+    for defaults in (Defaults(), Defaults(protect=("reasoning",))):
+        options = read_options({"stop": "END"}, defaults, default=CHAT)
+        assert bare.stops(options) == StopSet("END")
+        assert bare.segmenter(options).region == "answer"
+    for make in (bare.stops, bare.scanner, bare.segmenter):
+        with pytest.raises(ValueError, match=r"^protect: this model has no markers for 'reasoning'"):
+            make(read_options({"stop": "END", "protect": ["reasoning"]}))
 
 
 def test_a_set_is_compiled_once(checkpoint: Checkpoint) -> None:
     """The server for mlx-lm used to compile each set a second time, in the thread that generates all answers."""
-    options = read_options({"stop": ["END"], "protect": ["reasoning"]})
-    first = checkpoint.stops(options.stops, options.protect)
-    assert Checkpoint(TOKENIZER.backend, graph=QWEN3).stops(StopSet(["END"]), ["reasoning"]) is first
+    body = {"stop": ["END"], "protect": ["reasoning"]}
+    first = checkpoint.stops(read_options(body))
+    assert Checkpoint(TOKENIZER.backend, graph=QWEN3).stops(read_options(json.loads(json.dumps(body)))) is first
 
 
 @pytest.mark.parametrize(
@@ -82,14 +88,16 @@ def test_a_set_is_compiled_once(checkpoint: Checkpoint) -> None:
     ],
 )
 def test_the_prompts_end_says_where_the_answer_begins(checkpoint: Checkpoint, prompt: list[Any], region: str) -> None:
-    stops = checkpoint.stops(StopSet("END"), CHAT)
-    ids = IDS(prompt)
+    options = read_options({"stop": "END"}, default=CHAT)
+    stops, ids = checkpoint.stops(options), IDS(prompt)
     text = TOKENIZER.backend.decode(ids, skip_special_tokens=False)
     for given in (ids, tuple(ids), text, SimpleNamespaceIds(ids)):
-        assert checkpoint.begins(stops, given) == region
-    assert checkpoint.begins(stops, ids, True) == "reasoning"
-    assert checkpoint.begins(stops, ids, False) == "answer"
-    assert checkpoint.scanner(StopSet("END"), ids, default=CHAT).region == region.split("/")[0]
+        assert checkpoint.begins(options, stops, given) == region
+    for make in (checkpoint.scanner, checkpoint.segmenter):
+        assert make(options, ids).region == region.split("/")[0]
+        assert make(replace(options, start_protected=True), ids).region == "reasoning"
+        assert make(replace(options, start_protected=False), ids, inside=True).region == "answer"
+        assert make(options, ids, region="tool_call").region == "tool_call"
 
 
 class SimpleNamespaceIds:
@@ -108,36 +116,38 @@ class SimpleNamespaceIds:
 def test_the_engines_own_word_counts_where_no_marker_speaks(checkpoint: Checkpoint) -> None:
     """A prompt that ends in ``<think>\\nOkay, `` has no marker at its end. An engine that knows that the model is still
     reasoning passes ``inside=True``."""
-    stops = checkpoint.stops(StopSet("END"), CHAT)
-    assert checkpoint.begins(stops, IDS(["<think>", "Hello"]), inside=True) == "reasoning"
-    assert checkpoint.begins(stops, IDS(["<think>", "</think>"]), inside=True) == "answer/after reasoning"
-    assert checkpoint.begins(stops, IDS(["<think>", "Hello"]), False, inside=True) == "answer"
-    assert checkpoint.begins(StopSet("END"), IDS(["<think>"]), inside=True) is None
+    options = read_options({"stop": "END"}, default=CHAT)
+    for make in (checkpoint.scanner, checkpoint.segmenter):
+        assert make(options, IDS(["<think>", "Hello"]), inside=True).region == "reasoning"
+        assert make(options, IDS(["<think>", "</think>"]), inside=True).region == "answer"
+    assert checkpoint.begins("END", StopSet("END"), IDS(["<think>"]), inside=True) is None
 
 
 def test_pairs_of_markers_begin_where_the_prompt_ends() -> None:
     bare = Checkpoint(TOKENIZER.backend)
-    stops = bare.stops(StopSet("END"), ["<think>", "</think>"])
-    assert bare.begins(stops, IDS(["<think>", "\n"])) == "<think>"
-    assert bare.begins(stops, IDS(["Hello"])) is None
+    options = read_options({"stop": "END", "protect": ["<think>", "</think>"]})
+    stops = bare.stops(options)
+    assert bare.begins(options, stops, IDS(["<think>", "\n"])) == "<think>"
+    assert bare.begins(options, stops, IDS(["Hello"])) is None
     with pytest.raises(ValueError, match=r"^start_protected: the stops have no protected region"):
-        bare.begins(StopSet("END"), (), True)
+        bare.scanner(StopOptions(StopSet("END"), start_protected=True))
 
 
 def test_a_prompt_without_regions_is_not_decoded() -> None:
     bare = Checkpoint(TOKENIZER.backend)
-    assert bare.begins(StopSet("END"), object()) is None
+    assert bare.begins("END", StopSet("END"), object()) is None
 
 
 def test_tokens_as_engines_draw_them(checkpoint: Checkpoint) -> None:
-    row = checkpoint.scanner(StopSet("END"), eos_token_ids=EOS, min_tokens=9)
+    options = read_options({"stop": "END", "min_tokens": 9})
+    row = checkpoint.scanner(options, eos_token_ids=EOS, prompt_token_ids=[100_000])
     assert row.feed_many([*IDS(["Hello"]), 100_000]) == "Hello"
     assert (row.feed(EOS), row.finish, row.tokens_seen) == ("", Finish("eos"), 3)
 
 
 @pytest.mark.parametrize("stops", [StopSet(), StopSet("END"), StopSet(repeat=Repeat())], ids=str)
 def test_the_tokens_of_each_region_are_counted(checkpoint: Checkpoint, stops: StopSet) -> None:
-    row = checkpoint.scanner(stops, default=CHAT)
+    row = checkpoint.scanner(StopOptions(stops, default=CHAT))
     read(row, ["<think>", "hm", "hm", "</think>", "Hello"])
     assert row.tokens_in["reasoning"] == 2
     assert row.tokens_in["answer"] == 1
@@ -149,6 +159,57 @@ def test_segments_of_an_answer(checkpoint: Checkpoint) -> None:
     found = [segment[:2] for segment in row.feed_many(IDS(["hm", " END", "</think>", "Hello", " END"]))]
     assert found == [("reasoning", "hm END"), ("answer", "Hello")]
     assert checkpoint.segmenter(QWEN3, IDS(["<think>"]), region="answer").region == "answer"
+    with pytest.raises(ValueError, match=r"^protect: a SegmentSet takes no protect and no start_protected"):
+        checkpoint.segmenter(StopOptions(segments, start_protected=False))
+
+
+def test_a_segmenter_takes_what_a_scanner_takes(checkpoint: Checkpoint) -> None:
+    """The same request and prompt give the same answer, as text or as segments."""
+    body = {"stop_sequences": [" END"], "protect": ["reasoning"], "stop_token_ids": [EOS], "min_tokens": 2}
+    options, engine = read_options(body, default=CHAT), {"max_tokens": 9, "skip_special_tokens": False}
+    pieces = ["hm", " END", "</think>", "Hello", " END", "\n"]
+    text = checkpoint.scanner(options, IDS(["<think>"]), **engine)
+    parts = checkpoint.segmenter(options, IDS(["<think>"]), **engine)
+    assert text.feed_many(IDS(pieces)) == "hm END</think>Hello"
+    assert [part[:2] for part in parts.feed_many(IDS(pieces))] == [("reasoning", "hm END"), ("answer", "Hello")]
+    assert text.finish == parts.finish == Finish("stop_sequence", " END", offset=len("hm END</think>Hello"))
+    assert text.tokens_in["reasoning"] == parts.tokens_in["reasoning"] == 2
+
+
+def test_a_default_whose_marker_the_text_cannot_show_is_left_out() -> None:
+    """A marker of a special token and other text is never found if special tokens are left out of the text. A request
+    that does not name regions used to be refused for that, in engines without a second try."""
+    form = {"answer": {"<think>\n": "reasoning"}, "reasoning": {"</think>": "answer"}}
+    checkpoint = Checkpoint(TOKENIZER.backend, graph=form)
+    pieces = ["<think>", "\n", "hm", " END"]
+    for body in ({"stop": " END"}, {}):
+        for defaults in (Defaults(), Defaults(protect=("reasoning",))):
+            row = checkpoint.scanner(read_options(body, defaults, default=CHAT))
+            assert read(row, pieces) == "\nhm" + " END" * (not body)
+    with pytest.raises(ValueError, match=r"^protect: .*<think>"):
+        checkpoint.scanner(read_options({"stop": " END", "protect": ["reasoning"]}))
+    shown = checkpoint.scanner(read_options({"stop": " END"}, default=CHAT), skip_special_tokens=False)
+    assert read(shown, pieces) == "<think>\nhm END"
+
+
+def test_a_route_may_set_the_whole_answer_apart(checkpoint: Checkpoint) -> None:
+    options = read_options({"stop": " END", "repeat": True}, default=["answer", "reasoning"])
+    assert checkpoint.stops(options) == StopSet(regions=QWEN3, repeat=Repeat())
+    assert read(checkpoint.scanner(options), ["Hello", " END"]) == "Hello END"
+    named = read_options({"stop": " END", "protect": []}, default=["answer"])
+    assert read(checkpoint.scanner(named), ["Hello", " END"]) == "Hello"
+
+
+def test_regions_that_are_not_protected_are_text_if_narrow() -> None:
+    checkpoint = Checkpoint(TOKENIZER.backend, graph=QWEN3, narrow=True)
+    options = read_options({"stop": "k><tool_call>"}, default=["reasoning"])
+    assert "tool_call" not in (checkpoint.stops(options).regions or ())
+    row = checkpoint.scanner(replace(options, stops=StopSet("o<tool_call>")), skip_special_tokens=False)
+    assert (
+        read(row, ["<think>", "o", "<tool_call>", "</think>", "Hello", "<tool_call>"])
+        == "<think>o<tool_call></think>Hell"
+    )
+    assert checkpoint.stops(read_options({"stop": "END"})) == StopSet("END")
 
 
 def test_a_row_has_the_api_of_its_scanner(checkpoint: Checkpoint) -> None:

@@ -16,7 +16,7 @@ from recital import recite
 from tokenizers import Tokenizer
 
 from stopscan import StopSet
-from stopscan.engines import Checkpoint
+from stopscan.engines import Checkpoint, StopOptions, split
 from stopscan.finish import Finish
 from stopscan.segments import SegmentSet
 from stopscan_conformance.reciter import SCRIPTS, Reciter
@@ -32,7 +32,8 @@ def model(tmp_path_factory: pytest.TempPathFactory, reciter: Reciter) -> Checkpo
 
 
 def tokens_of(model: Checkpoint, stop: Any = STOPS, **options: Any) -> Any:
-    return model.scanner(StopSet(stop), **{"eos_token_ids": [1], **options})
+    given, engine = split(StopSet(stop), {"eos_token_ids": [1], **options})
+    return model.scanner(given, **engine)
 
 
 unknown_at = st.lists(st.integers(0, 9), max_size=4)
@@ -114,7 +115,8 @@ def test_what_is_no_id_is_refused_and_changes_nothing(
 
 
 def test_segments_are_joined(model: Checkpoint, reciter: Reciter) -> None:
-    tokens = model.segmenter(SegmentSet({"answer": {"<x>": "call"}, "call": {}}), min_tokens=3)
+    segments = SegmentSet({"answer": {"<x>": "call"}, "call": {}})
+    tokens = model.segmenter(StopOptions(segments, min_tokens=3))
     ids = reciter.token_ids("count")
     assert [segment[:2] for segment in tokens.feed_many([UNKNOWN, *ids[:6], UNKNOWN])] == [
         ("answer", "1, 2, 3 hello wor")

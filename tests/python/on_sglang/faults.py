@@ -37,7 +37,7 @@ def register() -> None:
     random = Random(os.getpid())
     for owner, names in {
         Stops: ("begin", "read"),
-        Requests: ("scanner", "model", "check", "_stops"),
+        Requests: ("scanner", "model", "check", "read"),
         Checkpoint: ("stops", "begins"),
         Routes: ("chat", "responses"),
     }.items():

@@ -18,7 +18,7 @@ from stopscan import Repeat
 from stopscan.engines import Checkpoint, Defaults, Failures
 from stopscan.sglang._guard import Guard, Refused
 from stopscan.sglang._plugin import hooks
-from stopscan.sglang._requests import ADDED, TOLD, Requests
+from stopscan.sglang._requests import DEFAULT, STOP, Requests
 from stopscan.sglang._selftest import Host, installed
 from stopscan.tokens import TokenScanner
 
@@ -114,7 +114,7 @@ def test_behind_tokenizer_workers_without_plugins_it_is_an_abort_of_its_request_
 
 
 BOTH = ["reasoning", "tool_call"]
-CHAT = {"custom_params": {TOLD: BOTH}}
+CHAT = {"custom_params": {DEFAULT: BOTH}}
 QWEN = "<think>\n</think>\n<tool_call>\n</tool_call>"
 
 
@@ -128,7 +128,7 @@ QWEN = "<think>\n</think>\n<tool_call>\n</tool_call>"
         (["<think>", "a", "END", "</think>"], {}, "<think>a", "END"),
         (
             ["<think>", "a", "END", "</think>"],
-            {"custom_params": {TOLD: BOTH, "stopscan_protect": []}},
+            {"custom_params": {DEFAULT: BOTH, "stopscan_protect": []}},
             "<think>a",
             "END",
         ),
@@ -163,7 +163,7 @@ def test_stops_that_sglang_adds_fire_in_the_reasoning_too(
     host: Host, pieces: list[str], text: str, matched: str | int, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(host.tokenizer, "chat_template", QWEN)
-    params = {"stop": ["END", "STOP"], "custom_params": {TOLD: BOTH, ADDED: ["STOP"]}}
+    params = {"stop": ["END", "STOP"], "custom_params": {DEFAULT: BOTH, STOP: ["END"]}}
     with installed(hooks(Defaults())):
         texts, reason, _ = host.run({"r": (host.ids(pieces), params)}, step)["r"]
     assert ("".join(texts), reason["matched"]) == (text, host.tokenizer.eos_token_id if matched == -1 else matched)
@@ -242,7 +242,7 @@ def break_scanners(monkeypatch: pytest.MonkeyPatch, at: int, *, kept: bool | Non
 
     def scanner(*args: Any, **options: Any) -> Any:
         made = make(*args, **options)
-        return Faulty(made, at) if kept in (None, options["include_stop"]) else made
+        return Faulty(made, at) if kept in (None, args[1].include_stop) else made
 
     monkeypatch.setattr(Checkpoint, "scanner", scanner)
 
@@ -310,8 +310,14 @@ def forgiving(monkeypatch: pytest.MonkeyPatch) -> Failures:
     return Failures(silent)
 
 
-ODD = [[1], 5, True, [["a"]], "x", {"stopscan_patterns": 5}, {"stopscan_protect": [["a"]]}, {5: [None]}, {TOLD: 5}]
-ODD += [{TOLD: [["a"], 5, None], ADDED: 7}, {"stopscan_protect": {"a": 1}}, {"stopscan_repeat": [1]}, {"": {}}]
+ODD = [[1], 5, True, [["a"]], "x", {"stopscan_patterns": 5}, {"stopscan_protect": [["a"]]}, {5: [None]}, {DEFAULT: 5}]
+ODD += [{DEFAULT: [["a"], 5, None]}, {STOP: 7}, {STOP: [5]}, {STOP: [None]}, {STOP: [["a"]]}, {DEFAULT: "reasoning"}]
+ODD += [
+    {"stopscan_protect": {"a": 1}},
+    {"stopscan_repeat": [1]},
+    {"": {}},
+    {"__stopscan_added": [5], "__stopscan_told": 5},
+]
 
 
 @pytest.mark.parametrize("door", [True, False])
@@ -348,7 +354,7 @@ DOOR = "sglang.srt.sampling.sampling_params.SamplingParams.normalize"
         {"custom_params": {"stopscan_patterns": ["E[A-Z]D"]}},
         {"custom_params": {"stopscan_repeat": True}},
         {"stop": ["END"], "custom_params": {"stopscan_protect": ["<", ">"]}},
-        {"stop": ["END"], "custom_params": {TOLD: ["reasoning"]}},
+        {"stop": ["END"], "custom_params": {DEFAULT: ["reasoning"]}},
     ],
 )
 def test_while_stopscan_is_off_what_sglang_cannot_keep_is_refused(
@@ -422,7 +428,7 @@ def test_requests_without_stops_stay_sglangs(host: Host) -> None:
     from sglang.srt.managers.schedule_batch import Req
 
     with installed(hooks(Defaults())):
-        for custom in (None, {}, {"thinking_budget": 5}, {TOLD: ["reasoning"], ADDED: []}):
+        for custom in (None, {}, {"thinking_budget": 5}, {DEFAULT: ["reasoning"], STOP: []}):
             assert type(host._request("r", {"custom_params": custom})) is Req
 
 
@@ -493,6 +499,6 @@ def test_what_a_chat_route_does_not_tell_apart_is_content(
     monkeypatch.setattr(host.tokenizer, "chat_template", QWEN)
     pieces = ["<think>", "a", "</think>", "<tool_call>", "END", "</tool_call>"]
     with installed(hooks(Defaults())):
-        plans = {"r": (host.ids(pieces), {"stop": ["END"], "custom_params": {TOLD: told}})}
+        plans = {"r": (host.ids(pieces), {"stop": ["END"], "custom_params": {DEFAULT: told}})}
         texts, reason, _ = host.run(plans)["r"]
     assert ("".join(texts), reason["matched"]) == ("<think>a</think><tool_call>", "END")

@@ -232,6 +232,9 @@ def test_an_id_that_the_vocabulary_lacks_counts_if_asked(native: bool) -> None:
     scanner.reset()
     assert scanner.feed_many([a, 77, 78, 79]) == "a"
     assert (scanner.tokens_seen, scanner.finish) == (4, Finish("length"))
+    assert TokenScanner(carrier, ["END"], unknown_ids="count", prompt_token_ids=[77, a]).feed(a) == "a"
+    with pytest.raises(ValueError, match="prompt_token_ids: token id 77"):
+        TokenScanner(carrier, prompt_token_ids=[77, a])
     with pytest.raises(ValueError, match="'refuse' or 'count'"):
         TokenScanner(carrier, unknown_ids="ignore")  # type: ignore[arg-type]
 

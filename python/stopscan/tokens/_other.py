@@ -1,0 +1,55 @@
+"""Tokenizers of unknown kinds: any object with a method ``decode``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from stopscan.tokens._source import CarrierDecode, Tables
+
+
+class Other:
+    """A tokenizer of which only ``decode(token_ids)`` is known, and the ids of its special tokens if it names them."""
+
+    carrier_decode = CarrierDecode()
+    skips = (True, False)
+
+    def __init__(self, tokenizer: Any) -> None:
+        self.carrier = self.key = tokenizer
+        self._known: dict[int, bool] = {}
+
+    @property
+    def fingerprint(self) -> Hashable:
+        sizes = (getattr(self.carrier, name, None) for name in ("vocab_size", "n_words", "n_vocab"))
+        return next((size for size in sizes if isinstance(size, int)), 0)
+
+    @cached_property
+    def special(self) -> Mapping[int, str]:
+        named = {*(getattr(self.carrier, "all_special_ids", None) or ())}
+        added = getattr(self.carrier, "added_tokens_decoder", None) or {}
+        named |= {token_id for token_id, token in added.items() if getattr(token, "special", False)}
+        return {token_id: self.carrier.decode([token_id]) for token_id in named if self.contains(token_id)}
+
+    def compare_carrier(self) -> CarrierDecode:
+        return self.carrier_decode
+
+    def tables(self) -> Tables | None:
+        return None
+
+    def contains(self, token_id: int, /) -> bool:
+        if token_id not in self._known:
+            try:
+                known = token_id >= 0 and isinstance(self.carrier.decode([token_id]), str)
+            except Exception:  # the id is unknown: each library has its own error for that
+                known = False
+            self._known[token_id] = known
+        return self._known[token_id]
+
+    def decoder(self) -> Callable[..., str]:
+        return self._decode
+
+    def _decode(self, token_ids: Sequence[int], skip_special_tokens: bool) -> str:
+        shown = [each for each in token_ids if not (skip_special_tokens and each in self.special)]
+        text: str = self.carrier.decode(shown) if shown else ""
+        return text
