@@ -69,7 +69,7 @@ def measure(column: Column, python: str, apis: Sequence[str], *, proxied: bool) 
         if "{gguf}" in column.command:
             from stopscan_conformance.gguf_file import write_gguf
 
-            write_gguf(Reciter(), model, gguf)
+            write_gguf(Reciter(), gguf)
         places = {"python": python, "bin": str(Path(python).parent), "model": str(model), "gguf": str(gguf)}
         named = column.model and column.model.format(**places)
         results: dict[Case, Result] = {}

@@ -194,9 +194,13 @@ def test_lines_come_as_cases_end_into_a_pipe_too(staged_url: str) -> None:
     assert time.monotonic() - began < 30  # takes about one second, but the machine may be busy
 
 
-def test_the_kit_needs_httpx_alone() -> None:
-    """The kit imports no package but httpx. It must not import stopscan, which needs a compiler to install."""
+def test_the_kit_needs_httpx_alone(tmp_path: Path) -> None:
+    """The kit and the checkpoint import no package but httpx. They must not import stopscan, which needs a compiler."""
     others = ["anthropic", "gguf", "numpy", "ollama", "openai", "safetensors", "stopscan", "tokenizers"]
-    script = "import sys, stopscan_conformance.__main__; print(*sorted(name.partition('.')[0] for name in sys.modules))"
-    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    script = (
+        "import sys; from stopscan_conformance.__main__ import main; main(['reciter', sys.argv[1]]); "
+        "print(*sorted(name.partition('.')[0] for name in sys.modules))"
+    )
+    command_line = [sys.executable, "-c", script, str(tmp_path)]
+    said = subprocess.run(command_line, capture_output=True, text=True, check=True).stdout.split()
     assert not {*others} & {*said}

@@ -115,12 +115,9 @@ def write_checkpoint(arguments: Sequence[str]) -> None:
         except ImportError:
             parser.error("--gguf needs the package gguf: install stopscan-conformance[gguf]")
     reciter = Reciter()
-    try:
-        directory = reciter.write(options.directory, layers=options.layers)
-    except ImportError as error:
-        parser.error(f"the checkpoint needs the package {error.name}: install stopscan-conformance[reciter]")
+    directory = reciter.write(options.directory, layers=options.layers)
     if options.gguf:
-        write_gguf(reciter, directory, options.gguf)
+        write_gguf(reciter, options.gguf, layers=options.layers)
     size = sum(file.stat().st_size for file in (*directory.iterdir(), *filter(None, [options.gguf])))
     print(
         f"wrote {size / 1e6:.1f} MB: {' and '.join(map(str, filter(None, [directory, options.gguf])))}, which "
@@ -140,7 +137,7 @@ def _parser() -> argparse.ArgumentParser:
     add("url", help="the URL of the server, without /v1")
     add("--api", action="append", choices=APIS, default=[], metavar="API",
         help="test only this API (may be repeated): " + ", ".join(APIS) + "; the "
-        "last four are tested only if named")  # fmt: skip
+        "last two are tested only if named")  # fmt: skip
     add("--level", choices=LEVELS, default="usual",
         help="the rules that fail a run: those that the API documents, also those that the engines agree on (usual, "
         "the default), or also advice")  # fmt: skip

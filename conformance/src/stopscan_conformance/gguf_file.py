@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 import gguf
-from safetensors.numpy import load_file
+import numpy as np
 
 from stopscan_conformance.reciter import CHAT_TEMPLATE, MAX_TOKENS, Reciter
 
@@ -56,15 +56,17 @@ def named(name: str) -> str:
     return f"blk.{layer[1]}.{OF_A_LAYER[layer[2]]}" if layer else NAMES[name]
 
 
-def write_gguf(reciter: Reciter, checkpoint: Path, path: Path) -> None:
-    """Writes the GGUF file `path` from the folder `checkpoint`, which the reciter wrote."""
-    weights = load_file(checkpoint / "model.safetensors")
+def write_gguf(reciter: Reciter, path: Path, *, layers: int = 1) -> None:
+    """Writes the checkpoint as the GGUF file `path`."""
+    weights = {
+        name: np.frombuffer(data, "<f4").reshape(shape) for name, (shape, data) in reciter.weights(layers).items()
+    }
     size = len(weights["lm_head.weight"])
     unused = [f"<unused {index}>".encode() for index in range(size - len(reciter.tokens))]
     writer = gguf.GGUFWriter(path, "llama")
     writer.add_context_length(MAX_TOKENS)
     writer.add_embedding_length(weights["model.embed_tokens.weight"].shape[1])
-    writer.add_block_count(sum(name.endswith("input_layernorm.weight") for name in weights))
+    writer.add_block_count(layers)
     writer.add_feed_forward_length(64)
     writer.add_head_count(1)
     writer.add_head_count_kv(1)

@@ -13,20 +13,19 @@ is a list, can hold equal tokens. mlx-lm from version 0.32.0, vLLM and transform
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import combinations, count, pairwise
+from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING
+from struct import pack
+from typing import Any
 
 from stopscan_conformance.scripts import HARMONY, SCRIPTS, THINKING, Script, default_scripts
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-    from tokenizers import Tokenizer
-
 __all__ = ["EOS", "HARMONY", "SCRIPTS", "THINKING", "Reciter", "Script"]
+
+Tensor = tuple[tuple[int, ...], bytes]  # a shape, and the values as float32, row after row, little-endian
 
 EOS = "<|eos|>"
 MAX_TOKENS = 8192
@@ -105,15 +104,12 @@ class Reciter:
 
     def write(self, directory: str | Path, /, *, layers: int = 1) -> Path:
         """Writes the checkpoint into a directory, which is made if it is missing, and returns the path. More layers
-        only make the model slower. Needs the extra `reciter`."""
-        from safetensors.numpy import save
-
+        only make the model slower."""
         path = Path(directory)
         path.mkdir(parents=True, exist_ok=True)
-        size = -len(self.tokens) // 64 * -64
         files = {
             "config.json": {
-                "architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": size,
+                "architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": self._size,
                 "hidden_size": CODE_BITS, "intermediate_size": 64, "num_hidden_layers": layers,
                 "num_attention_heads": 1, "num_key_value_heads": 1, "head_dim": 64,
                 "max_position_embeddings": MAX_TOKENS, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
@@ -128,61 +124,88 @@ class Reciter:
         }  # fmt: skip
         for file, content in files.items():
             (path / file).write_text(json.dumps(content, indent=2))
-        self._tokenizer().save(str(path / "tokenizer.json"))
-        (path / "model.safetensors").write_bytes(save(self._weights(size, layers), metadata={"format": "pt"}))
+        (path / "tokenizer.json").write_text(json.dumps(self._tokenizer(), ensure_ascii=False), encoding="utf-8")
+        (path / "model.safetensors").write_bytes(b"".join(_safetensors(self.weights(layers))))
         return path
 
-    def _tokenizer(self) -> Tokenizer:
-        from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
-
+    def _tokenizer(self) -> dict[str, Any]:
+        """Returns the content of `tokenizer.json`."""
         spelling = _byte_spelling()
         pieces = len(self.tokens) - len(self._findable)
         vocabulary = [
             (self._named.get(token) or "".join(spelling[byte] for byte in token), 0.0 if index >= pieces else -1e6)
             for index, token in enumerate(self.tokens)
         ]
-        tokenizer = Tokenizer(models.Unigram(vocabulary))
-        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-        tokenizer.decoder = decoders.ByteLevel()
-        tokenizer.add_tokens([AddedToken(token, normalized=False) for token in self._added])
-        tokenizer.add_special_tokens([AddedToken(token, normalized=False, special=True) for token in self._special])
-        return tokenizer
+        plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+        byte_level = {"type": "ByteLevel", "trim_offsets": True}
+        return {
+            "version": "1.0", "truncation": None, "padding": None, "normalizer": None, "post_processor": None,
+            "added_tokens": [
+                {"id": self._findable[token.encode()], "content": token, **plain, "special": special}
+                for special, tokens in ((False, self._added), (True, self._special))
+                for token in tokens
+            ],
+            "pre_tokenizer": {**byte_level, "add_prefix_space": False, "use_regex": False},
+            "decoder": {**byte_level, "add_prefix_space": True, "use_regex": True},
+            "model": {"type": "Unigram", "unk_id": None, "vocab": vocabulary, "byte_fallback": False},
+        }  # fmt: skip
 
-    def _weights(self, size: int, layers: int) -> dict[str, NDArray[np.float32]]:
-        import numpy as np
-
-        successor = np.full(size, self.eos_token_id)
+    def weights(self, layers: int = 1) -> dict[str, Tensor]:
+        """Returns the tensors of the checkpoint by name."""
+        codes = _codes(self._size)
+        successor = [self.eos_token_id] * self._size
         for name, ids in self._ids.items():
             start = self._findable[self.prompt(name).encode()]
             for token, following in pairwise([start, *ids, self.eos_token_id]):
                 successor[token] = following
-        codes = _codes(size)
         hidden = CODE_BITS
-        shapes = {f"self_attn.{name}_proj": (64, hidden) for name in "qkv"} | {"self_attn.o_proj": (hidden, 64)}
-        shapes |= {"mlp.gate_proj": (64, hidden), "mlp.up_proj": (64, hidden), "mlp.down_proj": (hidden, 64)}
-        weights: dict[str, NDArray[np.float32]] = {"norm": np.ones(hidden, dtype=np.float32)}
+        into, out = (64, hidden), (hidden, 64)
+        shapes = {f"self_attn.{name}_proj": into for name in "qkv"} | {"self_attn.o_proj": out}
+        shapes |= {"mlp.gate_proj": into, "mlp.up_proj": into, "mlp.down_proj": out}
+        ones: Tensor = ((hidden,), pack(f"<{hidden}f", *[1] * hidden))
+        tensors = {"norm": ones}
         for layer in (f"layers.{index}" for index in range(layers)):
-            weights |= {f"{layer}.{name}": np.zeros(shape, dtype=np.float32) for name, shape in shapes.items()}
-            for norm in ("input_layernorm", "post_attention_layernorm"):
-                weights[f"{layer}.{norm}"] = np.ones(hidden, dtype=np.float32)
-        weights["embed_tokens"] = codes[successor]
-        return {f"model.{name}.weight": array for name, array in weights.items()} | {
-            "lm_head.weight": codes * np.float32(8)
-        }
+            tensors |= {f"{layer}.{name}": (shape, bytes(4 * prod(shape))) for name, shape in shapes.items()}
+            tensors |= {f"{layer}.{norm}": ones for norm in ("input_layernorm", "post_attention_layernorm")}
+        table = (self._size, hidden)
+        tensors["embed_tokens"] = (table, b"".join(_signs(codes[token], 1) for token in successor))
+        named = {f"model.{name}.weight": tensor for name, tensor in tensors.items()}
+        return {**named, "lm_head.weight": (table, b"".join(_signs(code, 8) for code in codes))}
+
+    @property
+    def _size(self) -> int:
+        return -len(self.tokens) // 64 * -64
 
 
-def _codes(size: int) -> NDArray[np.float32]:
-    """Returns a row of signs (1 or -1) for each token. RMSNorm does not change such rows. Two rows differ in at least
-    two signs: they are words of the Reed-Muller code RM(3, 4), polynomials in four bits of degree three at most."""
-    import numpy as np
+def _safetensors(weights: Mapping[str, Tensor]) -> Iterator[bytes]:
+    """Yields the content of a safetensors file: the length of a header, the header as JSON, and the tensors."""
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    end = 0
+    for name, (shape, data) in weights.items():
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": (end, end := end + len(data))}
+    written = json.dumps(header).encode()
+    written += b" " * (-len(written) % 8)
+    yield pack("<Q", len(written)) + written
+    yield from (data for _, data in weights.values())
 
-    points = np.arange(CODE_BITS) >> np.arange(4)[:, None] & 1
-    monomials = np.array(
-        [np.prod(points[list(of)], axis=0) for degree in range(4) for of in combinations(range(4), degree)]
-    )
-    coefficients = np.arange(size)[:, None] >> np.arange(len(monomials)) & 1
-    signs: NDArray[np.float32] = (1 - 2 * (coefficients @ monomials % 2)).astype(np.float32)
-    return signs
+
+def _codes(size: int) -> list[int]:
+    """Returns a code word of 16 bits for each token. Two of them differ in at least two bits: they are words of the
+    Reed-Muller code RM(3, 4), polynomials in four bits of degree three at most."""
+    monomials = [
+        sum(1 << point for point in range(CODE_BITS) if all(point >> bit & 1 for bit in of))
+        for degree in range(4)
+        for of in combinations(range(4), degree)
+    ]
+    codes = [0]
+    for index in range(1, size):  # the word of an index is that of the index without its lowest bit, and one monomial
+        codes.append(codes[index & (index - 1)] ^ monomials[(index & -index).bit_length() - 1])
+    return codes
+
+
+def _signs(code: int, scale: int) -> bytes:
+    """Returns a code word as a row of `scale` and `-scale`. RMSNorm does not change a row of 1 and -1."""
+    return pack(f"<{CODE_BITS}f", *(-scale if code >> bit & 1 else scale for bit in range(CODE_BITS)))
 
 
 def _encoded(piece: str | bytes) -> bytes:
