@@ -290,12 +290,11 @@ def test_an_option_is_what_it_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     assert [str(case) for case in seen["every"]] == [str(case) for case in cases()]
     assert (seen["server"].timeout, seen["server"].api_key, seen["level"]) == (30, None, "usual")
     arguments = "http://127.0.0.1:9 --api anthropic --api ollama-chat --model m --api-key k --timeout 1.5"
-    files = [f"--json={tmp_path / 'out.json'}", f"--junit={tmp_path / 'out.xml'}"]
+    files = [f"--{kind}={tmp_path / f'out.{kind}'}" for kind in ("json", "junit", "html")]
     assert command.main([*arguments.split(), "--deep", "--level", "advice", *files]) == 0
     assert len(seen["every"]) == len(cases("anthropic", "ollama-chat", deep=True))
     assert (seen["server"].timeout, seen["server"].api_key, seen["level"]) == (1.5, "k", "advice")
-    assert (tmp_path / "out.json").exists()
-    assert (tmp_path / "out.xml").exists()
+    assert {path.suffix for path in tmp_path.iterdir()} == {".json", ".junit", ".html"}
     assert command.main(["http://127.0.0.1:9", "--api", "generate", "--model", "m", "--thorough"]) == 0
     assert len(seen["every"]) == len(cases("generate", thorough=True))
 

@@ -1,17 +1,12 @@
 """Tests the stop sequences of a server end to end: compares what a client gets with what it should get.
 
 The server runs a checkpoint that recites known texts; `stopscan-conformance reciter DIR` writes the checkpoint.
-`stopscan-conformance URL` prints the rules that the server breaks. A test suite can use the same cases:
+`stopscan-conformance URL` prints the rules that the server breaks. A test suite can use the same cases, one by one, or
+as parameters of pytest (`stopscan_conformance.pytest`):
 
-    SERVER = Server("http://127.0.0.1:8000")
-
-    # `timed` cases need the server for themselves: run them separately, without `pytest -n`.
-    @pytest.mark.parametrize("case", [case for case in cases("openai-chat") if not case.timed], ids=str)
-    def test_stops(case: Case) -> None:
-        result = case.run(SERVER)
-        if result.outcome == "not supported":
-            pytest.skip(result.detail)
-        assert result.outcome == "pass", result.detail
+    server = Server("http://127.0.0.1:8000")
+    for case in cases("openai-chat"):
+        print(case, case.run(server).outcome)
 """
 
 from stopscan_conformance._version import __version__

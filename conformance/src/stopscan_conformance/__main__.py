@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (OSError, RuntimeError, ValueError) as error:
         status, told = 2, error
     if report.results:
-        reports.write(report, json_path=options.json, junit_path=options.junit)
+        reports.write(report, json_path=options.json, junit_path=options.junit, html_path=options.html)
         _print(*reports.summary(report, shrink=status == 1))
     if told is not None:
         print(f"stopscan-conformance: {told}", file=sys.stderr)
@@ -67,7 +67,7 @@ def _find(report: Report, options: argparse.Namespace) -> None:
     """Sends the cases, and prints and writes their results as they come."""
 
     def write() -> None:
-        reports.write(report, json_path=options.json, junit_path=options.junit)
+        reports.write(report, json_path=options.json, junit_path=options.junit, html_path=options.html)
 
     def can(api: str, found: Can) -> None:
         report.can[api] = found
@@ -155,6 +155,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--clients", action="store_true", help="also read the answers with the official clients (extra `clients`)")
     add("--json", type=Path, metavar="FILE", help="write the results as JSON")
     add("--junit", type=Path, metavar="FILE", help="write the results as JUnit XML")
+    add("--html", type=Path, metavar="FILE", help="write the results as a page, with those of --baseline beside them")
     add("--quiet", action="store_true", help="print only failures, not each case")
     return parser
 

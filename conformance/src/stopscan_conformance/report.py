@@ -1,4 +1,4 @@
-"""Reports the results of a run as lines for people, as JSON and as JUnit XML, and compares them with a baseline."""
+"""Reports the results of a run as lines for people, as JSON, JUnit XML and HTML, and compares them with a baseline."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from stopscan_conformance import html_report
 from stopscan_conformance._version import __version__
 from stopscan_conformance.apis import APIS
 from stopscan_conformance.cases import Case, Result, counted, result_of
@@ -27,11 +28,12 @@ MOST_SHOWN = 6
 
 @dataclass(frozen=True)
 class Baseline:
-    """The failures in a file that `--json` wrote in an earlier run, with the seed and the version of that run."""
+    """The failures in a file that `--json` wrote in another run, with the seed, the version and all of that run."""
 
     failures: frozenset[Failure]
     seed: int | None = None
     version: str | None = None
+    run: html_report.Run | None = None
 
     @classmethod
     def read(cls, path: Path) -> Baseline:
@@ -47,7 +49,7 @@ class Baseline:
                 for finding in one["findings"]
                 if finding["fault"] is not None
             )
-            return cls(failures, content.get("seed"), content["versions"]["stopscan-conformance"])
+            return cls(failures, content.get("seed"), content["versions"]["stopscan-conformance"], content)
         except (KeyError, TypeError, AttributeError):
             raise ValueError(f"--baseline {path} is not a report that --json has written") from None
 
@@ -228,20 +230,28 @@ def limited(result: Result, columns: Collection[Column], level: Level, api: str)
     return result_of(findings, counted(APIS[api], level)) if findings else None
 
 
-# The files of the results: JSON and JUnit XML.
+# The files of the results: JSON, JUnit XML and HTML.
 
 
-def write(report: Report, *, json_path: Path | None, junit_path: Path | None) -> None:
+def write(report: Report, *, json_path: Path | None, junit_path: Path | None, html_path: Path | None) -> None:
     """Writes the files that were asked for."""
     if json_path:
         write_json(json_path, report)
     if junit_path:
         write_junit(junit_path, report)
+    if html_path:
+        runs = [content(report)] + ([] if report.known.run is None else [report.known.run])
+        _replace(html_path, html_report.page(runs).encode())
 
 
 def write_json(path: Path, report: Report) -> None:
     """Writes the summary and each result as JSON."""
-    content = {
+    _replace(path, (json.dumps(content(report), indent=2) + "\n").encode())
+
+
+def content(report: Report) -> dict[str, Any]:
+    """Returns the summary and each result."""
+    return {
         "url": report.server.url,
         "model": report.server.model if report.results else None,
         "versions": {"stopscan-conformance": __version__},
@@ -252,7 +262,6 @@ def write_json(path: Path, report: Report) -> None:
         "summary": counts(report.results),
         "results": [_as_json(case, result, report) for case, result in report.results.items()],
     }
-    _replace(path, (json.dumps(content, indent=2) + "\n").encode())
 
 
 def _as_json(case: Case, result: Result, report: Report) -> dict[str, Any]:
@@ -294,10 +303,16 @@ def _add(suite: ElementTree.Element, case: Case, result: Result, fresh: Result, 
     kind = "failure" if fresh.outcome == "fail" else "skipped"
     child = ElementTree.SubElement(element, kind, message=message, type=" ".join(told.broken))
     if kind == "failure":
-        api = APIS[case.api]
-        cited = [f"{_cited(rule, case)}: {RULES[rule].says}; {RULES[rule].source(api)}" for rule in told.broken]
-        lines = [f"{case.topic}: {case.why}", *cited, case.curl(report.server)]
-        child.text = _printable("\n".join(filter(None, lines)))
+        child.text = _printable("\n".join(explained(case, told, report.server)))
+
+
+def explained(case: Case, result: Result, server: Server) -> Iterator[str]:
+    """Yields what the case is about, the broken rules with their sources, and the command that sends its request."""
+    yield f"{case.topic}: {case.why}"
+    for rule in result.broken:
+        yield f"{_cited(rule, case)}: {RULES[rule].says}; {RULES[rule].source(APIS[case.api])}"
+    if curl := case.curl(server):
+        yield curl
 
 
 def _replace(path: Path, content: bytes) -> None:

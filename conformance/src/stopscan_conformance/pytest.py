@@ -1,0 +1,47 @@
+"""The cases as parameters of pytest, for a server's own test suite. Nothing of this is a plugin that loads itself.
+
+from stopscan_conformance import Case, Server
+from stopscan_conformance.pytest import cases, check
+
+@pytest.mark.parametrize("case", cases("openai-chat"))
+def test_stops(case: Case) -> None:
+    check(case, Server("http://127.0.0.1:8000"))
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from stopscan_conformance.cases import Case
+from stopscan_conformance.cases import cases as cases_of
+from stopscan_conformance.client import Server
+from stopscan_conformance.judge import Level
+from stopscan_conformance.report import explained
+
+if TYPE_CHECKING:
+    from _pytest.mark import ParameterSet
+
+__all__ = ["cases", "check"]
+
+
+def cases(*apis: str, deep: bool = False, seed: int = 0, timed: bool | None = None) -> list[ParameterSet]:
+    """Returns a parameter for each case of the named APIs, as `stopscan_conformance.cases` gives them.
+
+    Cases that compare times come last. They need the server for themselves: leave them out with `timed=False` if tests
+    run at the same time (`pytest -n`), and run only them with `timed=True`.
+    """
+    every = cases_of(*apis, deep=deep, seed=seed)
+    chosen = [case for case in every if timed is None or case.timed == timed]
+    return [pytest.param(case, id=str(case)) for case in sorted(chosen, key=lambda case: case.timed)]
+
+
+def check(case: Case, server: Server, /, *, level: Level = "usual") -> None:
+    """Runs the case on the server. Fails the test with the rules that are broken, and skips it if the server does not
+    support the case."""
+    result = case.run(server, level=level)
+    if result.outcome == "not supported":
+        pytest.skip(result.detail)
+    if result.outcome == "fail":
+        pytest.fail("\n".join([result.detail, *explained(case, result, server)]), pytrace=False)
