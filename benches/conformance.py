@@ -31,6 +31,7 @@ from typing import Any
 from conformance_servers import SERVERS, Column
 
 from stopscan_conformance import APIS, COLUMNS, Case, Result, Server, cases
+from stopscan_conformance.html_report import heat
 from stopscan_conformance.reciter import Reciter
 from stopscan_conformance.run import AT_ONCE, run
 
@@ -202,15 +203,16 @@ def make_tables() -> None:
 
 
 def by_server(measured: list[dict[str, Any]]) -> Iterator[str]:
-    """Yields the lines of a table with the first API of each server. The JSON files have all measured APIs."""
-    yield f"| server | measured | API | cases that fail | {' | '.join(COLUMNS)} | not supported |"
-    yield "|---|---|---|---:|" + "---:|" * len(COLUMNS) + "---:|"
+    """Yields the lines of a heat map with the first API of each server. The JSON files have all measured APIs."""
+    yield f"<table><tr><th>server</th><th>fails</th>{''.join(f'<th>{column}</th>' for column in COLUMNS)}</tr>"
     for one in measured:
-        api, found = next(iter(one["apis"].items()))
-        cells = [f"{kept}/{judged}" if judged else "-" for kept, judged in found["columns"].values()]
-        refused = sum(count for _, count in found["not supported"])
-        failed = found["cases"].get("fail", 0) if "cases" in found else ""
-        yield f"| {one['title']} | {one['date']} | `{api}` | {failed} | {' | '.join(cells)} | {refused or ''} |"
+        found = next(iter(one["apis"].values()))
+        cells = "".join(
+            f'<td style="background: {heat(kept, judged)}; color: #1f2937">{kept}/{judged}</td>'
+            for kept, judged in found["columns"].values()
+        )
+        yield f"<tr><td>{one['title']}</td><td>{found['cases'].get('fail', 0)}</td>{cells}</tr>"
+    yield "</table>"
 
 
 def behind_the_proxy() -> Iterator[str]:
@@ -229,11 +231,12 @@ def behind_the_proxy() -> Iterator[str]:
 
 
 def commands(measured: list[dict[str, Any]]) -> Iterator[str]:
-    yield "| server | versions | command |"
-    yield "|---|---|---|"
+    yield "| server | date | not supported | versions | command |"
+    yield "|---|---|---:|---|---|"
     for one in measured:
         told = ", ".join(f"{name} {number}" for name, number in one["versions"].items())
-        yield f"| {one['title']} | {told} | `{one['command']}` |"
+        refused = next(iter(one["apis"].values()))["cases"].get("not supported", 0)
+        yield f"| {one['title']} | {one['date']} | {refused} | {told} | `{one['command']}` |"
 
 
 if __name__ == "__main__":
