@@ -6,6 +6,15 @@ from typing import Any
 
 from stopscan_clients.machine import Machine, Options, machine_of
 
+# The paths of the text in events that have nothing else to look at.
+OTHERS: dict[str, tuple[str | int, ...]] = {
+    "watsonx": ("results", 0, "generated_text"),
+    "llama_on_bedrock": ("generation",),
+    "sglang": ("text",),
+    "dashscope": ("output", "choices", 0, "message", "content"),
+    "dashscope_text": ("output", "text"),
+}
+
 
 def field(obj: Any, *names: str | int) -> Any:
     """Returns the value at the end of a path, or None if the path does not exist."""
@@ -38,6 +47,13 @@ def text_of(api: str, event: Any) -> str | None:
         return field(event, "response")
     if api == "llama":
         return field(event, "content")
+    if api in OTHERS:
+        return field(event, *OTHERS[api])
+    if api == "tgi":
+        return None if field(event, "token", "special") else field(event, "token", "text")
+    if api == "conversations":
+        content = field(event, "content")
+        return field(content, "text") if isinstance(content, dict) else content
     return field(event, "contentBlockDelta", "delta", "text")
 
 

@@ -33,9 +33,9 @@ def test_objects_of_clients_are_refused_and_the_error_says_what_to_use() -> None
             truncate_response(event, "END")
 
 
-def test_text_generation_of_tgi_is_no_api_that_is_known() -> None:
-    with pytest.raises(TypeError, match="not an event of a known API"):
-        next(scan_events([{"index": 0, "token": {"id": 1, "text": "x"}}], "END"))
+def test_events_of_an_api_that_is_not_known() -> None:
+    with pytest.raises(TypeError, match="not an event of a known API: a dict with the keys 'index', 'word'"):
+        next(scan_events([{"index": 0, "word": "x"}], "END"))
 
 
 def test_options_that_are_wrong() -> None:

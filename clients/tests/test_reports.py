@@ -346,7 +346,7 @@ def test_llama_cpp_its_own_completion_is_a_row() -> None:
 )
 def test_a_stream_that_no_row_knows_is_an_error_and_not_silence(path: str) -> None:
     with pytest.raises(TypeError, match="not an event of a known API"):
-        Answer(path, {"stream": True}, sse([{"text": "one END", "meta_info": {}}]), "END")
+        Answer(path, {"stream": True}, sse([{"text": "one END", "more": {}}]), "END")
 
 
 @pytest.mark.parametrize("path", ["/chain/invoke", "/x/messages"])

@@ -321,7 +321,7 @@ def test_the_logprobs_of_a_chat_were_kept_to_its_end() -> None:
     machine = machine_of(event, Options(StopSet("END")), {})
     for _ in range(3):
         machine.feed(event, event)
-    assert [part.rows for part in machine.parts.values()] == [[]]
+    assert [passage.entries for passage in machine.passages.values()] == [[]]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,12 @@ PATHS: dict[str, tuple[str | int, ...]] = {
     "ollama": ("message", "content"),
     "generate": ("response",),
     "bedrock": ("output", "message", "content", 0, "text"),
+    "tgi": ("generated_text",),
+    "watsonx": ("results", 0, "generated_text"),
+    "llama_on_bedrock": ("generation",),
+    "sglang": ("text",),
+    "dashscope": ("output", "choices", 0, "message", "content"),
+    "conversations": ("outputs", 0, "content"),
 }
 WHOLES: dict[str, Any] = {
     "chat": wire.chat_whole,
@@ -25,4 +31,10 @@ WHOLES: dict[str, Any] = {
     "ollama": lambda text: wire.ollama_line(done=True, message={"role": "assistant", "content": text}),
     "generate": lambda text: wire.ollama_line(done=True, response=text),
     "bedrock": lambda text: wire.bedrock_whole([{"text": text}]),
+    "tgi": wire.tgi_whole,
+    "watsonx": lambda text: wire.watsonx_event(text, "max_tokens"),
+    "llama_on_bedrock": lambda text: wire.llama_on_bedrock_event(text, "length"),
+    "sglang": lambda text: wire.sglang_event(text, {"type": "length", "length": 5}),
+    "dashscope": lambda text: wire.dashscope_event(text, "length"),
+    "conversations": wire.conversations_whole,
 }

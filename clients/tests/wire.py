@@ -236,6 +236,91 @@ def llama(deltas: Deltas) -> list[Event]:
     return [*events, {"index": 0, "content": "", "tokens": [], "stop": True, **end}]
 
 
+def tgi(deltas: Deltas) -> list[Event]:
+    """A stream of TGI's /generate_stream: the last token is special, and no text."""
+
+    def event(number: int, text: str, special: bool = False, **fields: Any) -> Event:
+        token = {"id": number, "text": text, "logprob": -0.5, "special": special}
+        return {"index": number, "token": token, "generated_text": None, "details": None, **fields}
+
+    details = {"finish_reason": "eos_token", "generated_tokens": TOKENS, "seed": None}
+    end = event(len(deltas), "</s>", True, generated_text="".join(deltas), details=details)
+    return [*[event(number, delta) for number, delta in enumerate(deltas)], end]
+
+
+def tgi_whole(text: str) -> Event:
+    tokens = [{"id": 1, "text": text, "logprob": -0.5, "special": False}]
+    details = {"finish_reason": "length", "generated_tokens": TOKENS, "seed": None, "prefill": [], "tokens": tokens}
+    return {"generated_text": text, "details": details}
+
+
+def watsonx_event(text: str, reason: str) -> Event:
+    result = {"generated_text": text, "generated_token_count": 1, "input_token_count": 0, "stop_reason": reason}
+    return {"model_id": "m", "created_at": "2026-11-01T00:00:00Z", "results": [result]}
+
+
+def watsonx(deltas: Deltas) -> list[Event]:
+    return [*[watsonx_event(delta, "not_finished") for delta in deltas], watsonx_event("", "eos_token")]
+
+
+def llama_on_bedrock_event(text: str, reason: str | None) -> Event:
+    return {"generation": text, "prompt_token_count": 3, "generation_token_count": 1, "stop_reason": reason}
+
+
+def llama_on_bedrock(deltas: Deltas) -> list[Event]:
+    metrics = {"amazon-bedrock-invocationMetrics": {"inputTokenCount": 3, "outputTokenCount": TOKENS}}
+    events = [llama_on_bedrock_event(delta, None) for delta in deltas]
+    return [*events, {**llama_on_bedrock_event("", "stop"), **metrics}]
+
+
+def sglang_event(text: str, reason: Any) -> Event:
+    counts = {"prompt_tokens": 3, "completion_tokens": TOKENS, "cached_tokens": 0}
+    return {"text": text, "output_ids": [1], "meta_info": {"id": "r", "finish_reason": reason, **counts}}
+
+
+def sglang(deltas: Deltas) -> list[Event]:
+    """A stream of sglang's /generate: each event has all text so far."""
+    events = [sglang_event("".join(deltas[: number + 1]), None) for number in range(len(deltas))]
+    return [*events, sglang_event("".join(deltas), {"type": "stop", "matched": 151645})]
+
+
+def dashscope_event(text: str, reason: str) -> Event:
+    choice = {"message": {"role": "assistant", "content": text}, "finish_reason": reason}
+    return {"output": {"choices": [choice]}, "usage": {"output_tokens": TOKENS}, "request_id": "r"}
+
+
+def dashscope(deltas: Deltas) -> list[Event]:
+    events = [dashscope_event("".join(deltas[: number + 1]), "null") for number in range(len(deltas))]
+    return [*events, dashscope_event("".join(deltas), "stop")]
+
+
+def dashscope_text(deltas: Deltas) -> list[Event]:
+    texts = ["".join(deltas[: number + 1]) for number in range(len(deltas))]
+    outputs = [
+        *[{"text": text, "finish_reason": "null"} for text in texts],
+        {"text": texts[-1], "finish_reason": "stop"},
+    ]
+    return [{"output": output, "usage": {"output_tokens": TOKENS}, "request_id": "r"} for output in outputs]
+
+
+def conversations(deltas: Deltas) -> list[Event]:
+    """A stream of Mistral's conversations: the content of a delta is a text, or one piece."""
+    where = {"id": "msg_1", "output_index": 0, "content_index": 0, "model": "m", "role": "assistant"}
+    contents = [delta if number % 2 else {"type": "text", "text": delta} for number, delta in enumerate(deltas)]
+    usage = {"prompt_tokens": 3, "completion_tokens": TOKENS, "total_tokens": 3 + TOKENS}
+    return [
+        {"type": "conversation.response.started", "conversation_id": "conv_1"},
+        *[{"type": "message.output.delta", **where, "content": content} for content in contents],
+        {"type": "conversation.response.done", "usage": usage},
+    ]
+
+
+def conversations_whole(content: Any) -> Event:
+    entry = {"object": "entry", "type": "message.output", "id": "msg_1", "role": "assistant", "content": content}
+    usage = {"prompt_tokens": 3, "completion_tokens": TOKENS, "total_tokens": 3 + TOKENS}
+    return {"object": "conversation.response", "conversation_id": "conv_1", "outputs": [entry], "usage": usage}
+
+
 WIRES: dict[str, Callable[[Deltas], list[Event]]] = {
     "chat": chat,
     "completions": completions,
@@ -247,5 +332,13 @@ WIRES: dict[str, Callable[[Deltas], list[Event]]] = {
     "bedrock": bedrock,
 }
 
-# Functions that make a stream, one for each row of `stopscan_clients.rows.TABLE` except Gemini's keys in snake case.
-ROWS = {**WIRES, "cohere": cohere, "llama": llama}
+DELTAS = {
+    "cohere": cohere,
+    "llama": llama,
+    "tgi": tgi,
+    "watsonx": watsonx,
+    "llama_on_bedrock": llama_on_bedrock,
+    "conversations": conversations,
+}
+CUMULATIVE = {"sglang": sglang, "dashscope": dashscope, "dashscope_text": dashscope_text}  # texts come whole each time
+ROWS = {**WIRES, **DELTAS, **CUMULATIVE}  # functions that make a stream, for each row of `stopscan_clients.rows.TABLE`

@@ -19,7 +19,7 @@ class Text:
     """Where an event, or a choice in it, has text: a string, or a list of pieces, some of which are text."""
 
     path: str
-    when: tuple[str, str] | None = None  # a field that the event must also have, and the value of that field
+    when: tuple[str, str | bool] | None = None  # a field that the event must also have, and the value of that field
 
 
 class Run(NamedTuple):
@@ -69,8 +69,8 @@ class Memory:
         """Returns the output of the machine with the numbers of its events, for an API that numbers its events."""
         return out
 
-    def message(self, part: Any, opened: set[Path], write: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Returns further facts for the closing events of a message that a stop in this part ends."""
+    def message(self, passage: Any, opened: set[Path], write: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Returns further facts for the closing events of a message that a stop in this passage ends."""
         return {}
 
 
@@ -97,6 +97,7 @@ class Api:
     cumulative: bool = False  # each event has all of the text so far
     texts: Mapping[str | None, Text]  # by the kind of the event; the key is ``None`` if events have no kinds
     is_text: Callable[[Any], bool] = lambda piece: bool(get(piece, "type") == "text")
+    key: str = "text"  # the field with the text of a piece
     is_content: Callable[[Any], bool] = lambda piece: False  # whether the piece ends the text before it
     calls: tuple[str, ...] = ()
     # What ends a text.
@@ -117,7 +118,7 @@ class Api:
     names: tuple[str, ...] = ()  # of the choice in which the stop fired
     # What is written at a stop, and for held text. A made choice is one that the machine writes itself.
     write: Callable[[Finish], Any]
-    keeps: tuple[str, ...] = ()  # fields that a made choice copies from the last choice of the source
+    keeps: tuple[str, ...] = ()  # fields that a made choice, or a made event, copies from the last one with the text
     goes_on: Mapping[str, Any] = field(default_factory=dict)  # fields of a made choice without an end, and their values
     text_at: str = ""  # the path of the text in a made choice, if ``texts`` has another path
     without_text: tuple[str, Any] | None = None  # what a made choice has instead of an empty text: a path and a value
@@ -184,15 +185,15 @@ class Api:
         return kind is not None and (kind in self.all_kinds or kind.startswith(self.kinds))
 
     def units(self, event: Any) -> list[Any]:
-        return [one for one in items(event.get(self.each)) if isinstance(one, dict)] if self.each else [event]
+        return [unit for unit in items(event.get(self.each)) if isinstance(unit, dict)] if self.each else [event]
 
     def texts_in(self, tree: Any, path: Path) -> Iterator[tuple[Path, str]]:
         """Yields the path and the text of each piece of text at a path."""
         for at, piece in leaves(tree, path, strings=True):
             if isinstance(piece, str):
                 yield at, piece
-            elif self.is_text(piece) and isinstance(get(piece, "text"), str):
-                yield (*at, "text"), piece["text"]
+            elif self.is_text(piece) and isinstance(get(piece, self.key), str):
+                yield (*at, self.key), piece[self.key]
 
     def ends_choice(self, unit: Any) -> bool:
         return any(get(unit, *dotted(word)) for word in self.words) and self.finished(unit) is not None
@@ -216,7 +217,7 @@ class Api:
         value = get(unit, *at)
         called = any(_has_call(get(unit, *dotted(path))) for path in self.calls)
         if isinstance(value, dict) and self.is_text(value):
-            at, value = (*at, "text"), value.get("text")
+            at, value = (*at, self.key), value.get(self.key)
         if isinstance(value, list):
             return [*self._pieces(value, at, called)]
         if isinstance(value, str) and value:
@@ -225,16 +226,16 @@ class Api:
 
     def _pieces(self, pieces: list[Any], at: Path, called: bool) -> Iterator[Run]:
         paths: list[Path] = []
-        said: list[str] = []
+        text = ""
         for i, piece in enumerate(pieces):
-            if isinstance(piece, dict) and self.is_text(piece) and isinstance(piece.get("text"), str):
-                paths.append((*at, i, "text"))
-                said.append(piece["text"])
+            if isinstance(piece, dict) and self.is_text(piece) and isinstance(piece.get(self.key), str):
+                paths.append((*at, i, self.key))
+                text += piece[self.key]
             elif isinstance(piece, dict) and self.is_content(piece):
-                yield Run(tuple(paths), "".join(said), True)
-                paths, said = [], []
-        if "".join(said) or called:
-            yield Run(tuple(paths), "".join(said), called)
+                yield Run(tuple(paths), text, True)
+                paths, text = [], ""
+        if text or called:
+            yield Run(tuple(paths), text, called)
 
 
 def _has_call(value: Any) -> bool:

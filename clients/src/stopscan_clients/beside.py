@@ -32,37 +32,41 @@ class Tokens:
         value = self.of(unit)
         if not value:
             return []
-        rows: list[Any] = [value] if self.single else items(value)
+        entries: list[Any] = [value] if self.single else items(value)
         if self.columns:
             lists = [items(get(value, name)) for name in self.columns]
-            rows = [tuple(c[i] if i < len(c) else None for c in lists) for i in range(len(lists[0]))]
-        told = items(get(value, self.offsets)) if self.offsets else []
+            entries = [tuple(c[i] if i < len(c) else None for c in lists) for i in range(len(lists[0]))]
+        offsets = items(get(value, self.offsets)) if self.offsets else []
         tokens, place = [], 0
-        for i, row in enumerate(rows):
-            begin, length = _spelled(row[0] if self.columns else row, place)
-            if i < len(told) and type(told[i]) is int and type(told[0]) is int:
-                begin = told[i] - told[0]
+        for i, entry in enumerate(entries):
+            begin, length = _spelled(entry[0] if self.columns else entry, place)
+            if i < len(offsets) and type(offsets[i]) is int and type(offsets[0]) is int:
+                begin = offsets[i] - offsets[0]
             # `begin` may be too large: special tokens and half characters are longer in their entries than in the text.
-            tokens.append((max(0, min(begin, len(text) - 1)), row))
+            tokens.append((max(0, min(begin, len(text) - 1)), entry))
             place += length
         return tokens
 
     def before(self, unit: Any, text: str, end: int) -> list[Any]:
         """Returns the entries of the tokens that begin before an offset in the text."""
-        return [row for begin, row in self.read(unit, text) if begin < end]
+        return [entry for begin, entry in self.read(unit, text) if begin < end]
 
-    def write(self, unit: Any, rows: list[Any]) -> Any:
+    def write(self, unit: Any, entries: list[Any]) -> Any:
         """Returns the unit with these entries. A unit without entries is returned unchanged."""
         path, value = dotted(self.path), self.of(unit)
         if value is None:
             return unit
         if self.single:
-            return put(unit, rows[0], *path) if rows else without(unit, *path)
+            return put(unit, entries[0], *path) if entries else without(unit, *path)
         if not self.columns:
-            return put(unit, rows, *path)
-        told = members(value) or dict.fromkeys(self.columns, ())  # rows of held text may come to an event without any
-        lists = {name: [row[i] for row in rows] for i, name in enumerate(self.columns) if told.get(name) is not None}
-        return put(unit, {**told, **lists}, *path)
+            return put(unit, entries, *path)
+        columns = members(value) or dict.fromkeys(self.columns, ())  # held text may come to an event without entries
+        lists = {
+            name: [entry[i] for entry in entries]
+            for i, name in enumerate(self.columns)
+            if columns.get(name) is not None
+        }
+        return put(unit, {**columns, **lists}, *path)
 
 
 NO_TOKENS = Tokens()
@@ -90,7 +94,8 @@ class Spans:
     path: str
     end: tuple[str, ...]  # the paths at which a remark may have its end
     in_bytes: bool = False
-    piece: tuple[str, str] | None = None  # where a remark says to which piece of text it belongs, and the list of them
+    # The field of a remark with the number of the piece that it is about, the list of pieces, the field of their text.
+    piece: tuple[str, str, str] | None = None
 
     def cut(self, unit: Any, text: str) -> Any:
         """Returns the unit with only those remarks that end in the text, or the unit itself if all remarks do."""
@@ -101,10 +106,11 @@ class Spans:
         kept = []
         for remark in remarks:
             ends = [end for at in self.end if type(end := get(remark, *dotted(at))) is int]
-            said = text
-            if self.piece is not None and type(at := get(remark, *dotted(self.piece[0]))) is int and at > 0:
-                said = get(unit, *dotted(self.piece[1]), at, "text") or ""
-            if ends and max(ends) <= len(said.encode() if self.in_bytes else said):
+            about = text
+            number = get(remark, *dotted(self.piece[0])) if self.piece is not None else None
+            if self.piece is not None and type(number) is int and number > 0:
+                about = get(unit, *dotted(self.piece[1]), number, self.piece[2]) or ""
+            if ends and max(ends) <= len(about.encode() if self.in_bytes else about):
                 kept.append(remark)
         return unit if len(kept) == len(remarks) else put(unit, kept, *path)
 

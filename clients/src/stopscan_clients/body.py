@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from stopscan import StopMatch
 from stopscan_clients.framing import BOM, LIMIT, Array, Aws, Lines, Sse, dumps
-from stopscan_clients.machine import Machine, Options, Part, machine_of
+from stopscan_clients.machine import Machine, Options, Passage, machine_of
 from stopscan_clients.paths import has, put
 from stopscan_clients.whole import cut
 
@@ -35,22 +35,22 @@ class Alike:
     TRIES = 5  # learn at most this many events: if later events still differ, each probably has a new id or number
 
     def __init__(self) -> None:
-        self.part: Part | None = None  # the part to which the text of the remembered event belongs
+        self.passage: Passage | None = None  # the passage to which the text of the remembered event belongs
         self._before = self._behind = b""
         self._tries = self.TRIES
 
     def learn(self, frame: bytes, event: Any, framing: Lines, machine: Machine) -> None:
         """Remembers the bytes around the text of an event that the machine has returned unchanged."""
         sole = machine.sole(event) if self._tries > 0 else None
-        self._tries, self.part = self._tries - 1, None
+        self._tries, self.passage = self._tries - 1, None
         if sole is None:
             return
         path, text = sole
         for quoted in (json.dumps(text, ensure_ascii=False).encode(), json.dumps(text).encode()):
-            before, found, behind = frame.partition(quoted)
-            probe = loads(framing.payload(before + b'"\\u0000?"' + behind)) if found else None
+            before, middle, behind = frame.partition(quoted)
+            probe = loads(framing.payload(before + b'"\\u0000?"' + behind)) if middle else None
             if probe is not None and probe == put(event, "\0?", *path):
-                self.part, self._before, self._behind = machine.current, before + b'"', b'"' + behind
+                self.passage, self._before, self._behind = machine.current, before + b'"', b'"' + behind
 
     def text(self, frame: bytes) -> str | None:
         """Returns the text of a frame that differs from the remembered event only in its text, otherwise ``None``."""
@@ -94,6 +94,7 @@ class Body:
         self.over = False  # the body was read to its end
         self._asked, self._options, self._on_match = asked, asked.options, on_match
         self._strict = strict and len(asked.options.stops) > 0
+        self._refuses = self._strict and (asked.own or media in EVENTS)  # a body that is not understood is an error
         self._streamed, self._media = asked.streamed or media in EVENTS, media
         self._head = bytearray()  # the beginning of a body whose framing is not known yet
         self._one = False  # the body is one whole answer
@@ -137,7 +138,7 @@ class Body:
             framing = sniffed(bytes(self._head), self._streamed, self._media)
             self._raw, self._one = framing == "raw", framing == "one"
             if self._raw:
-                self._refused(self._strict)
+                self._not_understood()
                 yield bytes(self._head)
             if isinstance(framing, str):
                 return
@@ -186,18 +187,19 @@ class Body:
             return self.feed(data) + self.end()
         answer = loads(data)
         if not isinstance(answer, dict):
-            self._refused(self._strict and self._asked.own and data.strip(BLANK) != b"")
+            if data.strip(BLANK):
+                self._not_understood()
             return data
         try:
             left = cut(self._options, answer, self.matches)
         except TypeError:
-            if self._strict and self._asked.own:
+            if self._refuses:
                 raise
             return data
         return data if left is answer else dumps(left)
 
-    def _refused(self, strict: bool) -> None:
-        if strict:
+    def _not_understood(self) -> None:
+        if self._refuses:
             raise TypeError("the body of the answer is neither JSON nor a stream of events")
 
     def failed(self, error: Any) -> bytes:
@@ -223,16 +225,16 @@ class Body:
 
     def _fast(self, frame: bytes) -> bytes | None:
         """Returns the output for a frame that differs from an earlier one only in its text, otherwise ``None``."""
-        text, part = self._alike.text(frame), self._alike.part
-        if not text or part is None:
+        text, passage = self._alike.text(frame), self._alike.passage
+        if not text or passage is None:
             return None
         try:
-            safe = part.scanner.feed(text)
+            safe = passage.scanner.feed(text)
         except UnicodeEncodeError:  # half of a surrogate pair
             return None
-        if safe != text or part.scanner.match is not None:
+        if safe != text or passage.scanner.match is not None:
             return self._event(frame, safe)
-        part.said.append(text)
+        passage.sent.append(text)
         return frame
 
     def _frame(self, frame: bytes) -> bytes:
@@ -261,7 +263,7 @@ class Body:
         touched = len(out) != 1 or out[0][0] is not event
         if not touched and framing.as_read:
             alike.learn(frame, event, framing, machine)
-        self._calm = machine.calm and machine.current is alike.part
+        self._calm = machine.calm and machine.current is alike.passage
         return self._written(out)
 
     def _other(self, frame: bytes, payload: bytes | None) -> bytes:
@@ -294,7 +296,7 @@ class Body:
             out.append(framing.out(frame))
         if machine.ended and not self._options.drain and not self.ended:
             self.ended = True
-            out.append(framing.closing(machine.api.done))
+            out.append(framing.closing(machine.row.done))
         return b"".join(out)
 
 

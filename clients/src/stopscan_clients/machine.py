@@ -8,7 +8,7 @@ with the uncut event. The ``source`` is ``None`` only for an event that the mach
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -17,7 +17,7 @@ from stopscan.finish import Finish
 from stopscan_clients.api import Api, Run
 from stopscan_clients.beside import Token
 from stopscan_clients.paths import Path, dotted, get, index, items, members, named, only, put, without
-from stopscan_clients.rows import PINGS, api_of_event
+from stopscan_clients.rows import api_of_event, is_error, is_ping
 
 Out: TypeAlias = list[tuple[Any, Any]]
 
@@ -27,11 +27,6 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 def clean(text: str) -> str:
     """Returns the text with U+FFFD for each lone surrogate, which JSON can spell and UTF-8 cannot."""
     return text if text.isascii() else SURROGATE.sub("\ufffd", text)
-
-
-def is_error(event: Any) -> bool:
-    """Returns whether the event reports that the stream has failed."""
-    return event.get("type") == "error" or (bool(event.get("error")) and not event.get("choices"))
 
 
 @dataclass(frozen=True)
@@ -56,21 +51,22 @@ class Options:
         return self.stops.truncate(text, include_stop=self.include_stop, **self.begin)
 
 
-class Part:
-    """One text of a stream: that of a choice or of a content block. Keeps the held text and its tokens."""
+class Passage:
+    """One text of a stream: that of a choice, of a content block, or of a part of an item. Keeps the held text and its
+    tokens."""
 
     def __init__(self, place: Path, options: Options, matches: dict[int, StopMatch], repeated: bool) -> None:
-        self.place = place  # the index of the choice, then the indexes of the part in the choice's message
+        self.place = place  # the index of the choice, then the indexes of the block, or of the item and the part
         self._repeated = repeated  # later events repeat the text and the entries of its tokens
         self.scanner = options.scanner()
         self.match: StopMatch | None = None
         self.held = ""
-        self.said: list[str] = []  # the texts that were sent
-        self.rows: list[Any] = []  # the entries of the tokens of the texts that were sent, if later events repeat them
-        self.event: Any = None  # the event with the last text of the part; `unit` is the choice in that event
+        self.sent: list[str] = []  # the texts that were sent
+        self.entries: list[Any] = []  # the entries of the tokens of these texts, if later events repeat them
+        self.event: Any = None  # the event with the last text of the passage; `unit` is the choice in that event
         self.unit: Unit | None = None
-        self.finished = False  # the API has ended the part
-        self.seen = 0  # the length of the text so far, if events repeat it
+        self.finished = False  # the API has ended the passage
+        self.whole = ""  # all text that has come, if each event has all text so far
         self.echoed = options.echoed(place[0])  # remaining characters of the prompt, which are not scanned
         self._matches, self._options = matches, options
         self._tokens: list[Token] = []  # the tokens of the held text, with offsets in it
@@ -86,12 +82,13 @@ class Part:
         return ended.match is not None
 
     def within(self, place: Path) -> bool:
-        """Returns whether an event with this place may belong to the part: whether ``place`` is a prefix of the
-        part's place."""
+        """Returns whether an event with this place may belong to the passage: whether ``place`` is a prefix of the
+        passage's place in its message."""
         return self.place[1 : 1 + len(place)] == place
 
     def feed(self, text: str, tokens: Sequence[Token] = (), fed: str | None = None) -> tuple[str, list[Any]]:
-        """Returns the safe text and its tokens. ``fed``: what the scanner returned, if it has read ``text`` already."""
+        """Returns the safe text and the entries of its tokens. ``fed``: what the scanner returned, if it has read
+        ``text`` already."""
         safe = self._safe(text) if fed is None else fed
         if not (tokens or self._tokens):  # the usual case
             return self._out(safe, [])
@@ -107,20 +104,20 @@ class Part:
         return self.scanner.bypass(passed) + self.scanner.feed(text)
 
     def flush(self, confirms: bool = True) -> tuple[str, list[Any]]:
-        """Returns the held text and its tokens. ``confirms``: the text is complete and did not break off, so that a
-        pattern such as ``END$`` may match at its end."""
+        """Returns the held text and the entries of its tokens. ``confirms``: the text is complete and did not break
+        off, so that a pattern such as ``END$`` may match at its end."""
         tokens, self._tokens = self._tokens, []
         safe = self.scanner.flush() if confirms else self.scanner.bypass("")
         return self._out(safe, [token for _, token in tokens])
 
-    def _out(self, text: str, rows: list[Any]) -> tuple[str, list[Any]]:
+    def _out(self, text: str, entries: list[Any]) -> tuple[str, list[Any]]:
         self.held, self.match = self.scanner.held, self.scanner.match
         if self.match is not None:
             self._matches[self.place[0]] = self.match
         if text:
-            self.said.append(text)
-        self.rows += rows if self._repeated else ()
-        return text, rows
+            self.sent.append(text)
+        self.entries += entries if self._repeated else ()
+        return text, entries
 
 
 @dataclass(slots=True)
@@ -129,80 +126,92 @@ class Unit:
 
     json: Any
     runs: list[Run]
-    part: Part
+    passage: Passage
     finished: bool = False
     behind: bool = False  # its text is after a stop
     outs: list[str] = field(default_factory=list)
-    rows: list[Any] = field(default_factory=list)
-    sent: list[Any] = field(default_factory=list)  # the entries of the tokens, as the event had them
+    entries: list[Any] = field(default_factory=list)  # the entries of the tokens of `outs`
+    given: list[Any] = field(default_factory=list)  # the entries as the event had them
 
     @property
     def text(self) -> str:
         return self.runs[0].text if len(self.runs) == 1 else "".join(run.text for run in self.runs)
 
 
+@dataclass(slots=True)
+class End:
+    """An event that ends passages while text of them is held. It waits, because more of their text may follow."""
+
+    event: Any
+    source: Any
+    passages: list[Passage]
+    units: list[Unit] = field(default_factory=list)  # the choices of the event, if the API has choices
+    behind: Out = field(default_factory=list)  # what came after the event and must not pass it
+
+
 class Machine:
     """Takes the events of an API's stream, and returns those to pass on. When ``ended`` is true, the caller closes the
     stream."""
 
-    _PART = Part
+    _PASSAGE = Passage
 
-    def __init__(self, api: Api, options: Options, matches: dict[int, StopMatch] | None = None) -> None:
-        self.api, self.options, self._memory = api, options, api.memory(api)
+    def __init__(self, row: Api, options: Options, matches: dict[int, StopMatch] | None = None) -> None:
+        self.row, self.options, self._memory = row, options, row.memory(row)
         self.matches = {} if matches is None else matches
         self.ended = False  # stops have ended all choices
-        self.parts: dict[Path, Part] = {}
-        self.current: Part | None = None  # the part of the last text
+        self.passages: dict[Path, Passage] = {}
+        self.current: Passage | None = None  # the passage of the last text
         self._source: Any = None  # what the caller gave with the event that is read now
-        self._queue: Out = []  # events that wait for later ones
-        self._ending: Any = None  # about a closing event that waits, because the next event may bring more text
-        self._left: dict[int, Part] = {}  # with `drain`: parts whose closing events have not been sent yet
+        self._openings: Out = []  # events that wait for the first text of the passage that they open, or behind these
+        self._ends: list[End] = []
+        self._left: dict[int, Passage] = {}  # with `drain`: passages whose closing events have not been sent yet
 
     @property
     def held(self) -> dict[int, str]:
         """The held text of each choice."""
         held: dict[int, str] = {}
-        for (choice, *_), part in self.parts.items():
-            if part.held:
-                held[choice] = held.get(choice, "") + part.held
+        for (choice, *_), passage in self.passages.items():
+            if passage.held:
+                held[choice] = held.get(choice, "") + passage.held
         return held
 
     @property
     def calm(self) -> bool:
-        """Whether nothing is held and no stop has fired. Then an event that differs from the last one only in its text
-        passes unchanged, as the last one did, if the new text is safe."""
-        part = self.current
-        return part is not None and not (part.held or part.echoed or self._queue or self.matches)
+        """Whether nothing waits, nothing is held, and no stop has fired. Then an event that differs from the last one
+        only in its text passes unchanged, as the last one did, if the new text is safe."""
+        passage, waits = self.current, self._openings or self._ends
+        return passage is not None and not (passage.held or passage.echoed or waits or self.matches)
 
     def sole(self, event: Any) -> tuple[Path, str] | None:
         """Returns the path of the text in an unchanged event, and the text, if the event brings nothing else.
 
-        Returns ``None`` if the event has several texts, tokens or calls, begins a part, or ends a choice.
+        Returns ``None`` if the event has several texts, tokens or calls, begins a passage, or ends a choice.
         """
-        api, part = self.api, self.current
-        if part is None or part.unit is None or part.event is not event or api.cumulative:
+        row, passage = self.row, self.current
+        if passage is None or passage.unit is None or passage.event is not event or row.cumulative:
             return None
-        unit, (run, *others) = part.unit, part.unit.runs
-        several = others or len(run.paths) != 1 or len(api.units(event)) != 1
-        if several or run.ended or unit.sent or unit.finished or api.kind(event) in api.opens:
+        unit, (run, *others) = passage.unit, passage.unit.runs
+        several = others or len(run.paths) != 1 or len(row.units(event)) != 1
+        if several or run.ended or unit.given or unit.finished or row.kind(event) in row.opens:
             return None
-        return ((api.each, 0) if api.each else ()) + run.paths[0], run.text
+        return ((row.each, 0) if row.each else ()) + run.paths[0], run.text
 
     def passes(self, other: Any, source: Any) -> Out:
         """Returns the output for a comment or a ping, which keeps its place among the events."""
-        if not self._queue:
+        waits = self._ends[-1].behind if self._ends else self._openings
+        if not waits and not self._ends:
             return [(other, source)]
-        self._queue.append((other, source))
+        waits.append((other, source))
         return []
 
     def feed(self, event: Any, source: Any, fed: str | None = None) -> Out:
-        """Returns the output for the next event. ``fed``: what the scanner of the current part returned, if it has read
-        the event's text already."""
+        """Returns the output for the next event. ``fed``: what the scanner of the current passage returned, if it has
+        read the event's text already."""
         self._source = source
         if is_error(event):
             return [*self.end(None), *self._memory.numbered([(event, source)])]
-        if event.get("type") in PINGS:
-            return self.passes(only(event, self.api.names_of_events) if self.matches else event, source)
+        if is_ping(event):
+            return self.passes(only(event, self.row.names_of_events) if self.matches else event, source)
         return self._memory.numbered(self._read(event, fed))
 
     def _read(self, event: Any, fed: str | None) -> Out:
@@ -211,381 +220,403 @@ class Machine:
     def end(self, confirms: bool | None = False) -> Out:
         """Returns the output at the source's end: held text, and the closing events that `drain` has put off.
 
-        ``confirms`` says in which parts patterns such as ``END$`` may match at the end. ``True``: in every part.
-        ``False``: only in parts that the API has ended, because the stream may have broken off. ``None``: in no part,
-        because the source has failed.
+        ``confirms`` says in which passages patterns such as ``END$`` may match at the end. ``True``: in every passage.
+        ``False``: only in passages that the API has ended, because the stream may have broken off. ``None``: in no
+        passage, because the source has failed.
         """
-        out = self._resolved(set(), confirms is not None) if self._ending else []
-        for part in [*self.parts.values()]:
-            if part.place[0] not in self.matches and part.unsettled:
-                flushed = self._flushed(part, confirms is not None and (confirms or part.finished))
-                out += [*self._released(), *flushed] if part.match is None else self._stopped(part, flushed)
+        out = self._resolved(set(), confirms is not None)
+        for passage in [*self.passages.values()]:
+            if passage.place[0] not in self.matches and passage.unsettled:
+                flushed = self._flushed(passage, confirms is not None and (confirms or passage.finished))
+                out += [*self._released(), *flushed] if passage.match is None else self._stopped(passage, flushed)
         out += self._released()
-        for part in [*self._left.values()]:
-            out += self._closings(part)
+        for passage in [*self._left.values()]:
+            out += self._closings(passage)
         return self._memory.numbered(out)
 
-    def _resolved(self, goes_on: set[Path], confirms: bool = True) -> Out:
-        """Returns the output for the closing event that waits (``_ending``), with the held text of its parts. The parts
-        in ``goes_on`` keep their held text, because more of their text has come."""
+    def _resolved(self, goes_on: Set[Passage], confirms: bool = True, of: Set[Passage] | None = None) -> Out:
+        """Returns the output for the ends that wait for one of the passages ``of``, by default for all ends: their
+        events, with the held text. The passages in ``goes_on`` keep their held text, because more of their text has
+        come."""
+        out: Out = []
+        ends, self._ends = self._ends, []
+        for end in ends:
+            if of is not None and of.isdisjoint(end.passages):
+                self._ends.append(end)
+            else:
+                out += [*self._ended(end, goes_on, confirms), *end.behind]
+        return out
+
+    def _ended(self, end: End, goes_on: Set[Passage], confirms: bool) -> Out:
         raise NotImplementedError
 
-    def _stopped(self, part: Part, out: Out) -> Out:
+    def _stopped(self, passage: Passage, out: Out) -> Out:
         """Returns ``out`` and the closing events of a stop. With `drain`, the closing events come when the API ends the
         choice."""
         if self.options.drain:
-            self._left[part.place[0]] = part
+            self._left[passage.place[0]] = passage
             return out
-        return out + self._closings(part)
+        return out + self._closings(passage)
 
-    def _closings(self, part: Part) -> Out:
-        """Returns the closing events at the stop of this part."""
+    def _closings(self, passage: Passage) -> Out:
+        """Returns the closing events at the stop of this passage."""
         raise NotImplementedError
 
     def _released(self) -> Out:
-        queue, self._queue = self._queue, []
-        return queue
+        openings, self._openings = self._openings, []
+        return openings
 
-    def _flushed(self, part: Part, confirms: bool = True) -> Out:
-        text, rows = part.flush(confirms)
-        return [(self._piece(part, text, rows), None)] if text else []
+    def _flushed(self, passage: Passage, confirms: bool = True) -> Out:
+        text, entries = passage.flush(confirms)
+        return [(self._piece(passage, text, entries), None)] if text else []
 
-    def part(self, place: Path) -> Part:
-        if place not in self.parts:
-            self.parts[place] = self._PART(place, self.options, self.matches, bool(self.api.repeats))
-        return self.parts[place]
+    def passage(self, place: Path) -> Passage:
+        if place not in self.passages:
+            self.passages[place] = self._PASSAGE(place, self.options, self.matches, bool(self.row.repeats))
+        return self.passages[place]
 
     def _scan(self, unit: Unit, event: Any, early: Out, fed: str | None = None) -> None:
-        """Feeds the texts of a unit to its part, up to a stop. Events with held text that must come before ``event``
-        are added to ``early``."""
-        part = self.current = unit.part
-        tokens = self.api.beside.tokens.read(unit.json, unit.text)
-        unit.sent = [row for _, row in tokens]
+        """Feeds the texts of a unit to its passage, up to a stop. Events with held text that must come before
+        ``event`` are added to ``early``."""
+        passage = self.current = unit.passage
+        tokens = self.row.beside.tokens.read(unit.json, unit.text)
+        unit.given = [entry for _, entry in tokens]
         if unit.text:
-            part.event, part.unit = event, unit
-        elif not unit.runs and tokens and part.held:  # tokens of half a character: they wait with the held text
-            part.feed("", tokens)
+            passage.event, passage.unit = event, unit
+        elif not unit.runs and tokens and passage.held:  # tokens of half a character: they wait with the held text
+            passage.feed("", tokens)
         elif not unit.runs:
-            unit.rows = unit.sent
+            unit.entries = unit.given
         begin = 0
         for run in unit.runs:
             end = begin + len(run.text)
-            mine = [(place - begin, row) for place, row in tokens if begin <= place < end] if tokens else ()
-            safe, rows = part.feed(clean(run.text), mine, fed)
+            of_run = [(place - begin, entry) for place, entry in tokens if begin <= place < end] if tokens else ()
+            safe, entries = passage.feed(clean(run.text), of_run, fed)
             begin = end
-            unit.rows += rows
+            unit.entries += entries
             unit.outs.append(safe)
-            if run.ended and part.match is None:
+            if run.ended and passage.match is None:
                 self._end_text(unit, early)
-            if part.match is not None:
+            if passage.match is not None:
                 break
 
     def _end_text(self, unit: Unit, early: Out, confirms: bool = True) -> None:
         """Flushes the held text. Adds it to the unit's last text or, if the unit has no text, adds an event with the
         held text to ``early``."""
-        rest, rows = unit.part.flush(confirms)
+        rest, entries = unit.passage.flush(confirms)
         if rest and unit.outs and unit.runs[len(unit.outs) - 1].paths:
             unit.outs[-1] += rest
-            unit.rows += rows
+            unit.entries += entries
         elif rest:
-            early.append((self._piece(unit.part, rest, rows), None))
+            early.append((self._piece(unit.passage, rest, entries), None))
 
     def _edited(self, unit: Unit) -> Any:
         """Returns the unit with only its safe text. If a stop fired in it, everything after the stop is removed."""
-        part, new, api = unit.part, unit.json, self.api
-        if api.cumulative or unit.outs != [run.text for run in unit.runs]:
-            pieces = [*items(get(new, *api.text_path))]  # copied once, not for each piece
+        passage, new, row = unit.passage, unit.json, self.row
+        if row.cumulative or unit.outs != [run.text for run in unit.runs]:
+            pieces = [*items(get(new, *row.text_path))]  # copied once, not for each piece
             for run, out in zip(unit.runs, unit.outs, strict=False):
-                out, text = ("".join(part.said), get(new, *api.text_path)) if api.cumulative else (out, run.text)
+                out, text = ("".join(passage.sent), passage.whole) if row.cumulative else (out, run.text)
                 for path in run.paths if out != text else ():
-                    if path[:-2] == api.text_path:
+                    if path[:-2] == row.text_path:
                         size = len(out) if path is run.paths[-1] else len(pieces[path[-2]][path[-1]])
                         pieces[path[-2]], out = put(pieces[path[-2]], out[:size], path[-1]), out[size:]
                     else:
                         new = put(new, out, *path)
-            new = put(new, pieces, *api.text_path) if pieces else new
-            for copy in api.copies:
+            new = put(new, pieces, *row.text_path) if pieces else new
+            for copy in row.copies:
                 new = without(new, *dotted(copy))
-        if unit.rows != unit.sent:
-            new = api.beside.tokens.write(new, unit.rows)
-        return new if part.match is None else self._cut(new, unit, part)
+        if unit.entries != unit.given:
+            new = row.beside.tokens.write(new, unit.entries)
+        return new if passage.match is None else self._cut(new, unit, passage)
 
-    def _cut(self, new: Any, unit: Unit, part: Part) -> Any:
+    def _cut(self, new: Any, unit: Unit, passage: Passage) -> Any:
         """Returns the unit in which the stop fired with only the fields that the row names."""
-        api, at = self.api, self.api.text_path
+        row, at = self.row, self.row.text_path
         paths = unit.runs[len(unit.outs) - 1].paths if unit.outs else ()
-        behind = len(part.scanner.unused)
+        behind = len(passage.scanner.unused)
         while len(paths) > 1 and behind >= (size := len(get(unit.json, *paths[-1]))):  # a piece behind the stop
             paths, behind = paths[:-1], behind - size
-        new = only(new, api.names_of_choices, paths[-1] if paths else at)
+        new = only(new, row.names_of_choices, paths[-1] if paths else at)
         pieces = get(new, *at)
         if isinstance(pieces, list):
-            kept = [piece for piece in pieces if not api.is_text(piece) or get(piece, "text")] if paths else []
+            kept = [piece for piece in pieces if not row.is_text(piece) or get(piece, row.key)] if paths else []
             new = put(new, kept, *at)
-        return api.beside.cut(new, "".join(part.said))
+        return row.beside.cut(new, "".join(passage.sent))
 
-    def _piece(self, part: Part, text: str, rows: list[Any]) -> Any:
-        """Returns an event that the machine itself makes, with held text of the part and the entries of its tokens."""
+    def _piece(self, passage: Passage, text: str, entries: list[Any]) -> Any:
+        """Returns an event that the machine itself makes, with held text of the passage and the entries of its
+        tokens."""
         raise NotImplementedError
 
 
 class Choices(Machine):
     """A stream whose events have the next text of one or more choices. A choice says in a field that it ends."""
 
+    def __init__(self, row: Api, options: Options, matches: dict[int, StopMatch] | None = None) -> None:
+        super().__init__(row, options, matches)
+        self._final = row.final  # no text has come after an end
+
     def _read(self, event: Any, fed: str | None) -> Out:
-        api, out = self.api, []
+        row = self.row
         units = [
-            Unit(json, api.runs(json), self.part((index(json.get(api.number), at),)))
-            for at, json in enumerate(api.units(event))
+            Unit(json, row.runs(json), self.passage((index(json.get(row.number), at),)))
+            for at, json in enumerate(row.units(event))
         ]
-        if self._ending is not None:
-            out = self._resolved({unit.part.place for unit in units if unit.text})
+        of = {unit.passage for unit in units} or None  # an end of another choice goes on waiting
+        out = self._resolved({unit.passage for unit in units if unit.text}, of=of) if self._ends else []
         early: Out = []
         waits = False
         for unit in units:
-            part = unit.part
-            unit.finished = self._ends(unit.json)
-            if api.cumulative:
-                seen, part.seen = part.seen, max(part.seen, len(unit.text))
-                unit.runs = [Run(run.paths, run.text[seen:], run.ended) for run in unit.runs]
-            part.finished = unit.finished or (part.finished and not unit.runs)
-            if part.match is not None:
+            passage = unit.passage
+            unit.finished = self._ends_choice(unit.json)
+            self._final = self._final and not (passage.finished and unit.text)
+            if row.cumulative:
+                self._take_new(unit)
+            passage.finished = unit.finished or (passage.finished and not unit.runs)
+            if passage.match is not None:
                 unit.behind = True
                 continue
             self._scan(unit, event, early, fed)
-            waits = waits or (unit.finished and part.match is None and part.unsettled)
-        if waits:
-            self._ending, self._queue = (event, self._source, units, early), [(event, self._source)]
-            return out
-        return [*out, *self._given(event, self._source, units, early)]
+            waits = waits or (unit.finished and passage.match is None and passage.unsettled)
+        if not waits:
+            return [*out, *early, *self._given(event, self._source, units)]
+        self._ends.append(End(event, self._source, [unit.passage for unit in units], units))
+        return [*out, *early]
 
-    def _ends(self, unit: Any) -> bool:
-        return self.api.ends_choice(unit)
+    def _ends_choice(self, unit: Any) -> bool:
+        return self.row.ends_choice(unit)
 
-    def _resolved(self, goes_on: set[Path], confirms: bool = True) -> Out:
-        (event, source, units, early), self._ending = self._ending, None
-        for unit in units:
-            part = unit.part
-            if unit.finished and part.match is None and part.place not in goes_on:
+    def _take_new(self, unit: Unit) -> None:
+        """Leaves only the new text in a unit that has all text so far. Raises ``TypeError`` if it has other text."""
+        passage, text = unit.passage, unit.text
+        if text and not text.startswith(passage.whole):
+            raise TypeError(f"the text of {self.row.name} must come whole each time, but it comes in pieces")
+        unit.runs = [Run(run.paths, text[len(passage.whole) :], run.ended) for run in unit.runs]
+        passage.whole = text or passage.whole
+
+    def _ended(self, end: End, goes_on: Set[Passage], confirms: bool) -> Out:
+        early: Out = []
+        for unit in end.units:
+            if unit.finished and unit.passage.match is None and unit.passage not in goes_on:
                 self._end_text(unit, early, confirms)
-        return [*self._given(event, source, units, early), *self._released()[1:]]
+        return [*early, *self._given(end.event, end.source, end.units)]
 
-    def _given(self, event: Any, source: Any, units: list[Unit], early: Out) -> Out:
+    def _given(self, event: Any, source: Any, units: list[Unit]) -> Out:
         """Returns the output for an event whose texts were fed to the scanners."""
         late: Out = []
-        told = [self._given_unit(unit, late) for unit in units]
+        edited = [self._given_unit(unit, late) for unit in units]
         new = event
-        if any(json is not unit.json for json, unit in zip(told, units, strict=True)):
-            left = [json for json in told if json is not None]
-            tells_usage = self.api.tells_usage(event) and not self._left
-            if left or (self.options.drain and tells_usage):
-                new = {**event, self.api.each: left} if self.api.each else (left or [None])[0]
+        if any(json is not unit.json for json, unit in zip(edited, units, strict=True)):
+            left = [json for json in edited if json is not None]
+            tells_usage = self.options.drain and not self._left and self.row.tells_usage(event)
+            if self.row.each:
+                new = {**event, self.row.each: left} if left or tells_usage else None
             else:
-                new = None
+                new = left[0] if left else None
         if self.matches:
             self._count()
-            if new is not None and self.api.each:
-                new = only(new, self.api.names_of_events)
-        return [*early, *([] if new is None else [(new, source)]), *late]
+            if new is not None and self.row.each:
+                new = only(new, self.row.names_of_events)
+        return [*([] if new is None else [(new, source)]), *late]
 
     def _given_unit(self, unit: Unit, late: Out) -> Any:
-        part = unit.part
+        passage = unit.passage
         if unit.behind:
-            if not unit.finished or self._left.pop(part.place[0], None) is None:
+            if not unit.finished or self._left.pop(passage.place[0], None) is None:
                 return None
-            return self.api.ended(self._made(part, unit.json, "", [], whole=not self.api.each), part.match)
+            return self.row.ended(self._made(passage, unit.json, "", [], whole=not self.row.each), passage.match)
         new = self._edited(unit)
-        if part.match is None:
+        if passage.match is None:
             return new
         if unit.finished:
-            return self.api.ended(new, part.match)
-        late += self._stopped(part, [])
+            return self.row.ended(new, passage.match)
+        late += self._stopped(passage, [])
         return new
 
     def _count(self) -> None:
-        over = [at in self.matches or (part.finished and self.api.final) for (at, *_), part in self.parts.items()]
-        self.ended = all(over) and len(over) >= self.options.choices and not self._left
+        over = [at in self.matches or (passage.finished and self._final) for (at, *_), passage in self.passages.items()]
+        self.ended = all(over) and len(over) >= self.options.choices and not (self._left or self._ends)
 
-    def _closings(self, part: Part) -> Out:
-        self._left.pop(part.place[0], None)
+    def _closings(self, passage: Passage) -> Out:
+        self._left.pop(passage.place[0], None)
         self._count()
-        return [(self._piece(part, "", [], ends=True), None)]
+        return [(self._piece(passage, "", [], ends=True), None)]
 
-    def _piece(self, part: Part, text: str, rows: list[Any], ends: bool = False) -> Any:
-        unit = self._made(part, part.unit and part.unit.json, text, rows)
-        unit = self.api.ended(unit, part.match) if ends else unit
-        if not self.api.each:
+    def _piece(self, passage: Passage, text: str, entries: list[Any], ends: bool = False) -> Any:
+        unit = self._made(passage, passage.unit and passage.unit.json, text, entries)
+        unit = self.row.ended(unit, passage.match) if ends else unit
+        if not self.row.each:
             return unit
-        return {**only(part.event, self.api.names_of_made), self.api.each: [unit]}
+        return {**only(passage.event, self.row.names_of_made), self.row.each: [unit]}
 
-    def _made(self, part: Part, unit: Any, text: str, rows: list[Any], whole: bool = False) -> Any:
-        """Returns a made choice with this text. With ``whole``, it keeps ``api.usage``, the fields about the
+    def _made(self, passage: Passage, unit: Any, text: str, entries: list[Any], whole: bool = False) -> Any:
+        """Returns a made choice with this text. With ``whole``, it keeps ``row.usage``, the fields about the
         whole stream."""
-        api = self.api
-        made = only(members(unit), named((*api.keeps, *api.usage) if whole else api.keeps))
-        made = {**made, **{name: value for name, value in api.goes_on.items() if name in unit}}
-        text = "".join(part.said) if api.cumulative else text
-        if text or api.without_text is None:
-            made = put(made, text, *(dotted(api.text_at) or api.text_path))
+        row = self.row
+        made = only(members(unit), named((*row.keeps, *row.usage) if whole else row.keeps))
+        made = {**made, **{name: value for name, value in row.goes_on.items() if name in unit}}
+        text = "".join(passage.sent) if row.cumulative else text
+        if text or row.without_text is None:
+            made = put(made, text, *(dotted(row.text_at) or row.text_path))
         else:
-            made = put(made, api.without_text[1], *dotted(api.without_text[0]))
-        if rows:
-            tokens = api.beside.tokens
-            made = tokens.write(put(made, tokens.of(unit) or [], *dotted(tokens.path)), rows)
+            made = put(made, row.without_text[1], *dotted(row.without_text[0]))
+        if entries:
+            tokens = row.beside.tokens
+            made = tokens.write(put(made, tokens.of(unit) or [], *dotted(tokens.path)), entries)
         return made
 
 
 class Blocks(Machine):
-    """A stream of one message in parts, whose events have kinds. A stop in one part ends the message."""
+    """A stream of one message in blocks or parts, whose events have kinds. A stop in one of them ends the message."""
 
-    def __init__(self, api: Api, options: Options, matches: dict[int, StopMatch] | None = None) -> None:
-        super().__init__(api, options, matches)
-        self._opened: set[Path] = set()  # the places of parts of which an event was sent
+    def __init__(self, row: Api, options: Options, matches: dict[int, StopMatch] | None = None) -> None:
+        super().__init__(row, options, matches)
+        self._opened: set[Path] = set()  # the places in the message of which an event was sent
 
     def _read(self, event: Any, fed: str | None) -> Out:
-        kind = self.api.kind(event) or ""
-        if not self.matches or kind in self.api.over:
+        kind = self.row.kind(event) or ""
+        if not self.matches:
             self._memory.learn(event, kind)
+        elif kind in self.row.over:
+            self._memory.learn(only(event, named(self.row.usage)), kind)
         place = self._memory.place(event)
-        runs = self.api.runs(event, kind)
+        runs = self.row.runs(event, kind)
         if runs:
             place = self._whole_place(place)
-        out = self._resolved({(0, *place)} if runs else set()) if self._ending else []
+        out = self._resolved({self.passage((0, *place))} if runs else set()) if self._ends else []
         if self.matches:
             return out if self.ended and not self.options.drain else out + self._after(event, kind)
         return [*out, *self._message(event, kind, place, runs, fed)]
 
     def _whole_place(self, place: Path) -> Path:
         """Returns the place with all of its numbers. A number that the API leaves out is 0."""
-        return (*place, *[0] * (len(self.api.places) - len(place)))
+        return (*place, *[0] * (len(self.row.places) - len(place)))
 
     def _message(self, event: Any, kind: Any, place: Path, runs: list[Run], fed: str | None) -> Out:
-        api = self.api
+        row, new = self.row, event
         early: Out = []
-        if runs or kind in api.opens:  # a part that begins or goes on ends the others
-            for part in self.parts.values():
-                if not part.within(place) and part.unsettled:
-                    early += self._flushed(part)
-                    if part.match is not None:
-                        return self._stopped(part, early)
-        if kind in api.repeats:
-            repeated = self._repeated(event, kind, place)
-            if repeated is not None:
-                return self._stopped(repeated, early)
-        new = event
-        if runs:
-            part = self.part((0, *place))
-            unit = Unit(event, runs, part)
+        stopped = self._end_others(place, early) if runs or kind in row.opens else None
+        if stopped is None and kind in row.repeats:
+            stopped = self._repeated(event, kind, place)
+        if stopped is None and runs:
+            unit = Unit(event, runs, self.passage((0, *place)))
             self._scan(unit, event, early, fed)
             new = self._edited(unit)
-            if part.match is not None:
-                shows = unit.outs[-1] != "" or part.place[1:] in self._opened
-                return self._stopped(part, [*early, *([(new, self._source)] if shows else [])])
-            if unit.outs[-1] or early:
-                self._open(part.place[1:])
-                return [*self._released(), *early, (new, self._source)]
-        if kind in api.ends or kind in api.over:
-            ended = [part for part in self.parts.values() if kind in api.over or part.within(place)]
-            for part in ended:
-                part.finished = True
-            self._ending = [part for part in ended if part.unsettled]
-            if self._ending:
-                self._at = len(self._queue)
-                self._queue.append((event, self._source))
+            stopped = unit.passage if unit.passage.match is not None else None
+            if stopped is not None and (unit.outs[-1] or place in self._opened):
+                early.append((new, self._source))
+        if stopped is not None:
+            return self._stopped(stopped, early)
+        if runs and (unit.outs[-1] or early):
+            self._open(place)
+            return [*self._released(), *early, (new, self._source)]
+        if kind in row.ends or kind in row.over:
+            ended = [passage for passage in self.passages.values() if kind in row.over or passage.within(place)]
+            for passage in ended:
+                passage.finished = True
+            if waits := [passage for passage in ended if passage.unsettled]:
+                self._ends.append(End(event, self._source, waits))
                 return early
-        begins = api.begins_text(event, kind) or (runs != [] and place not in self._opened)
+        begins = row.begins_text(event, kind) or (runs != [] and place not in self._opened)
         return self._queued(kind, place, new, early, begins)
 
+    def _end_others(self, place: Path, early: Out) -> Passage | None:
+        """Ends the other passages, because an event begins or continues the one at this place. Adds their held text to
+        ``early``, and returns the passage in which a stop fires then."""
+        for passage in self.passages.values():
+            if not passage.within(place) and passage.unsettled:
+                early += self._flushed(passage)
+                if passage.match is not None:
+                    return passage
+        return None
+
     def _queued(self, kind: Any, place: Path, new: Any, early: Out, begins: bool) -> Out:
-        """Returns the output for an event without safe text. An event that ``begins`` a part of text waits for the
-        first text, so that a part that is empty at its stop is never sent. Later events that may belong to the part
+        """Returns the output for an event without safe text. An event that ``begins`` a passage waits for its first
+        text, so that a passage that is empty at its stop is never sent. Later events that may belong to the passage
         wait too."""
         out = [*self._released(), *early] if early else []
-        waits = self._memory.place(self._queue[0][0]) if self._queue else None
-        ends = kind in self.api.ends or kind in self.api.over
+        waits = self._memory.place(self._openings[0][0]) if self._openings else None
+        ends = kind in self.row.ends or kind in self.row.over
         joins = waits is not None and not ends and all(a == b for a, b in zip(place, waits, strict=False))
         if not joins:
             out += self._released()
         if joins or begins:
-            self._queue.append((new, self._source))
+            self._openings.append((new, self._source))
             return out
-        if kind in self.api.opens:
+        if kind in self.row.opens:
             self._open(place)
         return [*out, (new, self._source)]
 
     def _released(self) -> Out:
-        for event, _ in self._queue:
-            self._open(self._memory.place(event) if event else ())
+        for event, _ in self._openings:
+            self._open(self._memory.place(event))
         return super()._released()
 
     def _open(self, place: Path) -> None:
         self._opened.update(place[:length] for length in range(1, len(place) + 1))
 
-    def _resolved(self, goes_on: set[Path], confirms: bool = True) -> Out:
-        parts, self._ending = self._ending, None
-        waits = self._queue[self._at :]
-        del self._queue[self._at :]
+    def _ended(self, end: End, goes_on: Set[Passage], confirms: bool) -> Out:
         early: Out = []
-        for part in parts:
-            if part.place not in goes_on:
-                early += self._flushed(part, confirms)
-                if part.match is not None:
-                    return [*self._stopped(part, early), *waits[1:]]
-        return [*self._released(), *early, *waits]
+        for passage in end.passages:
+            if passage not in goes_on:
+                early += self._flushed(passage, confirms)
+                if passage.match is not None:
+                    return self._stopped(passage, early)
+        return [*self._released(), *early, (end.event, end.source)]
 
-    def _stopped(self, part: Part, out: Out) -> Out:
-        # If the stop came before any text of the part, the events that open the part are dropped.
-        if "".join(part.said):
-            self._open(part.place[1:])
-            out = [*self._released(), *out]
+    def _stopped(self, passage: Passage, out: Out) -> Out:
+        # If the stop came before any text of the passage, the events that open the passage are dropped.
+        if "".join(passage.sent):
+            self._open(passage.place[1:])
+            openings = self._released()
         else:
-            waited = super()._released()
-            out = [*(pair for pair in waited if not (pair[0] and self._memory.place(pair[0]))), *out]
-        return super()._stopped(part, out)
+            openings = [pair for pair in super()._released() if not self._memory.place(pair[0])]
+        return super()._stopped(passage, [*openings, *out])
 
-    def _closings(self, part: Part) -> Out:
-        # Closes the message, and those levels of the part's place (``api.places``) for which an event was sent.
+    def _closings(self, passage: Passage) -> Out:
+        # Closes the message, and those levels of the passage's place (``row.places``) for which an event was sent.
         self.ended = True
         self._left.clear()
-        write = self.api.write(Finish.of(part.match))
-        facts = {**self._facts(part), **write, "finish": write, **self._memory.message(part, self._opened, write)}
+        write = self.row.write(Finish.of(passage.match))
+        facts = {**self._facts(passage), **write, "finish": write}
+        facts |= self._memory.message(passage, self._opened, write)
         return [
             (self._memory.made(template, facts), None)
-            for level, template in self.api.closing
-            if not level or part.place[1 : 1 + level] in self._opened
+            for level, template in self.row.closing
+            if not level or passage.place[1 : 1 + level] in self._opened
         ]
 
-    def _facts(self, part: Part) -> dict[str, Any]:
-        places = {f"place.{i}": index for i, index in enumerate(part.place[1:])}
-        return {"item_id": get(part.event, "item_id"), "said": "".join(part.said), "said_rows": part.rows, **places}
+    def _facts(self, passage: Passage) -> dict[str, Any]:
+        facts = {f"place.{i}": index for i, index in enumerate(passage.place[1:])}
+        facts |= {name: get(passage.event, name) for name in self.row.keeps}
+        return {**facts, "sent": "".join(passage.sent), "sent_entries": passage.entries}
 
     def _after(self, event: Any, kind: Any) -> Out:
         """With `drain`, returns the output for an event after the stop: the closing events if the event ends the
         message, the event itself if it tells the usage, otherwise nothing."""
-        part = next(part for part in self.parts.values() if part.match is not None)
-        if kind in self.api.over:
-            return self._closings(part) if self._left else []
-        return [(only(event, self.api.names_of_events), self._source)] if self.api.tells_usage(event) else []
+        if kind in self.row.over:
+            return [pair for passage in [*self._left.values()] for pair in self._closings(passage)]
+        return [(only(event, self.row.names_of_events), self._source)] if self.row.tells_usage(event) else []
 
-    def _repeated(self, event: Any, kind: str, place: Path) -> Part | None:
+    def _repeated(self, event: Any, kind: str, place: Path) -> Passage | None:
         """Looks for a stop in the texts that the event repeats, if the deltas did not bring the same texts: the deltas
-        may be missing, or the stream may continue an earlier one. Returns the part with the stop, or ``None``."""
-        for at, text in self.api.texts_in(event, dotted(self.api.repeats[kind])):
-            part = self.part((0, *self._whole_place((*place, *(index for index in at if type(index) is int)))))
-            if text == "".join(part.said) + part.held:
+        may be missing, or the stream may continue an earlier one. Returns the passage with the stop, or ``None``."""
+        for at, text in self.row.texts_in(event, dotted(self.row.repeats[kind])):
+            passage = self.passage((0, *self._whole_place((*place, *(key for key in at if type(key) is int)))))
+            if text == "".join(passage.sent) + passage.held:
                 continue
             kept, match = self.options.truncate(clean(text))
             if match is not None:
-                part.said, part.match, part.event = [kept if match.period is None else text[: match.end]], match, event
-                self.matches[0] = match
-                part.rows = self.api.beside.tokens.before(get(event, *at[:-1]), text, len(part.said[0]))
-                return part
+                passage.sent = [kept if match.period is None else text[: match.end]]
+                passage.match, passage.event, self.matches[0] = match, event, match
+                passage.entries = self.row.beside.tokens.before(get(event, *at[:-1]), text, len(passage.sent[0]))
+                return passage
         return None
 
-    def _piece(self, part: Part, text: str, rows: list[Any]) -> Any:
-        self._open(part.place[1:])
-        facts = {**self._facts(part), "text": text, "rows": rows}
-        return self._memory.made(self.api.piece, facts)
+    def _piece(self, passage: Passage, text: str, entries: list[Any]) -> Any:
+        self._open(passage.place[1:])
+        return self._memory.made(self.row.piece, {**self._facts(passage), "text": text, "entries": entries})
 
 
 def machine_of(event: Any, options: Options, matches: dict[int, StopMatch] | None = None) -> Machine | None:
@@ -594,5 +625,5 @@ def machine_of(event: Any, options: Options, matches: dict[int, StopMatch] | Non
     Returns ``None`` if the event does not show its API but a later event may. Raises ``TypeError`` for an event of an
     unknown API.
     """
-    api = api_of_event(event)
-    return None if api is None else (Blocks if api.each is None else Choices)(api, options, matches)
+    row = api_of_event(event)
+    return None if row is None else (Blocks if row.each is None else Choices)(row, options, matches)

@@ -47,11 +47,11 @@ class Outline(Memory):
         item, part, *_ = *self.place(event), 0, 0
         at: Path = ("output", item, "content", part)
         if kind == "response.output_text.annotation.added":
-            told = members(get(self._answer, *at)) or {"type": "output_text"}
-            node = {**told, "annotations": [*items(told.get("annotations")), event.get("annotation")]}
+            content = members(get(self._answer, *at)) or {"type": "output_text"}
+            node = {**content, "annotations": [*items(content.get("annotations")), event.get("annotation")]}
             self._answer = put(self._answer, node, *at)
         elif name == "response" and isinstance(node, dict):
-            self._answer = {**node, "output": node.get("output") or items(self._answer.get("output"))}
+            self._answer = {**self._answer, **node, "output": node.get("output") or items(self._answer.get("output"))}
         elif isinstance(node, dict):
             self._answer = put(self._answer, node, *(at[:2] if name == "item" else at))
 
@@ -67,21 +67,22 @@ class Outline(Memory):
                 self._last = self._sent = number
         return out
 
-    def message(self, part: Any, opened: set[Path], write: Mapping[str, Any]) -> Mapping[str, Any]:
+    def message(self, passage: Any, opened: set[Path], write: Mapping[str, Any]) -> Mapping[str, Any]:
         """Returns the part, its item and the response as they are at the stop."""
-        _, item_at, part_at = part.place
-        text, at = "".join(part.said), ("output", item_at, "content", part_at)
+        _, item_at, part_at = passage.place
+        text, at = "".join(passage.sent), ("output", item_at, "content", part_at)
         item = {"type": "message", "role": "assistant", **members(get(self._answer, *at[:2])), "status": "completed"}
-        item["id"] = item.get("id") or get(part.event, "item_id")
-        told = {"type": "output_text", "annotations": [], **members(get(item, *at[2:])), "text": text}
-        told = self.api.beside_piece.cut({**told, "logprobs": part.rows}, text)
+        item["id"] = item.get("id") or get(passage.event, "item_id")
+        part = {"type": "output_text", "annotations": [], **members(get(item, *at[2:])), "text": text}
+        part = self.api.beside_piece.cut({**part, "logprobs": passage.entries}, text)
         # An error that the API reports after the stop is left out, because the answer is complete.
-        answer = put({**put(self._answer, item, *at[:2]), "error": None}, told, *at)
+        answer = put({**put(self._answer, item, *at[:2]), "error": None}, part, *at)
+        answer["usage"] = answer.get("usage") or self.facts["usage"]
         answer = only(answer, self.api.names_of_events, at)
-        item, told = get(answer, *at[:2]), get(answer, *at)
+        item, part = get(answer, *at[:2]), get(answer, *at)
         item["content"] = _without_missing(item["content"], (item_at, part_at) in opened)
         answer["output"] = _without_missing(answer["output"], (item_at,) in opened)
-        return {"item_id": item["id"], "part": told, "item": item, "response": {**answer, **write}}
+        return {"item_id": item["id"], "part": part, "item": item, "response": {**answer, **write}}
 
 
 def _without_missing(nodes: list[Any], last: bool) -> list[Any]:

@@ -47,7 +47,7 @@ def without(tree: Any, *path: Any) -> Any:
 def named(paths: tuple[str, ...]) -> dict[Any, Any]:
     """Returns dotted paths as a tree of their keys, whose leaves are empty. ``*`` stands for each element of a list,
     and ``#`` for counts: numbers at any depth, and strings only under the names behind the ``#``."""
-    tree: dict[Any, Any] = {}
+    tree: dict[Any, Any] = {None: {}}  # not empty, because a name without names below it keeps all
     for path in paths:
         inner = tree
         for key in dotted(path):

@@ -10,7 +10,7 @@ from stopscan import finish
 from stopscan_clients.api import Api, Ref, Text
 from stopscan_clients.beside import Beside, Spans, Tokens
 from stopscan_clients.outline import Outline
-from stopscan_clients.paths import get, has
+from stopscan_clients.paths import dotted, get, has
 
 
 def named(names: str, before: str = "") -> tuple[str, ...]:
@@ -163,7 +163,7 @@ COHERE = Api(
         *named("message.role message.tool_plan message.citations"),
         *pieces("message.content"),
     ),
-    usage=("usage.#",),
+    usage=("usage.#", "delta.usage.#"),
     stops="stop_sequences",
     errors="bedrock",
 )
@@ -177,12 +177,16 @@ def to_response(end: finish.Finish) -> dict[str, Any]:
 
 
 WHERE = {"item_id": Ref("item_id"), "output_index": Ref("place.0"), "content_index": Ref("place.1")}
-TEXT_DELTA = {"type": "response.output_text.delta", **WHERE, "delta": Ref("text"), "logprobs": Ref("rows")}
-TEXT_DONE = {"type": "response.output_text.done", **WHERE, "text": Ref("said"), "logprobs": Ref("said_rows")}
+TEXT_DELTA = {"type": "response.output_text.delta", **WHERE, "delta": Ref("text"), "logprobs": Ref("entries")}
+TEXT_DONE = {"type": "response.output_text.done", **WHERE, "text": Ref("sent"), "logprobs": Ref("sent_entries")}
 PART_DONE = {"type": "response.content_part.done", **WHERE, "part": Ref("part")}
 ITEM_DONE = {"type": "response.output_item.done", "output_index": Ref("place.0"), "item": Ref("item")}
 COMPLETED = {"type": "response.completed", "response": Ref("response")}
 ANNOTATIONS = (Spans("annotations", ("end_index", "index")),)
+# Clients such as Vercel's want numbers, so a stream that ends before the API has counted says 0.
+IN, OUT = dict.fromkeys(("cached_tokens", "cache_write_tokens"), 0), {"reasoning_tokens": 0}
+DETAILS: dict[str, Any] = {"input_tokens_details": IN, "output_tokens_details": OUT}
+NO_USAGE = {**DETAILS, "input_tokens": 0, "output_tokens": 0, "total_tokens": 0}
 
 RESPONSES = Api(
     name="responses",
@@ -207,6 +211,8 @@ RESPONSES = Api(
     is_text=lambda piece: get(piece, "type") in ("output_text", "response.output_text.done"),
     write=to_response,
     piece=TEXT_DELTA,
+    keeps=("item_id",),
+    default={"usage": NO_USAGE},
     closing=((2, TEXT_DONE), (2, PART_DONE), (1, ITEM_DONE), (0, COMPLETED)),
     memory=Outline,
     answer="output.*.content.*",
@@ -221,7 +227,7 @@ RESPONSES = Api(
         *named("id type role status phase", "output.*."),
         *pieces("output.*.content", "annotations logprobs"),
     ),
-    usage=("usage.#",),
+    usage=("usage.#", "response.usage.#"),
 )
 
 # The fields that a part of text or thought may have. A part with another field is content: it ends the text before it.
@@ -232,7 +238,7 @@ GROUNDING = (
         "groundingMetadata.groundingSupports",
         ("segment.endIndex",),
         in_bytes=True,
-        piece=("segment.partIndex", "content.parts"),
+        piece=("segment.partIndex", "content.parts", "text"),
     ),
     Spans("citationMetadata.citationSources", ("endIndex",)),
     Spans("citationMetadata.citations", ("endIndex",)),
@@ -315,8 +321,131 @@ LLAMA = Api(
     limits="none",
 )
 
-TABLE = (ANTHROPIC, COHERE, RESPONSES, CHAT, COMPLETIONS, GEMINI, OLLAMA, GENERATE, LLAMA, BEDROCK)
+TGI = Api(
+    name="tgi",  # Text Generation Inference's own /generate and /generate_stream
+    signs=("token.text",),
+    answers=("generated_text",),
+    each="",
+    number="",
+    texts={None: Text("token.text", ("token.special", False))},
+    words=("generated_text", "details.finish_reason"),
+    about=("index", *named("id text logprob special", "token.")),
+    usage=named("details.generated_tokens.# details.input_length.# details.seed.#"),
+    copies=("generated_text",),
+    write=lambda end: {"details.generated_tokens": 0, "details.finish_reason": finish.to_tgi(end)["finish_reason"]},
+    keeps=("index", *named("id logprob special", "token.")),
+    goes_on={"generated_text": None, "details": None},
+    stops="parameters.stop",
+    limits="none",
+)
+TGI = replace(TGI, whole=replace(TGI, texts={None: Text("generated_text")}, names=("generated_text",), copies=()))
+
+WATSONX = Api(
+    name="watsonx",
+    signs=("results.*.generated_text",),
+    each="results",
+    texts={None: Text("generated_text")},
+    words=("stop_reason",),
+    finished=lambda unit: str(unit["stop_reason"]).lower() != "not_finished" or None,
+    about=named("model_id model_version created_at"),
+    names=named("generated_text generated_token_count.# input_token_count.# seed.#"),
+    write=lambda end: {"stop_reason": "stop_sequence"},
+    goes_on={"stop_reason": "not_finished"},
+    stops="parameters.stop_sequences",
+    limits="none",
+)
+
+LLAMA_ON_BEDROCK = Api(
+    name="llama",  # Llama by Bedrock's InvokeModel
+    signs=("generation",),
+    each="",
+    texts={None: Text("generation")},
+    words=("stop_reason",),
+    names=("generation",),
+    usage=named("prompt_token_count.# generation_token_count.# amazon-bedrock-invocationMetrics.#"),
+    write=lambda end: {"stop_reason": "stop"},
+    goes_on={"stop_reason": None},
+)
+
+SGLANG = Api(
+    name="sglang",  # sglang's own /generate
+    signs=("meta_info&text",),
+    each="",
+    cumulative=True,
+    texts={None: Text("text")},
+    words=("meta_info.finish_reason",),
+    about=named("index text meta_info.id meta_info.weight_version"),
+    usage=named("prompt_tokens.# completion_tokens.# cached_tokens.# reasoning_tokens.# e2e_latency.#", "meta_info."),
+    write=lambda end: {"meta_info.finish_reason": finish.to_sglang(end)["finish_reason"]},
+    keeps=("index", "meta_info.id"),
+    stops="sampling_params.stop",
+    limits="none",
+)
+
+
+def _dashscope(at: str, role: str) -> Api:
+    return Api(
+        name="dashscope",
+        signs=(f"output.{at.replace('0', '*')}",),
+        each="",
+        cumulative=True,
+        texts={None: Text(f"output.{at}")},
+        words=(word := f"output.{at.removesuffix('message.content').removesuffix('text')}finish_reason",),
+        finished=lambda unit: None if get(unit, *dotted(word)) == "null" else True,
+        about=("request_id", *named(role, "output.")),
+        names=(f"output.{at.replace('0', '*')}",),
+        usage=("usage.#",),
+        write=lambda end: {word: "stop"},
+        keeps=("request_id", *named(role, "output.")),
+        stops="parameters.stop",
+        limits="none",
+    )
+
+
+CONVERSATIONS = Api(
+    name="conversations",  # Mistral's
+    kinds=("conversation.", "tool.execution.", "agent.handoff.", "function.call."),
+    answers=("object=conversation.response",),
+    texts={"message.output.delta": Text("content")},
+    over=("conversation.response.done", "conversation.response.error"),
+    places=("output_index", "content_index"),
+    write=lambda end: {},  # the API has no field for the reason
+    piece={"type": "message.output.delta", "id": Ref("id"), **WHERE, "role": "assistant", "content": Ref("text")},
+    keeps=("id", "item_id"),
+    closing=((0, {"type": "conversation.response.done", "usage": Ref("usage")}),),
+    known={"usage": (("usage",), "")},
+    default={"usage": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}},
+    answer="outputs.*.content.*",
+    about=(
+        *named("type id created_at output_index content_index model agent_id role content.type content.text"),
+        *named("object conversation_id"),
+        *named("object type id role model agent_id created_at completed_at", "outputs.*."),
+        *pieces("outputs.*.content"),
+    ),
+    usage=("usage.#",),
+    stops="completion_args.stop",
+    limits="mistral",
+)
+
+DASHSCOPE = _dashscope("text", ""), _dashscope("choices.0.message.content", "choices.*.message.role")
+
+# The first row that knows an event or an answer is its row, so a row stands before those whose signs it may also have.
+TABLE = (
+    *(ANTHROPIC, COHERE, CONVERSATIONS, RESPONSES, CHAT, COMPLETIONS, GEMINI, OLLAMA, GENERATE, LLAMA, BEDROCK),
+    *(TGI, WATSONX, SGLANG, *DASHSCOPE, LLAMA_ON_BEDROCK),
+)
 PINGS = ("ping", "keepalive")
+
+
+def is_ping(event: Mapping[str, Any]) -> bool:
+    return event.get("type") in PINGS
+
+
+def is_error(event: Mapping[str, Any]) -> bool:
+    """Returns whether an event or an answer reports that the API has failed."""
+    return event.get("type") == "error" or (bool(event.get("error")) and not event.get("choices"))
+
+
 # An event that has only one of these signs does not show its API: an error, or a chunk of OpenAI or Azure with
 # an empty list of choices.
 NEUTRAL = ("error", "choices", "usage", "done")

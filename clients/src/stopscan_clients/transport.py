@@ -43,6 +43,12 @@ def package_of(request: Any) -> Any:
     return sys.modules[type(request.headers).__module__.partition(".")[0]]
 
 
+def decoded_by(package: Any) -> set[str]:
+    """Returns the content encodings that httpx or httpx2 decodes: gzip and deflate, and `br` and `zstd` if the packages
+    for them are installed."""
+    return {*getattr(getattr(package, "_decoders", None), "SUPPORTED_DECODERS", DECODED)} - {"identity"}
+
+
 def without_headers(message: Any, *names: bytes) -> list[tuple[bytes, bytes]]:
     return [(name, value) for name, value in message.headers.raw if name.lower() not in names]
 
@@ -104,7 +110,8 @@ class _Transport:
         media: str = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         body = Body(asked, media, self._strict, self._on_match)
         encodings = re.findall(r"[^\s,]+", response.headers.get("content-encoding", "").lower())
-        unknown = {*encodings} - {*DECODED, "identity"}  # httpx leaves a body with an unknown encoding undecoded
+        decoded = decoded_by(package_of(request))
+        unknown = {*encodings} - {*decoded, "identity"}  # httpx leaves a body with an unknown encoding undecoded
         whole = not asked.streamed and media.endswith("json") and media not in EVENTS
         expected = route is not None or asked.own or asked.streamed or media in EVENTS  # an answer with stops
         if not (expected or whole) or (unknown and not (expected and self._strict)):
@@ -113,7 +120,7 @@ class _Transport:
             names = ", ".join(sorted(unknown))
             body.fail(TypeError(f"cannot find stops in an answer with the content-encoding {names!r}"))
         if not whole:
-            return self._response(request, response, body, not DECODED.intersection(encodings))
+            return self._response(request, response, body, not decoded.intersection(encodings))
         content = await settled(getattr(response, self._CLOSE if unknown else self._READ)())
         try:
             content = b"".join(body.told(b"" if unknown else body.whole(content)))

@@ -7,9 +7,9 @@ from typing import Any
 from stopscan import StopMatch
 from stopscan.finish import Finish
 from stopscan_clients.api import Api
-from stopscan_clients.machine import Choices, Options, Part, clean
+from stopscan_clients.machine import Choices, Options, Passage, clean
 from stopscan_clients.paths import Path, dotted, get, only, put
-from stopscan_clients.rows import api_of_answer
+from stopscan_clients.rows import api_of_answer, is_error
 
 
 def cut(options: Options, answer: Any, matches: dict[int, StopMatch]) -> Any:
@@ -18,8 +18,7 @@ def cut(options: Options, answer: Any, matches: dict[int, StopMatch]) -> Any:
 
     Raises ``TypeError`` for an answer of an unknown API.
     """
-    failed = answer.get("error") or answer.get("type") == "error"
-    api = None if failed or not len(options.stops) else api_of_answer(answer)
+    api = None if is_error(answer) or not len(options.stops) else api_of_answer(answer)
     if api is None:
         return answer
     if api.each is not None:
@@ -39,7 +38,7 @@ def _left(api: Api, answer: Any, at: Path, text: str, kept: str) -> Any:
     Removes the piece, and the objects that have nothing else in them, if ``kept``, its text up to the stop, is
     empty."""
     tokens, left = api.beside_piece.tokens, put(answer, kept, *at)
-    if at[-1] == "text":
+    if at[-1] == api.key:
         at = at[:-1]
         piece = tokens.write(get(left, *at), tokens.before(get(answer, *at), text, len(kept)))
         left = put(left, api.beside_piece.cut(piece, kept), *at)
@@ -54,7 +53,7 @@ def _left(api: Api, answer: Any, at: Path, text: str, kept: str) -> Any:
     return left
 
 
-class _Text(Part):
+class _Text(Passage):
     """A text that is complete from the start. If it repeats itself (``repeat``), only the first copy is kept."""
 
     def _safe(self, text: str) -> str:
@@ -62,13 +61,13 @@ class _Text(Part):
         match = self.scanner.match
         if match is None or match.period is None or self._options.include_stop:
             return safe
-        return safe[: match.offset + match.period - sum(map(len, self.said))]
+        return safe[: match.offset + match.period - sum(map(len, self.sent))]
 
 
 class _Answer(Choices):
     """Cuts a whole answer with choices: reads it as one event that ends all choices."""
 
-    _PART = _Text
+    _PASSAGE = _Text
 
-    def _ends(self, unit: Any) -> bool:
+    def _ends_choice(self, unit: Any) -> bool:
         return True

@@ -1,0 +1,83 @@
+"""APIs that are nothing but a row of the table: random streams and answers of each are cut where a brute-force search
+cuts their text."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any
+
+import pytest
+import wire
+from events import text_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import Reference
+from replay import sse
+from test_recorded import through
+from wholes import PATHS, WHOLES
+
+from stopscan_clients import scan_events, truncate_response
+from stopscan_clients.body import loads
+from stopscan_clients.framing import Sse
+
+NAMES = ["tgi", "watsonx", "llama_on_bedrock", "conversations", *wire.CUMULATIVE]
+DELTAS = st.lists(st.text("abAB é", min_size=1, max_size=4), min_size=1, max_size=6)
+STOPS = st.lists(st.text("abAB é", min_size=1, max_size=3), min_size=1, max_size=2, unique=True)
+
+
+def text_in(name: str, events: list[Any]) -> str:
+    texts = [text_of(name, event) or "" for event in events]
+    return texts[-1] if name in wire.CUMULATIVE else "".join(texts)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=60)
+@given(deltas=DELTAS, stops=STOPS, drain=st.booleans())
+def test_streams(name: str, deltas: list[str], stops: list[str], drain: bool) -> None:
+    events = wire.ROWS[name](deltas)
+    oracle = Reference(stops)
+    expected = oracle.feed("".join(deltas)) + oracle.flush()
+    stream = scan_events(events, stops, drain=drain)
+    out = list(stream)
+    assert text_in(name, out) == expected
+    assert bool(stream.matches) == (oracle.match is not None)
+    body, _ = through([*map(sse, events)], stops, "text/event-stream", drain=drain)
+    reader = Sse()
+    payloads = [loads(reader.payload(frame)) for frame in reader.split(body)]
+    assert text_in(name, [event for event in payloads if event]) == expected
+    if oracle.match is None:
+        assert [event for event in out if event not in events] == [] or any(
+            stop[:1] in "".join(deltas) for stop in stops
+        )
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name in WHOLES])
+@given(text=st.text("abAB é", max_size=9), stops=STOPS)
+def test_answers(name: str, text: str, stops: list[str]) -> None:
+    answer = WHOLES[name](text)
+    oracle = Reference(stops)
+    expected = oracle.feed(text) + oracle.flush()
+    left = truncate_response(answer, stops)
+    if oracle.match is None:
+        assert left is answer
+    elif name != "conversations" or expected:  # there, an entry without text goes
+        assert reduce(lambda tree, key: tree[key], PATHS[name], left) == expected
+
+
+def test_the_whole_text_of_an_event_must_begin_with_that_of_the_event_before() -> None:
+    """A server of DashScope or sglang may send pieces instead. Reading these as whole texts would lose text."""
+    events = [wire.sglang_event("one ", None), wire.sglang_event("two", None)]
+    with pytest.raises(TypeError, match="the text of sglang must come whole each time"):
+        list(scan_events(events, "END"))
+
+
+def test_pieces_in_the_answer_of_a_conversation() -> None:
+    reference = {"type": "tool_reference", "tool": "web_search", "title": "two"}
+    answer = wire.conversations_whole([{"type": "text", "text": "one END"}, reference])
+    assert truncate_response(answer, "END")["outputs"][0]["content"] == [{"type": "text", "text": "one "}]
+
+
+def test_which_token_ends_a_tgi_stream() -> None:
+    *_, last = scan_events(wire.tgi(["one ", "EN", "D"]), "END")
+    assert last["details"] == {"finish_reason": "stop_sequence", "generated_tokens": 0}
+    assert (last["token"]["text"], last["generated_text"]) == ("", None)
