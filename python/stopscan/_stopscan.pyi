@@ -46,10 +46,13 @@ class _Set(_Copied):
         """The visible stops: those that stay in the output."""
     @property
     def patterns(self) -> tuple[str, ...]:
-        """The regular expressions that are stops."""
+        """The regular expressions that are hidden stops."""
+    @property
+    def visible_patterns(self) -> tuple[str, ...]:
+        """The regular expressions that are visible stops."""
     @property
     def max_held(self) -> int | None:
-        """The most code points that are withheld while a pattern may match. ``None`` means the default, 65,536."""
+        """The most code points that are withheld while a hidden pattern may match. ``None`` means the default, 65,536."""
     @property
     def stop_in(self) -> tuple[str, ...]:
         """The regions in which stops fire."""
@@ -217,7 +220,8 @@ class StopSet(_Set):
     - ``visible``: stops that stay in the output.
     - ``patterns``: regular expressions in the syntax of Rust's regex crate, with ASCII ``\d``, ``\s``, ``\w`` and
       ``\b``. They are hidden stops. The match that completes first fires.
-    - ``max_held``: the most code points that are withheld while a pattern may still match. A longer match does not
+    - ``visible_patterns``: regular expressions whose match stays in the output. No text is withheld for them.
+    - ``max_held``: the most code points that are withheld while one of the ``patterns`` may still match. A longer match does not
       fire: its text is emitted. Without ``max_held`` the limit is 65,536, and a pattern that could withhold ordinary
       text for ever is refused.
     - ``protect``: pairs of an opening and a closing marker. Between the markers, no stop except a loop fires.
@@ -242,6 +246,7 @@ class StopSet(_Set):
         *,
         patterns: str | Iterable[str] | None = None,
         visible: str | Iterable[str] | None = None,
+        visible_patterns: str | Iterable[str] | None = None,
         protect: Iterable[tuple[str, str]] | None = None,
         regions: Mapping[str, Mapping[str, str]] | None = None,
         stop_in: Iterable[str] | None = None,
@@ -544,7 +549,7 @@ class SegmentSet(_Set):
 
     - ``markers``: for each region its markers, and for each marker the region to which the marker leads. A stream
       begins in the first region. ``SegmentSet(segments)`` returns ``segments`` itself if it is a ``SegmentSet``.
-    - ``stop``, ``visible``, ``patterns``, ``max_held``, ``repeat``: as in ``StopSet``.
+    - ``stop``, ``visible``, ``patterns``, ``visible_patterns``, ``max_held``, ``repeat``: as in ``StopSet``.
     - ``stop_in``: the regions in which stops fire. The default is all regions.
 
     Only the markers and stops of the open region are looked for. The one that completes first counts. If several
@@ -570,6 +575,7 @@ class SegmentSet(_Set):
         *,
         visible: str | Iterable[str] | None = None,
         patterns: str | Iterable[str] | None = None,
+        visible_patterns: str | Iterable[str] | None = None,
         stop_in: Iterable[str] | None = None,
         max_held: int | None = None,
         repeat: Repeat | None = None,

@@ -19,11 +19,12 @@ def add_stops(parser: ArgumentParser, loops: str = "end an answer that has falle
     parser.add_argument("--stop", **stop, help="a stop that is cut from the output")
     parser.add_argument("--visible", **stop, help="a stop that stays in the output")
     parser.add_argument("--pattern", **stop, help="a regular expression; its match is cut from the output")
+    parser.add_argument("--visible-pattern", **stop, help="a regular expression; its match stays in the output")
     parser.add_argument(
         "--max-held",
         type=int,
         metavar="N",
-        help="give up a match of a pattern that is still incomplete after N characters",
+        help="give up a match of a --pattern that is still incomplete after N characters",
     )
     add_repeat(parser, loops)
     parser.add_argument("--include-stop", action="store_true", help="keep every stop in the output")
@@ -75,6 +76,7 @@ def stop_set(options: Namespace, pairs: Sequence[Sequence[str]] = ()) -> StopSet
     return StopSet(
         map(convert, options.stop),
         patterns=options.pattern,
+        visible_patterns=options.visible_pattern,
         max_held=options.max_held,
         visible=map(convert, options.visible),
         protect=[(convert(opening), convert(closing)) for opening, closing in pairs],

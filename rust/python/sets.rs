@@ -41,10 +41,16 @@ macro_rules! set_methods {
                 texts(py, self.core.visible())
             }
 
-            /// The regular expressions that are stops.
+            /// The regular expressions that are hidden stops.
             #[getter]
             fn patterns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
                 texts(py, self.core.patterns())
+            }
+
+            /// The regular expressions that are visible stops.
+            #[getter]
+            fn visible_patterns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+                texts(py, self.core.visible_patterns())
             }
 
             /// The regions in which stops fire.
@@ -53,7 +59,7 @@ macro_rules! set_methods {
                 texts(py, self.core.stop_in())
             }
 
-            /// The most code points that are withheld while a pattern may match. ``None`` means the default, 65,536.
+            /// The most code points that are withheld while a hidden pattern may match. ``None`` means the default, 65,536.
             #[getter]
             fn max_held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
                 some_int(py, self.core.max_held())
@@ -93,7 +99,8 @@ macro_rules! set_methods {
 /// - ``visible``: stops that stay in the output.
 /// - ``patterns``: regular expressions in the syntax of Rust's regex crate, with ASCII ``\d``, ``\s``, ``\w`` and
 ///   ``\b``. They are hidden stops. The match that completes first fires.
-/// - ``max_held``: the most code points that are withheld while a pattern may still match. A longer match does not
+/// - ``visible_patterns``: regular expressions whose match stays in the output. No text is withheld for them.
+/// - ``max_held``: the most code points that are withheld while one of the ``patterns`` may still match. A longer match does not
 ///   fire: its text is emitted. Without ``max_held`` the limit is 65,536, and a pattern that could withhold ordinary
 ///   text for ever is refused.
 /// - ``protect``: pairs of an opening and a closing marker. Between the markers, no stop except a loop fires.
@@ -122,8 +129,8 @@ pub(crate) struct StopSet {
 impl StopSet {
     #[new]
     #[pyo3(signature = (
-        stop = None, *, patterns = None, visible = None, protect = None, regions = None, stop_in = None,
-        max_held = None, repeat = None
+        stop = None, *, patterns = None, visible = None, visible_patterns = None, protect = None, regions = None,
+        stop_in = None, max_held = None, repeat = None
     ))]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -131,6 +138,7 @@ impl StopSet {
         stop: Option<&Bound<'_, PyAny>>,
         patterns: Option<&Bound<'_, PyAny>>,
         visible: Option<&Bound<'_, PyAny>>,
+        visible_patterns: Option<&Bound<'_, PyAny>>,
         protect: Option<&Bound<'_, PyAny>>,
         regions: Option<&Bound<'_, PyAny>>,
         stop_in: Option<&Bound<'_, PyAny>>,
@@ -138,13 +146,13 @@ impl StopSet {
         repeat: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<StopSet>> {
         if let Some(stops) = stop.and_then(|stop| stop.cast::<StopSet>().ok()) {
-            let others = [patterns, visible, protect, regions, stop_in, max_held, repeat];
+            let others = [patterns, visible, visible_patterns, protect, regions, stop_in, max_held, repeat];
             return match others.iter().all(Option::is_none) {
                 true => Ok(stops.clone().unbind()),
                 false => Err(type_error("stop is already a StopSet: give no other stops or options")),
             };
         }
-        let mut arguments = SetArguments::new(stop, visible, patterns, max_held, repeat)?;
+        let mut arguments = SetArguments::new([stop, visible, patterns, visible_patterns], max_held, repeat)?;
         let pairs = pairs(protect)?;
         for pair in &pairs {
             let markers = pair.texts()?;
@@ -232,7 +240,7 @@ impl StopSet {
         })
     }
 
-    /// Returns the number of stops: hidden stops, visible stops and patterns, and one more if there is a `repeat`.
+    /// Returns the number of stops: strings and patterns, hidden and visible, and one more if there is a `repeat`.
     fn __len__(&self) -> usize {
         self.core.len()
     }
@@ -257,7 +265,7 @@ set_methods!(StopSet);
 impl StopSet {
     /// Returns `stop` itself if it is a set. Otherwise makes a set of `stop`, or the empty set if `stop` is `None`.
     pub(crate) fn of<'a, 'py: 'a>(stop: impl Into<Option<&'a Bound<'py, PyAny>>>) -> PyResult<Py<StopSet>> {
-        Python::attach(|py| StopSet::new(py, stop.into(), None, None, None, None, None, None, None))
+        Python::attach(|py| StopSet::new(py, stop.into(), None, None, None, None, None, None, None, None))
     }
 
     /// Returns the keyword arguments that make the set again, for pickle and `repr`.
@@ -292,7 +300,7 @@ pub(crate) fn truncate<'py>(
 ///
 /// - ``markers``: for each region its markers, and for each marker the region to which the marker leads. A stream
 ///   begins in the first region. ``SegmentSet(segments)`` returns ``segments`` itself if it is a ``SegmentSet``.
-/// - ``stop``, ``visible``, ``patterns``, ``max_held``, ``repeat``: as in ``StopSet``.
+/// - ``stop``, ``visible``, ``patterns``, ``visible_patterns``, ``max_held``, ``repeat``: as in ``StopSet``.
 /// - ``stop_in``: the regions in which stops fire. The default is all regions.
 ///
 /// Only the markers and stops of the open region are looked for. The one that completes first counts. If several
@@ -325,24 +333,29 @@ pub(crate) struct SegmentSet {
 #[pymethods]
 impl SegmentSet {
     #[new]
-    #[pyo3(signature = (markers, /, stop = None, *, visible = None, patterns = None, stop_in = None, max_held = None, repeat = None))]
+    #[pyo3(signature = (
+        markers, /, stop = None, *, visible = None, patterns = None, visible_patterns = None, stop_in = None,
+        max_held = None, repeat = None
+    ))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         markers: &Bound<'_, PyAny>,
         stop: Option<&Bound<'_, PyAny>>,
         visible: Option<&Bound<'_, PyAny>>,
         patterns: Option<&Bound<'_, PyAny>>,
+        visible_patterns: Option<&Bound<'_, PyAny>>,
         stop_in: Option<&Bound<'_, PyAny>>,
         max_held: Option<&Bound<'_, PyAny>>,
         repeat: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<SegmentSet>> {
         if let Ok(segments) = markers.cast::<SegmentSet>() {
-            return match [stop, visible, patterns, stop_in, max_held, repeat].iter().all(Option::is_none) {
+            let others = [stop, visible, patterns, visible_patterns, stop_in, max_held, repeat];
+            return match others.iter().all(Option::is_none) {
                 true => Ok(segments.clone().unbind()),
                 false => Err(type_error("the first argument is already a SegmentSet: give no stops or options")),
             };
         }
-        let mut arguments = SetArguments::new(stop, visible, patterns, max_held, repeat)?;
+        let mut arguments = SetArguments::new([stop, visible, patterns, visible_patterns], max_held, repeat)?;
         let names = arguments.add_regions(markers, "markers")?;
         arguments.add_stop_in(stop_in)?;
         let py = markers.py();
@@ -391,7 +404,7 @@ impl SegmentSet {
 
     /// Returns `segments` itself if it is a set. Otherwise makes a set of it.
     pub(crate) fn of(segments: &Bound<'_, PyAny>) -> PyResult<Py<SegmentSet>> {
-        SegmentSet::new(segments, None, None, None, None, None, None)
+        SegmentSet::new(segments, None, None, None, None, None, None, None)
     }
 
     /// Returns the keyword arguments that make the set again, for pickle and `repr`.
@@ -518,24 +531,26 @@ struct SetArguments<E> {
 const LONG: usize = 16_384;
 
 impl<E: Emit> SetArguments<E> {
+    /// `stops` are the hidden stops, the visible stops, the patterns and the visible patterns.
     fn new(
-        stop: Option<&Bound<'_, PyAny>>,
-        visible: Option<&Bound<'_, PyAny>>,
-        patterns: Option<&Bound<'_, PyAny>>,
+        stops: [Option<&Bound<'_, PyAny>>; 4],
         max_held: Option<&Bound<'_, PyAny>>,
         repeat: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<SetArguments<E>> {
         let max_held = max_held.map(|max_held| size(max_held, "max_held")).transpose()?;
-        let stop = Strings::new(stop, "stop")?;
-        let visible = Strings::new(visible, "visible stop")?;
-        let patterns = Strings::new(patterns, "pattern")?;
-        let (patterns, stop, visible) = (patterns.texts()?, stop.texts()?, visible.texts()?);
+        let stop = Strings::new(stops[0], "stop")?;
+        let visible = Strings::new(stops[1], "visible stop")?;
+        let patterns = Strings::new(stops[2], "pattern")?;
+        let visible_patterns = Strings::new(stops[3], "visible pattern")?;
+        let (patterns, visible_patterns) = (patterns.texts()?, visible_patterns.texts()?);
+        let (stop, visible) = (stop.texts()?, visible.texts()?);
         let bytes: usize = stop.iter().chain(&visible).map(|text| text.len()).sum();
-        let mut arguments = SetArguments { set: SetBuilder::default(), long: bytes >= LONG || !patterns.is_empty() };
-        let texts = || stop.iter().chain(&visible).chain(&patterns);
+        let long = bytes >= LONG || !patterns.is_empty() || !visible_patterns.is_empty();
+        let mut arguments = SetArguments { set: SetBuilder::default(), long };
+        let texts = || stop.iter().chain(&visible).chain(&patterns).chain(&visible_patterns);
         let size = texts().map(|text| text.len() + 2 * size_of::<String>()).sum();
         arguments.add(size, |set| {
-            let set = set.stop(&stop).visible(&visible).patterns(&patterns);
+            let set = set.stop(&stop).visible(&visible).patterns(&patterns).visible_patterns(&visible_patterns);
             max_held.into_iter().fold(set, SetBuilder::max_held)
         })?;
         if let Some(repeat) = repeat {
@@ -610,6 +625,7 @@ fn set_options<'py, E: Emit>(
     own.into_iter().try_for_each(|(name, value)| set_item(&options, name, value))?;
     set_item(&options, "patterns", texts(py, set.patterns())?)?;
     set_item(&options, "visible", texts(py, set.visible())?)?;
+    set_item(&options, "visible_patterns", texts(py, set.visible_patterns())?)?;
     // Whether `stop_in` is the default: all regions or, with `protect`, only the answer, which is the first region.
     let by_default = match protects {
         true => set.stop_in().eq(set.regions().take(1)),

@@ -36,7 +36,7 @@ pub struct StopSetError(ErrorKind);
 pub enum StopSetErrorKind {
     /// A stop or a marker is empty.
     Empty,
-    /// A string has two roles, a marker leads to two regions, or an opening marker has two closing markers.
+    /// A string or pattern has two roles, a marker leads to two regions, or an opening marker has two closing markers.
     TwoMeanings,
     /// A marker can never complete, because another marker of its region completes inside it.
     Unreachable,
@@ -115,7 +115,7 @@ pub(crate) enum ErrorKind {
     NothingProtected,
     TwoStarts,
     RegionsAndPairs,
-    Pattern { index: usize, pattern: String, problem: String },
+    Pattern { role: Role, index: usize, pattern: String, problem: String },
     PatternsTooLarge { patterns: usize },
     Repeat { name: &'static str, value: usize, bound: &'static str, limit: usize },
     TooLarge { bytes: usize },
@@ -154,7 +154,9 @@ impl fmt::Display for StopSetError {
             ErrorKind::NamelessRegion { name } => write!(f, "region {name:?} has an empty name before its first slash"),
             ErrorKind::TwoRegions { name } => write!(f, "there are two regions {name:?}"),
             ErrorKind::NoRegions => write!(f, "the set needs at least one region"),
-            ErrorKind::Pattern { index, pattern, problem } => write!(f, "pattern {index}, {pattern:?}: {problem}"),
+            ErrorKind::Pattern { role, index, pattern, problem } => {
+                write!(f, "{} {index}, {pattern:?}: {problem}", role.name())
+            }
             ErrorKind::PatternsTooLarge { patterns } => {
                 write!(f, "the {patterns} patterns together are too large; about 200 short ones fit. ")?;
                 write!(f, "A pattern without special characters is a stop, and does not count")
@@ -183,6 +185,8 @@ impl Error for StopSetError {}
 pub(crate) enum Role {
     Hidden,
     Visible,
+    Pattern,
+    VisiblePattern,
     Opening,
     Closing,
     Marker,
@@ -200,6 +204,8 @@ impl Role {
         match self {
             Role::Hidden => "a stop",
             Role::Visible => "a visible stop",
+            Role::Pattern => "a pattern",
+            Role::VisiblePattern => "a visible pattern",
             Role::Opening => "an opening marker",
             Role::Closing => "a closing marker",
             Role::Marker => "a marker",

@@ -6,7 +6,7 @@ use std::error::Error;
 use std::fmt;
 
 /// The version of the format. The format may change freely until the first release.
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
 
 const HEAD: usize = 9;
 const CHECK: usize = 4;

@@ -1,6 +1,6 @@
 //! Which patterns are accepted, and which are refused.
 
-use stopscan::{StopScanner, StopSet};
+use stopscan::{StopScanner, StopSet, StopSetErrorKind};
 
 use crate::patterns::hidden;
 
@@ -36,7 +36,6 @@ fn what_is_refused() {
         ("(a", "unclosed group"),
         ("a*", "it can match the empty string"),
         (r"\b", "it can match the empty string"),
-        ("", "it can match the empty string"),
         (r"[^\s\S]", "it can never match"),
         ("a$b", "$ and \\z are supported only at the end of a pattern or branch; (?m)$ is"),
         (r"(?:a\z)?b", "$ and \\z are supported only at the end of a pattern or branch; (?m)$ is"),
@@ -67,7 +66,21 @@ fn what_is_refused() {
         let error = StopSet::builder().patterns(["ok", pattern]).build().unwrap_err().to_string();
         assert!(error.starts_with(&format!("pattern 1, {pattern:?}: ")), "{pattern}: {error}");
         assert!(error.contains(problem), "{pattern}: {error}");
+        let error = StopSet::builder().visible_patterns(["ok", pattern]).build().map(|set| set.len());
+        if problem.contains("hold text for ever") {
+            assert_eq!(error, Ok(2), "{pattern}: no text is held for a visible pattern");
+        } else {
+            let error = error.unwrap_err().to_string();
+            assert!(error.starts_with(&format!("visible pattern 1, {pattern:?}: ")), "{pattern}: {error}");
+        }
     }
+    let error = StopSet::builder().patterns(["ok", ""]).build().unwrap_err().to_string();
+    assert_eq!(error, "pattern 1 is empty");
+    let error = StopSet::builder().patterns(["a.", "b."]).visible_patterns(["x", "b."]).build().unwrap_err();
+    assert_eq!(
+        (error.kind(), error.to_string()),
+        (StopSetErrorKind::TwoMeanings, r#""b." is both a pattern and a visible pattern"#.into())
+    );
 }
 
 #[test]

@@ -57,20 +57,20 @@ fn a_pattern_that_fired_is_restored() {
     assert_eq!(copy.snapshot(), scanner.snapshot());
 }
 
-/// A scanner's snapshot in version 3 of the format. The library still writes these bytes, and restores them.
+/// A scanner's snapshot in version 4 of the format. The library still writes these bytes, and restores them.
 #[test]
-fn a_snapshot_of_version_3_goes_on() {
+fn a_snapshot_of_version_4_goes_on() {
     let set = StopSet::builder().stop(["END", "\n\nHuman:"]).protect([("<think>", "</think>")]).build().unwrap();
     let scanner = fed(&set, Options::default(), "<think>END</think>é\n\nHu");
     let bytes = scanner.snapshot().as_bytes().to_owned();
-    assert_eq!(bytes, VERSION_3, "{bytes:?}");
-    let mut other = restored(&set, &Options::default(), &Snapshot::from_bytes(&VERSION_3).unwrap()).unwrap();
+    assert_eq!(bytes, VERSION_4, "{bytes:?}");
+    let mut other = restored(&set, &Options::default(), &Snapshot::from_bytes(&VERSION_4).unwrap()).unwrap();
     assert_eq!(other.held(), "\n\nHu");
     assert_eq!(other.feed("man: Hi").stop_match.unwrap().offset(), 19);
     assert_eq!(other.unused(), " Hi");
 }
 
-const VERSION_3: [u8; 22] = [3, 91, 20, 249, 222, 49, 150, 105, 239, 0, 0, 0, 23, 24, 0, 0, 1, 4, 101, 147, 143, 63];
+const VERSION_4: [u8; 22] = [4, 66, 104, 185, 43, 39, 222, 120, 219, 0, 0, 0, 23, 24, 0, 0, 1, 4, 45, 52, 222, 18];
 
 #[test]
 fn damaged_bytes_are_refused_and_never_panic() {

@@ -74,7 +74,8 @@ class Passage:
     @property
     def unsettled(self) -> bool:
         """Whether it matters if the text ends here: text is held, or a pattern would match at the end."""
-        visible = self._options.include_stop and self._options.stops.patterns
+        stops = self._options.stops
+        visible = stops.visible_patterns or (self._options.include_stop and stops.patterns)
         if self.held or not visible or self.match is not None:
             return self.held != ""
         ended = self.scanner.copy()

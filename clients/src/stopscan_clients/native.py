@@ -84,7 +84,7 @@ def native_stops(api: str, stop: StopSet | str | Iterable[str] | None, /) -> tup
     """
     limit = limits_of(api)
     stops = StopSet(stop)
-    if stops.patterns or stops.protect or stops.regions or stops.repeat is not None:
+    if stops.patterns or stops.visible_patterns or stops.protect or stops.regions or stops.repeat is not None:
         return [], stops
     # If one stop contains another, servers disagree about which of them ends the text: the first of the list (vLLM), or
     # the one that begins first (llama.cpp). So the API gets only the stop that completes first, or the longer one if

@@ -44,7 +44,7 @@ NO_LIMITS = Limits(*[sys.maxsize] * 4)
 OF_TOKENS = ("stopscan.stop_token_ids", "stopscan.min_tokens")
 # Fields of the object `stopscan` in a request. `OPTIONS` are read by ``read_options``, as in the adapters for engines.
 # `REGIONS` are read here, because a request may define its own regions.
-OPTIONS = ("patterns", "max_held", "include_stop", "start_protected", "repeat")
+OPTIONS = ("patterns", "visible_patterns", "max_held", "include_stop", "start_protected", "repeat")
 REGIONS = ("regions", "stop_in", "protect")
 # JSON of many small values takes 30 times its size in memory, so the values are counted before it is parsed.
 SEPARATORS, MOST_VALUES = (b",", b"[", b"{"), 2_000_000
@@ -184,8 +184,9 @@ def _merged(own: StopSet, asked: StopSet, limits: Limits, regions: Any, stop_in:
         regions, pairs, stop_in = own.regions, [*own.protect], own.stop_in if stop_in is None else stop_in
     return StopSet(
         [*own.stop, *(stop for stop in asked.stop if stop not in own.visible)],
-        patterns=[*own.patterns, *asked.patterns],
+        patterns=[*own.patterns, *(pattern for pattern in asked.patterns if pattern not in own.visible_patterns)],
         visible=own.visible,
+        visible_patterns=[*own.visible_patterns, *(one for one in asked.visible_patterns if one not in own.patterns)],
         regions=regions,
         protect=pairs or None,
         stop_in=stop_in,

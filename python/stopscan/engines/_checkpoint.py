@@ -175,7 +175,7 @@ def _compiled(
         return segments_of(stops, graph or {ANSWER: {}}, protect)
     if protect or stops.regions is not None:
         return protected(stops, graph, protect)
-    if stops.stop or stops.patterns or stops.visible or narrow or not graph:
+    if len(stops) > (stops.repeat is not None) or narrow or not graph:
         return stops
     # No strings, patterns or protected regions. `repeat` fires everywhere; the regions are there to count their tokens.
     return StopSet(regions=graph, repeat=stops.repeat)

@@ -33,13 +33,17 @@ API_NAMES = {
     "no_stop_trim": "include_stop",
 }
 
+# The options that are lists of stops. A request adds to those that the engine has in its own fields.
+LISTS = ("stop", "patterns", "visible_patterns")
+
 _shortened = Repr()
 _shortened.maxstring = _shortened.maxother = 60
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The most that one request may ask for. ``bytes`` limits stops and patterns together, and markers separately."""
+    """The most that one request may ask for. ``patterns`` limits patterns and visible patterns together, ``bytes`` all
+    stops together, and markers separately."""
 
     stops: int = 1024
     patterns: int = 64
@@ -145,9 +149,9 @@ def read_options(
     fields: Collection[str] = (),
     own: Mapping[str, Any] | None = None,
 ) -> StopOptions:
-    """Returns the options about stops of a request: ``stop``, ``patterns``, ``max_held``, ``stop_token_ids``,
-    ``min_tokens``, ``include_stop``, ``protect``, ``start_protected`` and ``repeat``. Reads all that reaches a scanner,
-    and folds in the defaults, so that nothing else need look at the request.
+    """Returns the options about stops of a request: ``stop``, ``patterns``, ``visible_patterns``, ``max_held``,
+    ``stop_token_ids``, ``min_tokens``, ``include_stop``, ``protect``, ``start_protected`` and ``repeat``. Reads all
+    that reaches a scanner, and folds in the defaults, so that nothing else need look at the request.
 
     - ``given`` is the body of the request, or a flat mapping that also has options of the engine. An option that is
       ``None`` counts as not given. With a ``prefix``, only names with this prefix are read, and each of them must be an
@@ -181,20 +185,25 @@ def read_options(
             part = READERS[field](value, limits)
         except ValueError as error:
             raise ValueError(f"{name} {_message(error)}") from None
-        read[field] = (*read.get(field, ()), *part) if field in ("stop", "patterns") else part
-    stop, patterns, held = read.pop("stop", ()), read.pop("patterns", ()), read.pop("max_held", None)
-    asks = bool(stop or patterns or read.get("stop_token_ids") or read.get("repeat"))
-    sizes = (("stop", stop, limits.stops, _size(stop)), ("patterns", patterns, limits.patterns, _size(stop, patterns)))
-    for field, texts, most, size in sizes:
-        if len(texts) > most:
-            raise ValueError(f"{name_of[field]} has {len(texts)} entries; the limit is {most}")
+        read[field] = (*read.get(field, ()), *part) if field in LISTS else part
+    stop, patterns, visible = (read.pop(field, ()) for field in LISTS)
+    held = read.pop("max_held", None)
+    asks = bool(stop or patterns or visible or read.get("stop_token_ids") or read.get("repeat"))
+    for field, count, most, size in (
+        ("stop", len(stop), limits.stops, _size(stop)),
+        ("patterns", len(patterns), limits.patterns, _size(stop, patterns)),
+        ("visible_patterns", len(patterns) + len(visible), limits.patterns, _size(stop, patterns, visible)),
+    ):
+        if count > most:
+            together = f" together with {name_of['patterns']}" if field == "visible_patterns" and patterns else ""
+            raise ValueError(f"{name_of[field]} has {count} entries{together}; the limit is {most}")
         if size > limits.bytes:
             raise ValueError(f"{name_of[field]} has {size} bytes of text; the limit is {limits.bytes}")
     try:
-        stops = _stop_set(stop, patterns, held, read.pop("repeat", defaults.repeat))
+        stops = _stop_set(stop, patterns, visible, held, read.pop("repeat", defaults.repeat))
     except ValueError as error:
-        culprit = name_of["patterns" if _is_valid(stop) else "stop"]
-        raise ValueError(f"{culprit} is malformed: {_message(error)}") from None
+        valid = _is_valid(stop) + (_is_valid(stop) and _is_valid(stop, patterns, held))
+        raise ValueError(f"{name_of[LISTS[valid]]} is malformed: {_message(error)}") from None
     set_apart = read.pop("default", tuple(default))
     options = StopOptions(stops, asks=asks, default=set_apart if defaults.protect is None else defaults.protect, **read)
     if options.start_protected and not (options.default if options.protect is None else options.protect):
@@ -219,14 +228,20 @@ def _named_values(given: Mapping[Any, Any], prefix: str, fields: Collection[str]
 
 
 @lru_cache(maxsize=64)
-def _stop_set(stop: tuple[str, ...], patterns: tuple[str, ...], held: int | None, repeat: Repeat | None) -> StopSet:
+def _stop_set(
+    stop: tuple[str, ...],
+    patterns: tuple[str, ...],
+    visible_patterns: tuple[str, ...],
+    held: int | None,
+    repeat: Repeat | None,
+) -> StopSet:
     """Returns the set of these stops. It is cached, because patterns take milliseconds to compile."""
-    return StopSet(stop, patterns=patterns, max_held=held, repeat=repeat)
+    return StopSet(stop, patterns=patterns, visible_patterns=visible_patterns, max_held=held, repeat=repeat)
 
 
-def _is_valid(stop: tuple[str, ...]) -> bool:
+def _is_valid(stop: tuple[str, ...], patterns: tuple[str, ...] = (), held: int | None = None) -> bool:
     try:
-        StopSet(stop)
+        StopSet(stop, patterns=patterns, max_held=held)
     except ValueError:
         return False
     return True
@@ -320,6 +335,7 @@ def _repeat(value: object, _: Limits) -> Repeat | None:
 READERS: dict[str, Callable[[Any, Limits], Any]] = {
     "stop": _strings,
     "patterns": _strings,
+    "visible_patterns": _strings,
     "max_held": _count,
     "stop_token_ids": _ids,
     "min_tokens": _count,

@@ -108,7 +108,7 @@ def _checked_marker(item: object) -> str:
 
 def _shared_options(stops: StopSet) -> dict[str, Any]:
     """Returns the options of ``stops``, except ``stop`` and those about regions, as arguments of a new set."""
-    return {name: getattr(stops, name) for name in ("patterns", "visible", "max_held", "repeat")}
+    return {name: getattr(stops, name) for name in ("patterns", "visible", "visible_patterns", "max_held", "repeat")}
 
 
 def _names_and_pairs(stops: StopSet, graph: Graph | None, protect: Protect) -> tuple[list[str], list[tuple[str, str]]]:

@@ -17,7 +17,7 @@ PREFIX = "stopscan_"
 # STOP: the client's stops, if `stop` has other stops that are left to sglang. DEFAULT: the regions that the route
 # separates from the content.
 STOP, DEFAULT = f"{PREFIX}stop", f"{PREFIX}default"
-FIELDS = ("patterns", "max_held", "protect", "start_protected", "repeat", "stop", "default")
+FIELDS = ("patterns", "visible_patterns", "max_held", "protect", "start_protected", "repeat", "stop", "default")
 # The number of tokens at the end of a prompt on which the text of the first token may depend.
 LAST_TOKENS = 8
 OFF = "stop_regex, regions and stopscan's options are switched off, because stopscan failed repeatedly"

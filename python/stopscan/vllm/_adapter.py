@@ -21,7 +21,7 @@ from stopscan.vllm._engine import Engine
 logger = logging.getLogger("vllm.stopscan")
 
 PREFIX = "stopscan_"
-FIELDS = ("patterns", "max_held", "protect", "start_protected", "repeat", "default")
+FIELDS = ("patterns", "visible_patterns", "max_held", "protect", "start_protected", "repeat", "default")
 # With this option the HTTP route says which regions (reasoning, tool calls) it separates from the content. A client may
 # send it, too, as the render routes hand it out: it is checked as all options, and concerns only its own request.
 DEFAULT = f"{PREFIX}default"
@@ -134,7 +134,8 @@ class Adapter:
         stops = engine.stops(asked)
         # Whether the request asks for something that vLLM cannot do. (If the whole answer is a call, no stop fires in
         # it, so `stops` has fewer stops than the request.)
-        beyond = bool(stops.patterns or stops.repeat or stops.regions or stops.protect or len(stops) < len(asked.stops))
+        patterns = stops.patterns or stops.visible_patterns
+        beyond = bool(patterns or stops.repeat or stops.regions or stops.protect or len(stops) < len(asked.stops))
         # In stopscan, the stop "abc" never fires if "b" is also a stop, because "b" fires first. In vLLM "abc" can
         # fire, because vLLM ignores a stop that completes within `min_tokens`, such as this "b". So leave a request
         # with such stops to vLLM.
@@ -191,7 +192,8 @@ class Adapter:
             asked = self._options(params, defaults)
         except ValueError as error:
             raise refusal(str(error)) from None
-        mine = next((name for name in ("stopscan_patterns", "stopscan_repeat") if given.get(name)), "")
+        ours = ("stopscan_patterns", "stopscan_visible_patterns", "stopscan_repeat")
+        mine = next((name for name in ours if given.get(name)), "")
         if mine and (resumable or not params.detokenize):  # resumable: streaming input, several answers in one stream
             raise refusal(f"{mine} needs detokenize, and cannot be used with streaming input")
         if (mine or asked.protect) and self.failures.off:

@@ -14,8 +14,8 @@ pub(crate) enum WordKind {
 }
 
 /// The words of an automaton. The hidden stops come first, then the visible stops, then the markers, so that the index
-/// of a word tells its kind. The last words are *literals*: patterns that are plain text. `len`, `iter` and `of_kind`
-/// leave them out.
+/// of a word tells its kind. The last words are *literals*: patterns that are plain text, the hidden ones first. `len`,
+/// `iter` and `of_kind` leave them out.
 #[derive(Debug, Default)]
 pub(crate) struct Words {
     text: String,
@@ -24,6 +24,7 @@ pub(crate) struct Words {
     hidden: usize,
     visible: usize,
     literals: usize,
+    visible_literals: usize,
 }
 
 impl Words {
@@ -46,9 +47,13 @@ impl Words {
         }
     }
 
-    /// Adds patterns that are plain text. They are hidden stops.
-    pub(crate) fn add_literals<'a>(&mut self, literals: impl ExactSizeIterator<Item = &'a str> + Clone) {
-        self.literals += literals.len();
+    /// Adds patterns that are plain text. The last `visible` of them are visible stops, the others hidden stops.
+    pub(crate) fn add_literals<'a>(
+        &mut self,
+        literals: impl ExactSizeIterator<Item = &'a str> + Clone,
+        visible: usize,
+    ) {
+        (self.literals, self.visible_literals) = (literals.len(), visible);
         self.add(literals);
     }
 
@@ -83,7 +88,8 @@ impl Words {
             _ if index < self.hidden => WordKind::Hidden,
             _ if index < self.stops() => WordKind::Visible,
             _ if index < self.len() => WordKind::Marker,
-            _ => WordKind::Hidden,
+            _ if index < self.ends.len() - self.visible_literals => WordKind::Hidden,
+            _ => WordKind::Visible,
         }
     }
 

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::{ANSWER, Graph, Lead, Node, Recipe, StateRecipe};
 use crate::automaton::{Config, DENSE_LIMIT, Words};
 use crate::error::{ErrorKind, MAX_REGIONS, MAX_SET_BYTES, Role, StopSetError};
-use crate::patterns::{Compiled, Compiler};
+use crate::patterns::{Compiled, Compiler, PatternList};
 use crate::room;
 
 /// The most bytes of memory that compiling takes: `MEMORY_OF_BYTE` for each byte of the stops and markers, plus
@@ -30,7 +30,10 @@ pub(crate) fn compile(recipe: &Recipe, stay: bool) -> Result<Graph, StopSetError
     let live = live(recipe.stop_in.as_deref(), &plans, protects)?;
     check_size(recipe, &plans, &live)?;
     // Patterns are compiled before the strings, which may be long, so that an unsupported pattern is refused early.
-    let patterns = recipe.patterns.distinct();
+    let mut roles = Roles::default();
+    let patterns = roles.stops(&recipe.patterns, Role::Pattern)?;
+    let patterns =
+        PatternList::new(patterns, roles.stops(&recipe.visible_patterns, Role::VisiblePattern)?, recipe.max_held);
     let strings = recipe.stop.iter().chain(&recipe.visible).map(String::len).sum();
     let mut compiler = Compiler::new(&patterns, if live.contains(&true) { strings } else { 0 })?;
     let mut roles = Roles::default();
@@ -44,7 +47,7 @@ pub(crate) fn compile(recipe: &Recipe, stay: bool) -> Result<Graph, StopSetError
     let mut nodes = Vec::new();
     for (plan, &live) in plans.iter().zip(&live) {
         let words = plan.words(&hidden, &visible, live);
-        let Compiled { plain, automaton, pruned, machine } = compiler.region(words, live, config)?;
+        let Compiled { plain, automaton, pruned, machines } = compiler.region(words, live, config)?;
         if !protects {
             plan.check_reachable(automaton.words(), &pruned)?;
         }
@@ -53,7 +56,7 @@ pub(crate) fn compile(recipe: &Recipe, stay: bool) -> Result<Graph, StopSetError
             regions.push(plan.region);
         }
         let leads = plan.markers.iter().map(|marker| marker.lead).collect();
-        nodes.push(Node { name: plan.name.into(), region: region as u32, live, plain, automaton, machine, leads });
+        nodes.push(Node { name: plan.name.into(), region: region as u32, live, plain, automaton, machines, leads });
     }
     let dormant =
         if live.contains(&true) { Words::default() } else { Words::new(&hidden.texts, &visible.texts, [].into_iter()) };
@@ -87,7 +90,8 @@ fn live(names: Option<&[String]>, plans: &[Plan<'_>], protects: bool) -> Result<
 /// or the memory. Each node at which stops fire has its own copy of all stops, so the stops count once for each of
 /// these nodes.
 fn check_size(recipe: &Recipe, plans: &[Plan<'_>], live: &[bool]) -> Result<(), StopSetError> {
-    let stops = || recipe.stop.iter().chain(&recipe.visible).chain(&recipe.patterns.patterns);
+    let strings = || recipe.stop.iter().chain(&recipe.visible);
+    let stops = || strings().chain(&recipe.patterns).chain(&recipe.visible_patterns);
     let markers = || plans.iter().flat_map(|plan| &plan.markers);
     let live = live.iter().filter(|&&live| live).count().max(1);
     let bytes = stops().map(String::len).sum::<usize>().saturating_mul(live);
@@ -260,14 +264,14 @@ fn region_of(name: &str) -> &str {
 #[derive(Default)]
 struct Roles<'a>(HashMap<&'a str, Role>);
 
-/// Stops without duplicates, and the index of each in the list that the user gave.
-struct Distinct<'a> {
-    texts: Vec<&'a str>,
-    indices: Vec<u32>,
+/// Stops or patterns without duplicates, and the index of each in the list that the user gave.
+pub(crate) struct Distinct<'a> {
+    pub(crate) texts: Vec<&'a str>,
+    pub(crate) indices: Vec<u32>,
 }
 
 impl<'a> Roles<'a> {
-    /// Returns the distinct stops of a list. Refuses an empty stop, and a stop that already has another role.
+    /// Returns the distinct stops or patterns of a list. Refuses an empty one, and one that already has another role.
     fn stops(&mut self, stops: &'a [String], role: Role) -> Result<Distinct<'a>, StopSetError> {
         let mut distinct =
             Distinct { texts: Vec::with_capacity(stops.len()), indices: Vec::with_capacity(stops.len()) };

@@ -8,14 +8,14 @@
 use std::ops::Range;
 
 use crate::automaton::{Automaton, ROOT, State, WordKind, Words};
-use crate::patterns::{Found, Machine, PatternHit, PatternList, Threads};
+use crate::patterns::{Found, Machines, PatternHit, PatternList, Threads};
 use crate::repeat::{Loop, Loops, Repeat};
 use crate::snapshot::{Fingerprint, Writer};
 use crate::text::{Place, Plain};
 
 mod compile;
 
-pub(crate) use compile::compile;
+pub(crate) use compile::{Distinct, compile};
 pub use compile::{Target, keep};
 
 /// The name of the region of ordinary text, in a set that was given no regions.
@@ -51,7 +51,7 @@ struct Node {
     plain: Plain,
     automaton: Automaton,
     /// Finds the patterns (regular expressions), if the set has any and stops are live in the node.
-    machine: Option<Machine>,
+    machines: Option<Machines>,
     /// For each marker of the node, the node to which it leads.
     leads: Box<[Lead]>,
 }
@@ -86,10 +86,10 @@ impl Graph {
         self.repeat.as_ref()
     }
 
-    /// The automaton of a node's strings, and the machine of its patterns.
-    pub(crate) fn machines(&self, node: u32) -> (&Automaton, Option<&Machine>) {
-        let Node { automaton, machine, .. } = self.node(node);
-        (automaton, machine.as_ref())
+    /// The automaton of a node's strings, and the machines of its patterns.
+    pub(crate) fn machines(&self, node: u32) -> (&Automaton, Option<&Machines>) {
+        let Node { automaton, machines, .. } = self.node(node);
+        (automaton, machines.as_ref())
     }
 
     pub(crate) fn name(&self, node: u32) -> &str {
@@ -220,7 +220,9 @@ impl Graph {
 pub(crate) struct Recipe {
     pub(crate) stop: Vec<String>,
     pub(crate) visible: Vec<String>,
-    pub(crate) patterns: PatternList,
+    pub(crate) patterns: Vec<String>,
+    pub(crate) visible_patterns: Vec<String>,
+    pub(crate) max_held: Option<usize>,
     pub(crate) protect: Vec<(String, String)>,
     pub(crate) regions: Vec<StateRecipe>,
     pub(crate) stop_in: Option<Vec<String>>,
@@ -270,7 +272,8 @@ impl Graph {
         writer.flag(self.stay);
         write(&mut writer, self.stops().of_kind(WordKind::Hidden));
         write(&mut writer, self.stops().of_kind(WordKind::Visible));
-        write(&mut writer, self.patterns.patterns.iter().map(String::as_str));
+        write(&mut writer, self.patterns.of_kind(false));
+        write(&mut writer, self.patterns.of_kind(true));
         writer.number(self.patterns.max_held.map_or(0, |max_held| max_held.saturating_add(1)));
         if let Some(repeat) = &self.repeat {
             [repeat.count(), repeat.max_period(), repeat.min_length()].into_iter().for_each(|part| writer.number(part));
@@ -280,7 +283,7 @@ impl Graph {
             writer.bytes(node.name.as_bytes());
             writer.flag(node.live);
             write(&mut writer, self.markers(number));
-            node.leads.iter().for_each(|lead| writer.number(lead.node as usize * 2 + usize::from(lead.kept)));
+            node.leads.iter().for_each(|lead| writer.number(lead.node as usize * 3 + usize::from(lead.kept)));
         }
         writer.0
     }
@@ -448,10 +451,10 @@ impl Graph {
         place: Place,
         armed: bool,
     ) -> Option<Found> {
-        let Node { automaton, machine, .. } = self.node(cursor.node);
+        let Node { automaton, machines, .. } = self.node(cursor.node);
         match threads {
             None => automaton.scan(&mut cursor.state, text, armed).map(|(index, end)| Found::Word { index, end }),
-            Some(threads) => threads.scan(automaton, machine.as_ref(), &mut cursor.state, text, place, armed),
+            Some(threads) => threads.scan(automaton, machines.as_ref(), &mut cursor.state, text, place, armed),
         }
     }
 
@@ -520,13 +523,14 @@ impl History {
     }
 
     /// Returns how many bytes at the end of the text must be held because of patterns. The text ends with `delta`. A
-    /// stream that hides no stop holds no text for a match: the history keeps the text of the match instead.
+    /// stream that hides no stop holds no text for a match: the history keeps the text of the match instead, as it does for
+    /// a visible pattern.
     pub(crate) fn hold(&mut self, delta: &str, hides_stops: bool) -> usize {
         self.threads.as_mut().map_or(0, |threads| threads.hold(delta, hides_stops))
     }
 
-    /// The text from the beginning of the first unfinished match of a pattern on. Kept only in streams that hide no
-    /// stop.
+    /// The text from the beginning of the first unfinished match whose text is not held: a match of a visible pattern
+    /// or, in a stream that hides no stop, of any pattern.
     pub(crate) fn kept_text(&self) -> &str {
         self.threads.as_ref().map_or("", Threads::text)
     }

@@ -1,12 +1,13 @@
 //! Compiles the patterns of a set for each region of an answer (such as its reasoning) in which they can fire.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use super::alphabet::{Alphabet, Kind};
 use super::determinize::determinize;
-use super::dfa::{DEAD, Dfa};
+use super::dfa::{Dfa, Trimmed};
 use super::hold::{LETTER, least_hold};
-use super::machine::Machine;
+use super::machine::{ANY_LENGTH, Machine, Machines};
 use super::nfa::Nfa;
 use super::places::{Places, scan_unarmed};
 use super::syntax::{Parsed, parse, too_large};
@@ -14,7 +15,8 @@ use super::work::{
     MAX_BYTES, MAX_CLASS_WORK, MAX_HOLD_WORK, MAX_POSITIONS, MAX_PRUNING_WORK, MAX_THREADS, MAX_WORK, TooLarge, Work,
 };
 use crate::automaton::{Automaton, Config, Words};
-use crate::error::{ErrorKind, StopSetError};
+use crate::error::{ErrorKind, Role, StopSetError};
+use crate::graph::Distinct;
 use crate::room;
 use crate::text::{Place, Plain};
 
@@ -34,7 +36,7 @@ pub(crate) struct Compiler<'a> {
     pruning_work: Work,
 }
 
-/// A compiled region: the automaton of its stop strings and markers, and the machine (a table) of its patterns.
+/// A compiled region: the automaton of its stop strings and markers, and the machines (tables) of its patterns.
 pub(crate) struct Compiled {
     /// Recognises text in which no string and no match begins. Use it only while no string and no match has begun.
     pub(crate) plain: Plain,
@@ -42,17 +44,23 @@ pub(crate) struct Compiled {
     /// For each word (stop string, marker or literal) of `automaton`, whether it can never complete because another
     /// word always completes inside it.
     pub(crate) pruned: Vec<bool>,
-    /// The table of the patterns. `None` if no pattern can fire in the region.
-    pub(crate) machine: Option<Machine>,
+    /// What finds the patterns. `None` if no pattern can fire in the region.
+    pub(crate) machines: Option<Machines>,
 }
 
-/// The automaton of the patterns that are not plain text, and the machine (its table) for a region that has no strings.
-/// A set has one `Source`, from which `machine_with` makes the machines of the regions that have strings.
+/// The automata of the patterns that are not plain text, and their machines (tables) for a region that has no strings.
+/// A set has one `Source`, from which `hidden_with` makes the machines of the regions that have strings.
 pub(super) struct Source {
+    /// The automaton of all patterns, and its machine. A match of one of them ends a match that contains it, so the
+    /// least hold of the hidden patterns depends on the visible ones.
     dfa: Dfa,
-    machine: Machine,
-    /// The index of a pattern for which ordinary text could be held back for ever, if there is one.
+    all: Machine,
+    hidden: Option<Machine>,
+    visible: Option<Machine>,
+    /// The index of a hidden pattern for which ordinary text could be held back for ever, if there is one.
     endless: Option<usize>,
+    /// The most threads (begun matches) of each machine.
+    threads: usize,
 }
 
 impl<'a> Compiler<'a> {
@@ -84,7 +92,7 @@ impl<'a> Compiler<'a> {
     ) -> Result<Compiled, StopSetError> {
         let Some(source) = self.source.as_ref().filter(|_| with_patterns) else {
             let (automaton, pruned) = Automaton::new(words, &[], config);
-            return Ok(Compiled { plain: automaton.plain().clone(), automaton, pruned, machine: None });
+            return Ok(Compiled { plain: automaton.plain().clone(), automaton, pruned, machines: None });
         };
         let mut words = words;
         let mut literals: Vec<usize> = self.list.literals().collect();
@@ -93,7 +101,8 @@ impl<'a> Compiler<'a> {
             let strings: HashSet<&str> = words.iter().collect();
             literals.retain(|&index| !strings.contains(&*self.list.patterns[index]));
         }
-        words.add_literals(literals.iter().map(|&index| &*self.list.patterns[index]));
+        let visible = literals.iter().filter(|&&index| self.list.is_visible(index)).count();
+        words.add_literals(literals.iter().map(|&index| &*self.list.patterns[index]), visible);
         // A stop string never fires if a match always completes inside it. A marker can complete nevertheless, because
         // in unarmed text the match does not fire.
         let is_marker = |index: usize| (words.stops()..words.len()).contains(&index);
@@ -102,14 +111,18 @@ impl<'a> Compiler<'a> {
             hopeless.push(!is_marker(index) && source.completes_inside(text, &mut self.pruning_work));
         }
         let (automaton, pruned) = Automaton::new(words, &hopeless, config);
-        let (mut machine, endless) = source.machine_with(&automaton, self.list.max_held, &mut self.hold_work);
+        let (hidden, endless) = source.hidden_with(&automaton, self.list, &mut self.hold_work);
         if let Some(pattern) = endless {
             return Err(unbounded(self.list, pattern));
         }
-        machine.shortest = shortest_ends(&automaton);
-        machine.levels = automaton.levels();
-        machine.literals = literals.into();
-        Ok(Compiled { plain: machine.plain_with(&automaton), automaton, pruned, machine: Some(machine) })
+        let machines = Machines {
+            hidden,
+            visible: source.visible.clone(),
+            shortest: shortest_ends(&automaton),
+            levels: automaton.levels(),
+            literals: literals.into(),
+        };
+        Ok(Compiled { plain: machines.plain_with(&automaton), automaton, pruned, machines: Some(machines) })
     }
 }
 
@@ -140,7 +153,7 @@ pub(super) fn source(list: &PatternList, work: &mut Work) -> Result<Source, Stop
         room::ask(MAX_MEMORY)?;
     }
     let mut costs: Vec<usize> = parsed.iter().map(|(_, pattern)| pattern.positions).collect();
-    Source::new(&parsed, list.max_held, &mut costs, work).map_err(|TooLarge| {
+    Source::new(&parsed, list, &mut costs, work).map_err(|TooLarge| {
         let most = (0..costs.len()).max_by_key(|&at| costs[at]).unwrap_or_default();
         // The error names one pattern if it has more than three quarters of the costs.
         match 4 * costs[most] > 3 * costs.iter().sum::<usize>() {
@@ -153,50 +166,83 @@ pub(super) fn source(list: &PatternList, work: &mut Work) -> Result<Source, Stop
     })
 }
 
+/// Makes the automaton of `patterns`. Sets `costs` to how often each pattern's nodes were visited, even if the automaton
+/// is too large.
+fn automaton(
+    patterns: &[(usize, Parsed)],
+    costs: &mut Vec<usize>,
+    work: &mut Work,
+) -> Result<(Trimmed, Arc<Alphabet>), TooLarge> {
+    let nfa = Nfa::new(patterns.iter().map(|(index, pattern)| (*index, &pattern.hir)), work)?;
+    let alphabet = Alphabet::new(&nfa, work)?;
+    let mut visits = work.vec(0, nfa.len())?;
+    let dfa = determinize(&nfa, &alphabet, &mut visits, work);
+    *costs = nfa.sums(&visits);
+    Ok((dfa?.trim(usize::MAX, work)?, Arc::new(alphabet)))
+}
+
 impl Source {
-    /// Makes the automaton. Sets `costs` to how often each pattern's nodes were visited, even if the DFA is too large.
+    /// Makes the automata. Sets `costs` to how often each pattern's nodes were visited, even if a DFA is too large.
     fn new(
         patterns: &[(usize, Parsed)],
-        max_held: Option<usize>,
+        list: &PatternList,
         costs: &mut Vec<usize>,
         work: &mut Work,
     ) -> Result<Source, TooLarge> {
-        let nfa = Nfa::new(patterns.iter().map(|(index, pattern)| (*index, &pattern.hir)), work)?;
-        let alphabet = Alphabet::new(&nfa, work)?;
-        let mut visits = work.vec(0, nfa.len())?;
-        let dfa = determinize(&nfa, &alphabet, &mut visits, work);
-        *costs = nfa.sums(&visits);
-        let trimmed = dfa?.trim(work)?;
-        let machine = Machine::new(&trimmed, alphabet, max_held, work)?;
-        let endless = if max_held.is_none() { machine.endless_pattern(work)? } else { None };
-        Ok(Source { dfa: trimmed.dfa, machine, endless })
+        let visible = &patterns[patterns.partition_point(|(index, _)| !list.is_visible(*index))..];
+        // If there are hidden and visible patterns, a stream has the threads of two machines, but not of `all`.
+        let mixed = !visible.is_empty() && visible.len() < patterns.len();
+        let threads = if mixed { MAX_THREADS / 2 } else { MAX_THREADS };
+        let (trimmed, alphabet) = automaton(patterns, costs, work)?;
+        let max_held = if visible.len() == patterns.len() { Some(ANY_LENGTH) } else { list.max_held };
+        let all = Machine::new(&trimmed, alphabet, max_held, if mixed { usize::MAX } else { threads }, work)?;
+        let (hidden, visible) = match (visible, mixed) {
+            (_, true) => {
+                let hidden = trimmed.dfa.trim(list.hidden, work)?;
+                let hidden = Machine::new(&hidden, all.alphabet.clone(), list.max_held, threads, work)?;
+                let (visible, alphabet) = automaton(visible, &mut Vec::new(), work)?;
+                (Some(hidden), Some(Machine::new(&visible, alphabet, Some(ANY_LENGTH), threads, work)?))
+            }
+            ([], _) => (Some(all.clone()).filter(|_| !patterns.is_empty()), None),
+            _ => (None, Some(all.clone())),
+        };
+        let endless = match &hidden {
+            Some(hidden) if list.max_held.is_none() => hidden.endless_pattern(work)?,
+            _ => None,
+        };
+        Ok(Source { dfa: trimmed.dfa, all, hidden, visible, endless, threads })
     }
 
-    /// Returns the machine of a region with these strings, and the pattern, if any, for which text could be held back
-    /// for ever. If the machine of `least_hold` holds less text and is not too large, returns that machine instead.
-    fn machine_with(&self, strings: &Automaton, max_held: Option<usize>, work: &mut Work) -> (Machine, Option<usize>) {
-        if self.dfa.starts == [DEAD; 4] {
-            return (self.machine.clone(), None); // all patterns are plain text
+    /// Returns the machine of the hidden patterns for a region with these strings, and the pattern, if any, for which
+    /// text could be held back for ever. If the machine of `least_hold` holds less text and is not too large, returns
+    /// that machine instead.
+    fn hidden_with(
+        &self,
+        strings: &Automaton,
+        list: &PatternList,
+        work: &mut Work,
+    ) -> (Option<Machine>, Option<usize>) {
+        if self.hidden.is_none() {
+            return (None, None);
         }
-        let least = self.least_hold(strings, max_held, work);
-        least.unwrap_or_else(|TooLarge| (self.machine.clone(), self.endless))
+        self.least_hold(strings, list, work).unwrap_or_else(|TooLarge| (self.hidden.clone(), self.endless))
     }
 
     pub(super) fn least_hold(
         &self,
         strings: &Automaton,
-        max_held: Option<usize>,
+        list: &PatternList,
         work: &mut Work,
-    ) -> Result<(Machine, Option<usize>), TooLarge> {
-        let Machine { table, alphabet, .. } = &self.machine;
+    ) -> Result<(Option<Machine>, Option<usize>), TooLarge> {
+        let Machine { table, alphabet, .. } = &self.all;
         let (dfa, alphabet) = least_hold(&self.dfa, table, alphabet, strings, work)?;
-        let trimmed = dfa.trim(work)?;
+        let trimmed = dfa.trim(list.hidden, work)?;
         if !trimmed.lost_states && self.endless.is_none() {
-            return Ok((self.machine.clone(), None));
+            return Ok((self.hidden.clone(), None));
         }
-        let machine = Machine::new(&trimmed, alphabet, max_held, work)?;
+        let machine = Machine::new(&trimmed, Arc::new(alphabet), list.max_held, self.threads, work)?;
         let endless = if self.endless.is_some() { machine.endless_pattern(work)? } else { None };
-        Ok((if trimmed.lost_states { machine } else { self.machine.clone() }, endless))
+        Ok((if trimmed.lost_states { Some(machine) } else { self.hidden.clone() }, endless))
     }
 
     /// Returns whether a match completes before the last character of `stop`, whatever text comes before `stop`. Also
@@ -208,10 +254,13 @@ impl Source {
         let units = 2 + inside.len().min(MAX_THREADS) / 8;
         work.spend(Kind::ALL.len() * inside.len() * units).is_ok()
             && Kind::ALL.into_iter().all(|before| {
-                let mut places = Places::default();
-                places.before = before;
-                // A call of `scan` would also do, but `scan` is inlined only while it has a single caller.
-                scan_unarmed(&mut places, &self.machine, inside, Place::default()).is_some()
+                let completes = |machine: &Machine| {
+                    let mut places = Places::default();
+                    places.before = before;
+                    // A call of `scan` would also do, but `scan` is inlined only while it has a single caller.
+                    scan_unarmed(&mut places, machine, inside, Place::default()).is_some()
+                };
+                self.hidden.iter().chain(&self.visible).any(completes)
             })
     }
 }
@@ -241,25 +290,33 @@ fn unbounded(list: &PatternList, pattern: usize) -> StopSetError {
 const META: [char; 14] = ['\\', '.', '+', '*', '?', '(', ')', '|', '[', ']', '{', '}', '^', '$'];
 
 /// The patterns of a set, and how many code points of text may be held back for a match.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct PatternList {
+    /// The distinct patterns: the hidden ones, then the visible ones.
     pub(crate) patterns: Vec<String>,
-    /// The index of each pattern in the list that the user gave. Filled only in the lists that `distinct` returns.
-    indices: Vec<usize>,
+    /// How many of them are hidden.
+    pub(crate) hidden: usize,
+    /// The index of each pattern in the list that the user gave.
+    indices: Vec<u32>,
     pub(crate) max_held: Option<usize>,
 }
 
 impl PatternList {
-    pub(crate) fn extend(&mut self, patterns: impl IntoIterator<Item: AsRef<str>>) {
-        self.patterns.extend(patterns.into_iter().map(|pattern| pattern.as_ref().to_owned()));
+    pub(crate) fn new(hidden: Distinct<'_>, visible: Distinct<'_>, max_held: Option<usize>) -> PatternList {
+        let patterns = hidden.texts.iter().chain(&visible.texts).map(|&pattern| pattern.into()).collect();
+        let indices = [hidden.indices, visible.indices].concat();
+        PatternList { patterns, hidden: hidden.texts.len(), indices, max_held }
     }
 
-    /// Returns the list without repetitions.
-    pub(crate) fn distinct(&self) -> PatternList {
-        let mut seen = HashSet::new();
-        let distinct = self.patterns.iter().enumerate().filter(|(_, pattern)| seen.insert(*pattern));
-        let (indices, patterns) = distinct.map(|(index, pattern)| (index, pattern.clone())).unzip();
-        PatternList { patterns, indices, max_held: self.max_held }
+    /// Returns the hidden or the visible patterns.
+    pub(crate) fn of_kind(&self, visible: bool) -> impl Iterator<Item = &str> {
+        let (hidden, others) = self.patterns.split_at(self.hidden);
+        if visible { others } else { hidden }.iter().map(String::as_str)
+    }
+
+    /// Whether the text of a match of this pattern stays in the output.
+    pub(crate) fn is_visible(&self, pattern: usize) -> bool {
+        pattern >= self.hidden
     }
 
     /// Returns the indices of the patterns that are plain text. They are found like strings, so they are not parsed.
@@ -272,22 +329,25 @@ impl PatternList {
         (0..self.patterns.len()).filter(|&pattern| !self.is_literal(pattern))
     }
 
-    fn is_literal(&self, pattern: usize) -> bool {
+    /// Whether a pattern is plain text: it matches only itself.
+    pub(crate) fn is_literal(&self, pattern: usize) -> bool {
         let text = &self.patterns[pattern];
         let plain = !text.is_empty() && !text.contains(META);
-        // All but the last character of a literal may be held, so `max_held` must allow that many characters.
-        plain && self.max_held.is_none_or(|most| text.chars().nth(most.saturating_add(1)).is_none())
+        // All but the last character of a hidden literal may be held, so `max_held` must allow that many characters.
+        let fits = |most: usize| self.is_visible(pattern) || text.chars().nth(most.saturating_add(1)).is_none();
+        plain && self.max_held.is_none_or(fits)
     }
 
     /// Returns the index that a pattern of this list has in the list that the user gave.
     pub(crate) fn index(&self, pattern: usize) -> usize {
-        self.indices[pattern]
+        self.indices[pattern] as usize
     }
 
     /// Returns the error that says what is wrong with a pattern, with its index in the list that the user gave.
     #[cold]
     pub(super) fn refused(&self, pattern: usize, problem: String) -> StopSetError {
-        let (index, pattern) = (self.indices[pattern], self.patterns[pattern].clone());
-        ErrorKind::Pattern { index, pattern, problem }.into()
+        let role = if self.is_visible(pattern) { Role::VisiblePattern } else { Role::Pattern };
+        let (index, pattern) = (self.index(pattern), self.patterns[pattern].clone());
+        ErrorKind::Pattern { role, index, pattern, problem }.into()
     }
 }

@@ -1,7 +1,7 @@
 //! The deterministic automaton of patterns. A state stands for the text that a match has read since it began.
 
 use super::alphabet::{Alphabet, ClassId};
-use super::work::{Lists, MAX_CELLS, MAX_STATES, MAX_THREADS, TooLarge, Work};
+use super::work::{Lists, MAX_CELLS, MAX_STATES, TooLarge, Work};
 
 pub(super) type StateId = u16;
 
@@ -16,6 +16,14 @@ pub(super) struct Accept {
     /// For each kind, the pattern that has matched if a character of this kind comes next. `Kind::Edge` is the end of
     /// the text.
     pub(super) confirmed: [u32; 4],
+}
+
+impl Accept {
+    /// Leaves out all patterns but the first `count`.
+    fn only_first(self, count: usize) -> Accept {
+        let only = |pattern: u32| if pattern as usize > count { 0 } else { pattern };
+        Accept { now: only(self.now), confirmed: self.confirmed.map(only) }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -94,14 +102,15 @@ impl Dfa {
         self.accepts[state as usize] = accept;
     }
 
-    /// Leaves out the states from which nothing can match, and puts the states that accept something last.
-    pub(super) fn trim(self, work: &mut Work) -> Result<Trimmed, TooLarge> {
-        let distances = self.distances(work)?;
+    /// Makes an automaton of the first `patterns` patterns: leaves out the states from which none of them can match, and
+    /// puts the states that accept one last.
+    pub(super) fn trim(&self, patterns: usize, work: &mut Work) -> Result<Trimmed, TooLarge> {
+        let distances = self.distances(patterns, work)?;
         let is_live = |state: &StateId| distances[*state as usize] != u32::MAX;
         let mut order = vec![DEAD];
         let (mut silent, mut accepting) = (Vec::new(), Vec::new());
         for state in (1..self.len() as StateId).filter(is_live) {
-            let accepts = self.accept(state, work)? != Accept::default();
+            let accepts = self.accept(state, work)?.only_first(patterns) != Accept::default();
             if accepts { accepting.push(state) } else { silent.push(state) }
         }
         let first_accepting = 1 + silent.len();
@@ -114,7 +123,7 @@ impl Dfa {
         let mut dfa = Dfa::new();
         for &state in &order[1..] {
             let number = dfa.add_state(work)?;
-            dfa.set_accept(number, self.accept(state, work)?);
+            dfa.set_accept(number, self.accept(state, work)?.only_first(patterns));
             for &Transition { class, target } in self.transitions(state, work)? {
                 if numbers[target as usize] != DEAD {
                     dfa.add_transition(class, numbers[target as usize], work)?;
@@ -129,15 +138,15 @@ impl Dfa {
         Ok(Trimmed { lost_states: dfa.len() < self.len(), dfa, first_accepting, needs })
     }
 
-    /// Returns for each state the least number of characters that complete a match, or `u32::MAX` if no match is
-    /// possible. Most transitions lead to states with greater numbers, so few rounds are needed if each round goes from
+    /// Returns for each state the least number of characters that complete a match of the first `patterns` patterns, or
+    /// `u32::MAX` if no such match is possible. Most transitions lead to states with greater numbers, so few rounds are needed if each round goes from
     /// the last state to the first.
-    fn distances(&self, work: &mut Work) -> Result<Vec<u32>, TooLarge> {
+    fn distances(&self, patterns: usize, work: &mut Work) -> Result<Vec<u32>, TooLarge> {
         let mut distances = work.vec(u32::MAX, self.len())?;
         loop {
             let mut back = Vec::new();
             for state in (1..self.len() as StateId).rev() {
-                let accept = self.accept(state, work)?;
+                let accept = self.accept(state, work)?.only_first(patterns);
                 let mut distance = match accept.now {
                     0 if accept == Accept::default() => u32::MAX,
                     0 => 1, // there is a match if certain characters follow
@@ -169,15 +178,15 @@ impl Dfa {
         Ok(begins)
     }
 
-    /// Refuses an automaton with which a stream could have more than `MAX_THREADS` threads (matches that have begun) in
+    /// Refuses an automaton with which a stream could have more than `limit` threads (matches that have begun) in
     /// different states. `begins` marks the classes with which matches begin.
     ///
     /// The oldest thread has read the first characters of all later threads. So the number of threads is at most the
     /// number of transitions with a marked class that the oldest thread has made. On a cycle, the oldest thread may
     /// make any number of such transitions, but threads in the same state count once. So each state on a cycle or after
     /// one counts as one thread. A state that leads to itself, but not with a marked class, is not a cycle here.
-    pub(super) fn check_threads(&self, begins: &[bool], work: &mut Work) -> Result<(), TooLarge> {
-        if self.len() <= MAX_THREADS {
+    pub(super) fn check_threads(&self, begins: &[bool], limit: usize, work: &mut Work) -> Result<(), TooLarge> {
+        if self.len() <= limit {
             return Ok(());
         }
         let lengthens =
@@ -205,6 +214,6 @@ impl Dfa {
                 }
             }
         }
-        if most + self.len() - handled > MAX_THREADS { Err(TooLarge) } else { Ok(()) }
+        if most + self.len() - handled > limit { Err(TooLarge) } else { Ok(()) }
     }
 }

@@ -14,7 +14,8 @@ use crate::text::Plain;
 const MAX_HELD: usize = 65_536;
 
 /// A `max_held` above this many code points is lowered to it. That is as good as no limit: no stream holds back more.
-const ANY_LENGTH: usize = 1 << 27;
+/// Visible patterns, for which no text is held back, have this limit.
+pub(super) const ANY_LENGTH: usize = 1 << 27;
 
 /// A state, with three bits more: whether a pattern has matched if a line feed, a `Kind::Word` or a `Kind::Other` comes
 /// next. The bits of all begun matches together mostly show that no match completes, so that none need be looked at.
@@ -205,13 +206,13 @@ impl Accept {
     }
 }
 
-/// The table of a region's patterns, and which bytes can begin a match.
-#[derive(Clone, Debug)]
-pub(crate) struct Machine {
-    pub(super) alphabet: Arc<Alphabet>,
-    pub(super) table: Arc<Table>,
-    /// The most code points that are held back for a match.
-    pub(super) max_held: usize,
+/// What finds the patterns of a region.
+#[derive(Debug)]
+pub(crate) struct Machines {
+    /// The machine of the hidden patterns that are not plain text. `None` if there are none.
+    pub(super) hidden: Option<Machine>,
+    /// The machine of the visible patterns that are not plain text.
+    pub(super) visible: Option<Machine>,
     /// For each word (stop string, marker or literal), the length in bytes of the shortest stop that is a suffix of the
     /// word or the word itself; 0 for a marker.
     pub(super) shortest: Box<[u32]>,
@@ -219,32 +220,40 @@ pub(crate) struct Machine {
     pub(super) levels: Box<[State]>,
     /// For each literal of the region (a pattern that is plain text), its index in the list of patterns.
     pub(super) literals: Box<[usize]>,
+}
+
+/// The table of patterns, and which bytes can begin a match.
+#[derive(Clone, Debug)]
+pub(super) struct Machine {
+    pub(super) alphabet: Arc<Alphabet>,
+    pub(super) table: Arc<Table>,
+    /// The most code points that are read for a match before its last character.
+    pub(super) max_held: usize,
     begins: [bool; 256],
     /// The byte with which all matches begin, if there is only one such byte.
     only: Option<u8>,
 }
 
 impl Machine {
-    /// Makes the machine of an automaton. Refuses an automaton with which too many matches could have begun at once.
+    /// Makes the machine of an automaton. Refuses an automaton with which more than `threads` matches could have begun
+    /// at once.
     pub(super) fn new(
         trimmed: &Trimmed,
-        alphabet: Alphabet,
+        alphabet: Arc<Alphabet>,
         max_held: Option<usize>,
+        threads: usize,
         work: &mut Work,
     ) -> Result<Machine, TooLarge> {
         let begins = trimmed.dfa.first_classes(&alphabet, work)?;
-        trimmed.dfa.check_threads(&begins, work)?;
+        trimmed.dfa.check_threads(&begins, threads, work)?;
         let table = Table::new(trimmed, &alphabet, work)?;
         let begins = alphabet.first_bytes(&begins, work)?;
         let mut beginnings = (0..=255).filter(|&byte: &u8| begins[byte as usize]);
         let only = beginnings.next().filter(|_| beginnings.next().is_none());
         Ok(Machine {
-            alphabet: Arc::new(alphabet),
+            alphabet,
             table: Arc::new(table),
             max_held: max_held.unwrap_or(MAX_HELD).min(ANY_LENGTH),
-            shortest: [].into(),
-            levels: [].into(),
-            literals: [].into(),
             begins,
             only,
         })
@@ -257,12 +266,6 @@ impl Machine {
         Ok(state.map(|state| self.table.pattern_from(state, work).unwrap_or_default()))
     }
 
-    /// Returns a recogniser of text in which no match and no string of `automaton` can begin.
-    pub(super) fn plain_with(&self, automaton: &Automaton) -> Plain {
-        let begins = |byte: &u8| self.begins[*byte as usize] || automaton.plain().begins(*byte);
-        Plain::new((0..=u8::MAX).filter(begins))
-    }
-
     /// Returns the number of bytes before the first byte that can begin a match.
     #[inline]
     pub(super) fn count_plain(&self, bytes: &[u8]) -> usize {
@@ -271,6 +274,19 @@ impl Machine {
             None => bytes.iter().position(|&byte| self.begins[byte as usize]),
         };
         begins.unwrap_or(bytes.len())
+    }
+}
+
+impl Machines {
+    /// Returns the machine of the hidden patterns and that of the visible ones, as far as there are such patterns.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Machine> {
+        self.hidden.iter().chain(&self.visible)
+    }
+
+    /// Returns a recogniser of text in which no match and no string of `automaton` can begin.
+    pub(super) fn plain_with(&self, automaton: &Automaton) -> Plain {
+        let begins = |byte: &u8| self.all().any(|one| one.begins[*byte as usize]) || automaton.plain().begins(*byte);
+        Plain::new((0..=u8::MAX).filter(begins))
     }
 
     /// Returns the length in bytes of the text for which `state` stands: a state of the strings' automaton stands for

@@ -22,6 +22,6 @@ mod threads;
 mod work;
 
 pub(crate) use compile::{Compiled, Compiler, PatternList};
-pub(crate) use machine::Machine;
+pub(crate) use machine::Machines;
 pub(crate) use places::PatternHit;
 pub(crate) use threads::{Found, SavedThreads, Threads};

@@ -323,10 +323,7 @@ impl Places {
 
     /// The most bytes of memory that `self` newly allocates for `bytes` more bytes of text.
     pub(super) fn growth(&self, bytes: usize) -> usize {
-        /// With the default limit on held text, no more places than this are kept.
-        const MOST: usize = 1 << 18;
-
-        let places = self.begun.len() + bytes.min(MOST);
+        let places = self.begun.len() + bytes;
         if places > self.begun.capacity() { 2 * places * size_of::<Begun>() } else { 0 }
     }
 }
@@ -376,6 +373,14 @@ struct Next<'a> {
     length: usize,
     /// For each state, the state to which the character leads.
     column: Column<'a>,
+}
+
+impl PatternHit {
+    /// Returns a key for sorting: of several matches, the least fires. Of those that complete first, it is the one that
+    /// began first, then the one that ends first, then that of the first pattern. A string has the rank 0.
+    pub(super) fn order(&self) -> (usize, usize, usize, usize) {
+        (self.completed, self.start.bytes, self.end, self.pattern + 1)
+    }
 }
 
 struct Scan<'a> {

@@ -96,12 +96,26 @@ impl<E: Emit> SetBuilder<E> {
     /// # Ok::<(), stopscan::StopSetError>(())
     /// ```
     pub fn patterns(mut self, patterns: impl IntoIterator<Item: AsRef<str>>) -> SetBuilder<E> {
-        self.recipe.patterns.extend(patterns);
+        self.recipe.patterns.extend(owned(patterns));
         self
     }
 
-    /// Sets how many code points a stream may hold back for an unfinished match of a pattern. A match that needs more
-    /// is given up. Without this call the limit is 65,536, and a pattern that could hold back text for ever is refused.
+    /// Adds patterns whose matches stay in the output. No text is held back for them, so they have no limit.
+    ///
+    /// ```
+    /// use stopscan::StopSet;
+    ///
+    /// let set = StopSet::builder().visible_patterns([r"[.!?]\s"]).build()?;
+    /// assert_eq!(set.truncate("At 1.5 km. Then go on.").0, "At 1.5 km. ");
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn visible_patterns(mut self, patterns: impl IntoIterator<Item: AsRef<str>>) -> SetBuilder<E> {
+        self.recipe.visible_patterns.extend(owned(patterns));
+        self
+    }
+
+    /// Sets how many code points a stream may hold back for an unfinished match of a hidden pattern. A match that needs
+    /// more is given up. Without this call the limit is 65,536, and a pattern that could hold back text for ever is refused.
     ///
     /// ```
     /// use stopscan::StopSet;
@@ -110,7 +124,7 @@ impl<E: Emit> SetBuilder<E> {
     /// assert!(StopSet::builder().patterns(["<.*>"]).max_held(20).build().is_ok());
     /// ```
     pub fn max_held(mut self, code_points: usize) -> SetBuilder<E> {
-        self.recipe.patterns.max_held = Some(code_points);
+        self.recipe.max_held = Some(code_points);
         self
     }
 
@@ -180,7 +194,7 @@ impl<E: Emit> SetBuilder<E> {
     /// If one of these is true ([`StopSetErrorKind`](crate::StopSetErrorKind) names each kind of error):
     ///
     /// - A stop or marker is empty.
-    /// - A string is both a hidden and a visible stop, or both a stop and a marker.
+    /// - A string is both a hidden and a visible stop, or both a stop and a marker. Or a pattern is hidden and visible.
     /// - A marker leads to two regions, or an opening marker has two closing markers.
     /// - A marker can never be reached, because another marker of its region ends inside it.
     /// - A region has no name or was added twice, or a marker or `stop_in` names a region that was not added.

@@ -113,7 +113,7 @@ impl<E: Emit> Set<E> {
         self.0.stops().of_kind(WordKind::Visible)
     }
 
-    /// The patterns, in the order given, without repetitions.
+    /// The hidden patterns, in the order given, without repetitions.
     ///
     /// ```
     /// use stopscan::StopSet;
@@ -122,10 +122,15 @@ impl<E: Emit> Set<E> {
     /// # Ok::<(), stopscan::StopSetError>(())
     /// ```
     pub fn patterns(&self) -> impl Iterator<Item = &str> {
-        self.0.patterns().patterns.iter().map(String::as_str)
+        self.0.patterns().of_kind(false)
     }
 
-    /// The most code points that a stream holds back for a match of a pattern. `None` if the builder was not given such
+    /// The patterns whose matches stay in the output, in the order given, without repetitions.
+    pub fn visible_patterns(&self) -> impl Iterator<Item = &str> {
+        self.0.patterns().of_kind(true)
+    }
+
+    /// The most code points that a stream holds back for a match of a hidden pattern. `None` if the builder was not given such
     /// a limit; then the default applies.
     pub fn max_held(&self) -> Option<usize> {
         self.0.patterns().max_held
@@ -150,7 +155,7 @@ impl<E: Emit> Set<E> {
         self.0.states()
     }
 
-    /// The number of stops: hidden stops, visible stops, patterns, and one more if loops are a stop.
+    /// The number of stops: strings and patterns, hidden and visible, and one more if loops are a stop.
     ///
     /// ```
     /// use stopscan::StopSet;
@@ -389,6 +394,7 @@ impl<E: Emit> fmt::Debug for Set<E> {
             .field("stop", &self.stop().collect::<Vec<_>>())
             .field("visible", &self.visible().collect::<Vec<_>>())
             .field("patterns", &self.patterns().collect::<Vec<_>>())
+            .field("visible_patterns", &self.visible_patterns().collect::<Vec<_>>())
             .field("regions", &self.regions().collect::<Vec<_>>())
             .finish()
     }

@@ -6,6 +6,7 @@ use std::collections::TryReserveError;
 use crate::automaton::WordKind;
 use crate::error::StopSetError;
 use crate::graph::{Completed, Completion, Cursor, Graph, History, Lead, Word};
+use crate::patterns::PatternHit;
 use crate::repeat::Loop;
 use crate::room;
 use crate::set::{SegmentSet, Set, StopSet};
@@ -506,9 +507,10 @@ impl<E: Emit> Stream<E> {
         let (stop, released) = match stop.completed {
             Completed::Stop(word) | Completed::Marker(word) => (FiredStop::Word(word), self.cut(through, word)),
             Completed::Pattern(hit) => {
-                let sequence = self.end_of_text(through, hit.start);
+                let stays = self.include_stop || self.graph().patterns().is_visible(hit.pattern);
+                let sequence = self.match_text(through, hit, stays);
                 self.read.advance(through);
-                let cut = if self.include_stop { 0 } else { sequence.len() };
+                let cut = if stays { 0 } else { sequence.len() };
                 (FiredStop::Pattern { index: hit.pattern, sequence }, self.held.cut(through, cut))
             }
             Completed::Loop(Loop { period, sequence, .. }) => {
@@ -526,14 +528,16 @@ impl<E: Emit> Stream<E> {
         self.history = None;
     }
 
-    /// Returns the text from `start` to the end of `through`, the text being read, which `self.read` does not yet
-    /// count. If `start` is before `through`, the text before `through` is taken from the kept text.
-    fn end_of_text(&self, through: &str, start: Place) -> Box<str> {
-        let length = self.read.bytes + through.len() - start.bytes;
+    /// Returns the text of a match that ends with `through`, the text being read, which `self.read` does not yet count.
+    /// The match `stays` in the output or was held.
+    fn match_text(&self, through: &str, hit: PatternHit, stays: bool) -> Box<str> {
+        let length = self.read.bytes + through.len() - hit.start.bytes;
+        let patterns = self.graph().patterns();
         match length.checked_sub(through.len()) {
             None => through[through.len() - length..].into(),
+            Some(_) if patterns.is_literal(hit.pattern) => (&*patterns.patterns[hit.pattern]).into(),
             Some(before) => {
-                let kept = match (self.include_stop, &self.history) {
+                let kept = match (stays, &self.history) {
                     (true, Some(history)) => history.kept_text(),
                     _ => self.held.as_str(),
                 };

@@ -310,8 +310,9 @@ impl<'a> StopMatch<'a> {
     /// Returns the match of the pattern `number`, whose text `sequence` ends at `end`.
     pub(crate) fn of_pattern(graph: &'a Graph, number: usize, sequence: &'a str, end: Place) -> StopMatch<'a> {
         let pattern = Some(&*graph.patterns().patterns[number]);
-        let (index, start) = (graph.patterns().index(number), end.before(sequence));
-        StopMatch { sequence, pattern, index, visible: false, period: None, start, end }
+        let (patterns, start) = (graph.patterns(), end.before(sequence));
+        let (index, visible) = (patterns.index(number), patterns.is_visible(number));
+        StopMatch { sequence, pattern, index, visible, period: None, start, end }
     }
 
     /// Returns the match of a loop that ends at `end`.
@@ -335,8 +336,8 @@ impl<'a> StopMatch<'a> {
         self.pattern
     }
 
-    /// The index of the stop in the list in which it was given: hidden stops, visible stops or patterns. If the list
-    /// has equal stops, the index of the first of them.
+    /// The index of the stop in the list in which it was given: hidden stops, visible stops, patterns or visible
+    /// patterns. If the list has equal stops, the index of the first of them.
     pub fn index(&self) -> usize {
         self.index
     }

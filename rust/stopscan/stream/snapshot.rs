@@ -68,8 +68,7 @@ impl<E: Emit> Stream<E> {
         writer.number(word as usize);
         writer.number(length);
         if let Some(threads) = self.history.as_ref().and_then(|history| history.threads.as_ref()) {
-            let text = if self.include_stop { threads.text() } else { self.held() };
-            let SavedThreads { text, bytes } = threads.begun(graph.machines(self.cursor.node).0, text);
+            let SavedThreads { text, bytes } = threads.begun(graph.machines(self.cursor.node).0, self.held());
             writer.bytes(text.as_bytes());
             writer.bytes(&bytes);
         }
@@ -115,15 +114,16 @@ impl<E: Emit> Stream<E> {
             && history.threads.is_some()
         {
             begun = SavedThreads { text: reader.text()?.to_owned(), bytes: reader.bytes()?.to_owned() };
-            let (automaton, machine) = graph.machines(node);
-            let threads = Threads::resume(automaton, machine, &begun, self.read, !self.include_stop)?;
+            let (automaton, machines) = graph.machines(node);
+            let threads = Threads::resume(automaton, machines, &begun, self.read, !self.include_stop)?;
             for_markers = threads.text_for_markers(automaton);
+            let by_matches = if self.include_stop { 0 } else { threads.held() };
             history.threads = Some(threads);
             if for_markers.len() > held {
                 (text, held) = (&for_markers, for_markers.len());
             }
-            if !self.include_stop && begun.text.len() > held {
-                (text, held) = (&begun.text, begun.text.len());
+            if by_matches > held {
+                (text, held) = (&begun.text, by_matches);
             }
         }
         if let (Some(history), Some(repeat)) = (&mut self.history, graph.repeat()) {

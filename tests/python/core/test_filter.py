@@ -86,6 +86,12 @@ def test_several_patterns_and_one_that_looks_like_an_option() -> None:
     assert run(b"one 12: two", "--pattern", r"\d{1,3}:", "--pattern=--")[:2] == (FIRED, b"one ")
 
 
+def test_a_visible_pattern_stays() -> None:
+    status, out, err = run(b"At 1.5 km. Then", "--json", "--visible-pattern", r"[.!?]\s", "--visible-pattern", "<.*>")
+    assert (status, out) == (FIRED, b"At 1.5 km. ")
+    assert json.loads(err) == report(". ", 9, 11) | {"pattern": r"[.!?]\s"}
+
+
 def test_help_tells_each_option() -> None:
     status, out, err = run(b"", "--help")
     text = " ".join(out.decode().split())
@@ -97,6 +103,7 @@ def test_help_tells_each_option() -> None:
         "--stop S a stop that is cut",
         "--visible S a stop that stays",
         "--pattern S a regular expression",
+        "--visible-pattern S a regular expression; its match stays",
         "--max-held N give up a match",
         "--protect OPEN CLOSE markers between",
         "--include-stop keep every stop",

@@ -16,16 +16,16 @@ from stopscan.segments import Segmenter, keep
 
 GRAPH = {"answer": {"<think>": "reasoning", "<call>": keep("call")}, "reasoning": {"</think>": "answer"}, "call": {}}
 
-# The same bytes as `VERSION_3` in tests/rust/snapshots.rs, because they come from the same set and the same text.
-VERSION_3 = bytes([3, 91, 20, 249, 222, 49, 150, 105, 239, 0, 0, 0, 23, 24, 0, 0, 1, 4, 101, 147, 143, 63])
+# The same bytes as `VERSION_4` in tests/rust/snapshots.rs, because they come from the same set and the same text.
+VERSION_4 = bytes([4, 66, 104, 185, 43, 39, 222, 120, 219, 0, 0, 0, 23, 24, 0, 0, 1, 4, 45, 52, 222, 18])
 
 
-def test_version_3_is_that_of_rust() -> None:
+def test_version_4_is_that_of_rust() -> None:
     scanner = StopScanner(StopSet(["END", "\n\nHuman:"], protect=[("<think>", "</think>")]))
     assert scanner.feed("<think>END</think>é\n\nHu") == "<think>END</think>é"
-    assert scanner.snapshot() == VERSION_3
+    assert scanner.snapshot() == VERSION_4
     other = StopScanner(scanner.stops)
-    other.restore(VERSION_3)
+    other.restore(VERSION_4)
     assert (other.held, other.feed("man: Hi"), other.match and other.match.offset) == ("\n\nHu", "", 19)
 
 

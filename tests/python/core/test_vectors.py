@@ -33,7 +33,8 @@ every_case = pytest.mark.parametrize("case", CASES, ids=[case["name"] for case i
 
 def scanner(case: Case) -> StopScanner:
     protect = [(opening, closing) for opening, closing in case["protect"]]
-    stops = StopSet(case["stop"], visible=case["visible"], protect=protect, patterns=case.get("patterns"))
+    options = {key: case[key] for key in ("visible", "patterns", "visible_patterns") if key in case}
+    stops = StopSet(case["stop"], protect=protect, **options)
     return StopScanner(stops, include_stop=case["include_stop"], start_protected=case["start_protected"])
 
 
@@ -97,7 +98,7 @@ def test_reference(case: Case, size: int) -> None:
 def test_schema(case: Case) -> None:
     keys = ["name", "why", "stop", "visible", "protect", "include_stop", "start_protected", "steps", "match", "unused"]
     if "patterns" in case:
-        keys.insert(4, "patterns")
+        keys[4:4] = ["patterns", "visible_patterns"]
     assert list(case) == keys
     assert list(case["match"] or ()) in ([], ["sequence", "offset", "end", *(["pattern"] * ("patterns" in case))])
     assert case["why"]

@@ -27,9 +27,10 @@ def test_all_options_of_a_request() -> None:
     body = {
         "model": "m", "stop": ["END", "\n\n"], "patterns": r"\d{4}", "max_held": 80, "stop_token_ids": [7, 8],
         "min_tokens": 3, "include_stop": True, "protect": ["reasoning", "<a>", "</a>"], "start_protected": False,
-        "repeat": [4, 1024, 256],
+        "repeat": [4, 1024, 256], "visible_patterns": [r"[.!?]\s"],
     }  # fmt: skip
-    stops = StopSet(["END", "\n\n"], patterns=[r"\d{4}"], max_held=80, repeat=Repeat())
+    patterns = {"patterns": [r"\d{4}"], "visible_patterns": [r"[.!?]\s"]}
+    stops = StopSet(["END", "\n\n"], **patterns, max_held=80, repeat=Repeat())
     options = read_options(body)
     assert options == StopOptions(stops, ("reasoning", ("<a>", "</a>")), False, (7, 8), 3, True, True)
     assert pickle.loads(pickle.dumps(options)) == options
@@ -90,7 +91,9 @@ def test_a_request_that_asks_nothing(nothing: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "asked", [{"stop": "a"}, {"patterns": ["a"]}, {"stop_token_ids": [1]}, {"repeat": True}], ids=str
+    "asked",
+    [{"stop": "a"}, {"patterns": ["a"]}, {"visible_patterns": "a"}, {"stop_token_ids": [1]}, {"repeat": True}],
+    ids=str,
 )
 def test_a_request_that_asks_for_a_stop(asked: Any) -> None:
     assert read_options(asked).asks
@@ -119,6 +122,10 @@ HOSTILE: list[tuple[str, Any]] = [
     ("patterns", ["a*"]),
     ("patterns", ["(" * 3000]),
     ("patterns", ["a"] * 65),
+    ("visible_patterns", "("),
+    ("visible_patterns", ["a"] * 65),
+    ("visible_patterns", ["a" * 8193]),
+    ("visible_patterns", 1),
     ("patterns", ["a" * 8193]),
     ("patterns", {"a"}),
     ("patterns", [r"\w{30}!" * 40]),
@@ -205,7 +212,17 @@ JSON = st.recursive(
     lambda values: st.lists(values, max_size=4) | st.dictionaries(st.text(max_size=3), values, max_size=3),
     max_leaves=12,
 )
-NAMES = ("stop", "patterns", "max_held", "stop_token_ids", "min_tokens", "include_stop", "protect", "repeat")
+NAMES = (
+    "stop",
+    "patterns",
+    "visible_patterns",
+    "max_held",
+    "stop_token_ids",
+    "min_tokens",
+    "include_stop",
+    "protect",
+    "repeat",
+)
 
 
 @given(st.dictionaries(st.sampled_from([*NAMES, "start_protected", "model"]), JSON) | JSON)
@@ -227,6 +244,11 @@ def test_limits_can_be_changed() -> None:
         '{"stop": "0123456789a"}': "stop has 11 bytes of text; the limit is 10",
         '{"stop": "0123456", "patterns": "abcd"}': "patterns has 11 bytes of text; the limit is 10",
         '{"patterns": ["a", "b"]}': "patterns has 2 entries; the limit is 1",
+        '{"visible_patterns": ["a", "b"]}': "visible_patterns has 2 entries; the limit is 1",
+        '{"patterns": ["a"], "visible_patterns": "b"}': (
+            "visible_patterns has 2 entries together with patterns; the limit is 1"
+        ),
+        '{"stop": "0123456", "visible_patterns": "abcd"}': "visible_patterns has 11 bytes of text; the limit is 10",
         '{"protect": ["reasoning", "tool_call"]}': "protect has 2 regions; the limit is 1",
     }.items():
         with pytest.raises(ValueError, match=f"^{message}$"):

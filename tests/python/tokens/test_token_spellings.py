@@ -112,7 +112,7 @@ def test_a_snapshot_has_no_vocabulary() -> None:
         TokenScanner(tokenizer, ["END"]).restore(scanner.snapshot())
 
 
-def test_a_snapshot_of_version_3_goes_on() -> None:
+def test_a_snapshot_of_version_4_goes_on() -> None:
     graph = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}}
     repeat = Repeat(3, max_period=4, min_length=32)
     segments = SegmentSet(graph, stop=["END"], patterns=[r"\d+:x"], repeat=repeat)
@@ -121,17 +121,17 @@ def test_a_snapshot_of_version_3_goes_on() -> None:
     segmenter, other = (TokenSegmenter(tokenizer, segments, eos_token_ids=7, max_tokens=9) for _ in range(2))
     for token_id in token_ids[:-1]:
         segmenter.feed(token_id)
-    assert segmenter.snapshot() == VERSION_3
-    other.restore(VERSION_3)
+    assert segmenter.snapshot() == VERSION_4
+    other.restore(VERSION_4)
     assert (other.held, other.region, other.tokens_in) == ("12:", "answer", {"answer": 0, "reasoning": 2})
     assert other.feed(token_ids[-1]) == []
     assert other.match == StopMatch("12:x", 4, pattern=r"\d+:x")
 
 
-# A snapshot in version 3 of the format. Its `TokenSegmenter` looks for loops, and holds the beginning of a match.
-VERSION_3 = bytes.fromhex(
-    "03cd03696008066b280000000708020000000331323a05020202030205000031323a060303000501040404"
-    "0002010601000000010000000001000061de6386"
+# A snapshot in version 4 of the format. Its `TokenSegmenter` looks for loops, and holds the beginning of a match.
+VERSION_4 = bytes.fromhex(
+    "0434a1fb8c1be4d1e10000000708020000000331323a08020202030202020005000031323a06030300050104"
+    "040400020106010000000100000000010000164703cf"
 )
 
 

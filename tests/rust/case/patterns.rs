@@ -49,7 +49,8 @@ impl Case {
         // is not a word character either.
         let letters: String = self.alphabet.iter().chain(&['x', '\n']).collect();
         let reference = Reference::new(&self.rules, &letters, REACH);
-        let held = held && self.rules.patterns.iter().all(|pattern| pattern.length() <= REACH);
+        let mut patterns = self.rules.patterns.iter().chain(&self.rules.visible_patterns);
+        let held = held && patterns.all(|pattern| pattern.length() <= REACH);
         for (text, unarmed) in &self.texts {
             check(&self.rules, &reference, text, *unarmed, &all_cuts(text.chars().count()), held);
         }
@@ -60,7 +61,8 @@ impl Case {
 fn rules(u: &mut Unstructured<'_>, letters: &[char]) -> Result<Rules> {
     let mut rules = Rules { include_stop: u.ratio(1, 8)?, ..Rules::default() };
     for _ in 0..u.int_in_range(1..=2)? {
-        rules.patterns.push(pattern(u, letters, 3)?);
+        let pattern = pattern(u, letters, 3)?;
+        if u.ratio(1, 3)? { &mut rules.visible_patterns } else { &mut rules.patterns }.push(pattern);
     }
     if u.ratio(1, 2)? {
         rules.max_held = Some(u.int_in_range(0..=4)?);

@@ -13,6 +13,7 @@ pub struct Rules {
     pub stop: Vec<String>,
     pub visible: Vec<String>,
     pub patterns: Vec<Pattern>,
+    pub visible_patterns: Vec<Pattern>,
     pub max_held: Option<usize>,
     pub include_stop: bool,
     /// An opening and a closing marker.
@@ -21,13 +22,26 @@ pub struct Rules {
 
 impl Rules {
     pub fn set(&self) -> Result<StopSet, StopSetError> {
-        let patterns = self.patterns.iter().map(Pattern::text);
-        let builder = StopSet::builder().stop(&self.stop).visible(&self.visible).patterns(patterns);
+        let texts = |patterns: &[Pattern]| patterns.iter().map(Pattern::text).collect::<Vec<_>>();
+        let builder = StopSet::builder().stop(&self.stop).visible(&self.visible).patterns(texts(&self.patterns));
+        let builder = builder.visible_patterns(texts(&self.visible_patterns));
         let builder = builder.protect(self.protect.iter().map(|(open, close)| (open, close)));
         match self.max_held {
             Some(max_held) => builder.max_held(max_held).build(),
             None => builder.build(),
         }
+    }
+
+    /// The hidden patterns, then the visible ones, each with its index and whether it is hidden.
+    fn all_patterns(&self) -> impl Iterator<Item = (usize, &Pattern, bool)> {
+        let hidden = self.patterns.iter().map(|pattern| (pattern, true));
+        let all = hidden.chain(self.visible_patterns.iter().map(|pattern| (pattern, false))).enumerate();
+        all.map(|(index, (pattern, hidden))| (index, pattern, hidden))
+    }
+
+    /// Whether `max_held` allows a match that needs `length` characters to be held.
+    fn allows(&self, length: usize, hidden: bool) -> bool {
+        !hidden || self.max_held.is_none_or(|most| length <= most)
     }
 }
 
@@ -37,7 +51,8 @@ impl Rules {
 struct Event {
     start: usize,
     end: usize,
-    /// The index of the pattern, or `None` for a string. `None` is the least, so a string wins over patterns.
+    /// The index of the pattern among all patterns, the hidden ones first. `None` for a string: it is the least, so a
+    /// string wins over patterns.
     pattern: Option<usize>,
     hidden: bool,
 }
@@ -115,8 +130,8 @@ impl<'a> Reference<'a> {
     }
 
     fn fired(&self, event: &Event) -> Fired {
-        let pattern = event.pattern.map(|index| self.rules.patterns[index].text());
-        Fired { pattern, start: event.start, end: event.end, hidden: event.hidden }
+        let text = |index| self.rules.all_patterns().nth(index).expect("there is such a pattern").1.text();
+        Fired { pattern: event.pattern.map(text), start: event.start, end: event.end, hidden: event.hidden }
     }
 
     /// The stops that begin at `from` or later and that the last character of `text` completes or confirms.
@@ -131,17 +146,18 @@ impl<'a> Reference<'a> {
             }
         }
         let before = text.len() - 1;
-        let within = |length: usize| self.rules.max_held.is_none_or(|most| length <= most);
-        for (index, pattern) in self.rules.patterns.iter().enumerate() {
+        for (index, pattern, hidden) in self.rules.all_patterns() {
             for start in from..text.len() {
-                let event = |end| Event { start, end, pattern: Some(index), hidden: !self.rules.include_stop };
+                let cut = hidden && !self.rules.include_stop;
+                let event = |end| Event { start, end, pattern: Some(index), hidden: cut };
                 // `max_held` does not count the last character, which is never held.
-                if within(before - start) && pattern.matches_surely(text, start) {
+                let allowed = self.rules.allows(before - start, hidden);
+                if allowed && pattern.matches_surely(text, start) {
                     events.push(event(text.len()));
                 }
                 let passed = &text[..before];
                 let confirmed = start < before
-                    && within(before - start)
+                    && allowed
                     && !pattern.matches_surely(passed, start)
                     && pattern.matches(passed, start, Some(text[before]));
                 if confirmed {
@@ -156,13 +172,17 @@ impl<'a> Reference<'a> {
     pub(super) fn at_end(&self, text: &[char], reading: &Reading) -> Option<Fired> {
         let region = reading.region?;
         let starts = (region..text.len()).filter(|&start| reading.over.is_none_or(|over| start > over));
-        let mut starts = starts.filter(|start| self.rules.max_held.is_none_or(|most| text.len() - start <= most));
-        starts.find_map(|start| {
-            let ends = |pattern: &&Pattern| !pattern.matches_surely(text, start) && pattern.matches(text, start, None);
-            let pattern = self.rules.patterns.iter().position(|pattern| ends(&pattern))?;
-            let hidden = !self.rules.include_stop;
-            Some(self.fired(&Event { start, end: text.len(), pattern: Some(pattern), hidden }))
-        })
+        let events = starts.flat_map(|start| {
+            let ends = move |pattern: &Pattern| ends_at_end(pattern, text, start);
+            let here = self.rules.all_patterns().filter(move |(_, pattern, _)| ends(pattern));
+            here.filter(move |(.., hidden)| self.rules.allows(text.len() - start, *hidden)).map(
+                move |(index, _, hidden)| {
+                    let hidden = hidden && !self.rules.include_stop;
+                    Event { start, end: text.len(), pattern: Some(index), hidden }
+                },
+            )
+        });
+        events.min().map(|event| self.fired(&event))
     }
 
     /// How many characters at the end of `text`, in which nothing fired, may still be the beginning of a hidden stop.
@@ -185,7 +205,7 @@ impl<'a> Reference<'a> {
         let wanted = |event: &Event| event.start == start && event.hidden && event.pattern.is_some() == pattern;
         if pattern
             && self.rules.max_held.is_none_or(|most| text.len() - start <= most)
-            && self.rules.patterns.iter().any(|one| !one.matches_surely(text, start) && one.matches(text, start, None))
+            && self.rules.patterns.iter().any(|one| ends_at_end(one, text, start))
         {
             return !self.rules.include_stop; // the pattern matches if the stream ends here
         }
@@ -205,6 +225,11 @@ impl<'a> Reference<'a> {
             can
         })
     }
+}
+
+/// Whether a pattern matches from `start` on only because the stream ends after `text`.
+fn ends_at_end(pattern: &Pattern, text: &[char], start: usize) -> bool {
+    !pattern.matches_surely(text, start) && pattern.matches(text, start, None)
 }
 
 fn ends_with(text: &[char], end: &str) -> bool {

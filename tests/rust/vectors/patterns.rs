@@ -11,6 +11,7 @@ struct Vector {
     stop: Vec<String>,
     visible: Vec<String>,
     patterns: Vec<String>,
+    visible_patterns: Vec<String>,
     protect: Vec<(String, String)>,
     include_stop: bool,
     start_protected: bool,
@@ -31,7 +32,8 @@ struct Found {
 impl Vector {
     fn scanner(&self) -> StopScanner {
         let literals = StopSet::builder().stop(&self.stop).visible(&self.visible).protect(self.protect.clone());
-        let set = literals.patterns(&self.patterns).build().expect("the set of a vector compiles");
+        let set = literals.patterns(&self.patterns).visible_patterns(&self.visible_patterns);
+        let set = set.build().expect("the set of a vector compiles");
         let options = Options::default().include_stop(self.include_stop).start_protected(self.start_protected);
         StopScanner::with_options(&set, &options).expect("a vector with start_protected has a protected region")
     }
