@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from stopscan import StopSet
-from stopscan_clients.body import DONE, Asked, Body, loads
+from stopscan_clients.body import DONE, Body, Plan, loads
 from stopscan_clients.framing import Array, Aws, Lines, Sse
 from stopscan_clients.machine import Options
 from stopscan_clients.rows import api_of_event
@@ -58,7 +58,7 @@ def test_at_every_byte(name: str) -> None:
         text, torn = read(framing, data[:end])
         if not text:
             continue
-        body = Body(Asked(Options(StopSet(text[-1] + "\x01\x02")), True), media)
+        body = Body(Plan(Options(StopSet(text[-1] + "\x01\x02")), True), media)
         out = b"".join([*body.told(body.feed(data[:end])), *body.told(body.end())])
         assert read(framing, out)[0] == text, end
         assert out.endswith(torn) or framing is Array, end

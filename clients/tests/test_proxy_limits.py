@@ -5,22 +5,27 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 import wire
 from replay import Recording, Replay
-from running import Running, raw_server, running, until
+from running import Running, free_port, raw_server, running, until
 from through import endless
 from wholes import WHOLES
 
 CHAT = "/v1/chat/completions"
+JSON = {"content-type": "application/json"}
 
 
 @pytest.fixture(scope="module")
@@ -148,17 +153,26 @@ def test_absolute_form_targets_pass_like_others(server: Replay, hasty: Running) 
         assert b"two" not in answer
 
 
-def test_a_body_with_two_lengths_goes_on_with_its_own() -> None:
+def test_a_request_with_two_lengths_is_a_400_that_ends_the_connection() -> None:
     upstream, read, _ = raw_server(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
     with running(upstream) as made, connected(made) as connection:
-        head = b"POST /any HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 1\r\n"
-        connection.sendall(head + b"transfer-encoding: chunked\r\n\r\n5\r\nabcde\r\n0\r\n\r\n")
-        answer = rest(connection)
-    if answer.startswith(b"HTTP/1.1 200 "):  # h11 may also refuse the request
-        assert b"content-length: 5" in read[0].lower()
-        assert read[0].endswith(b"abcde")
-    else:
-        assert answer.startswith(b"HTTP/1.1 400 ")
+        head = b"POST /v1/messages HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n"
+        smuggled = b"GET /smuggled HTTP/1.1\r\nhost: a\r\n\r\n"
+        connection.sendall(head + b"5\r\nabcde\r\n0\r\n\r\n" + smuggled)
+        head, error = error_in(rest(connection))
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert b"connection: close" in head
+    assert "content-length beside a transfer-encoding" in json.dumps(error)
+    assert read == []
+
+
+def test_an_answer_with_two_lengths_keeps_none_of_them() -> None:
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n"
+    upstream, _, _ = raw_server(head + b"a\r\n0123456789\r\n0\r\n\r\n")
+    with running(upstream) as made:
+        answer = httpx.get(f"{made.url}/any")
+    assert answer.content == b"0123456789"
+    assert "content-length" not in answer.headers
 
 
 @pytest.mark.parametrize("target", [b"*", b"a:80", b"ftp://a/v1/messages"])
@@ -217,23 +231,36 @@ def test_an_unknown_stream_is_a_502_that_is_not_asked_for_again() -> None:
     assert (answer.status_code, answer.headers["x-should-retry"]) == (502, "false")
 
 
-def test_three_hundred_streams_at_once(server: Replay) -> None:
-    """Each stream is cut at its stop, and none keeps the others waiting until the client's timeout."""
+def test_six_hundred_streams_at_once_a_third_of_which_is_left(server: Replay) -> None:
+    """Each stream is cut at its stop, also while other clients leave, and none keeps the others waiting until the
+    client's timeout. What the clients that left have asked for ends."""
     recording = Recording(wire.chat(["one ", "two ", "E", "ND", "three"]))
     body = {"model": server.record(recording), "stream": True}
+    left = [endless("chat") for _ in range(200)]
+    models = [server.record(each) for each in left]
 
     async def ask(client: httpx.AsyncClient) -> str:
         async with client.stream("POST", CHAT, json=body) as answer:
             return "".join([text async for text in answer.aiter_text()])
 
+    async def leave(client: httpx.AsyncClient, model: str) -> None:
+        async with client.stream("POST", CHAT, json={"model": model, "stream": True}) as answer:
+            await anext(answer.aiter_bytes())
+
     async def ask_all(url: str) -> list[str]:
         limits = httpx.Limits(max_connections=None)
-        async with httpx.AsyncClient(base_url=url, timeout=60, limits=limits, trust_env=False) as client:
-            return await asyncio.gather(*[ask(client) for _ in range(300)])
+        async with httpx.AsyncClient(base_url=url, timeout=120, limits=limits, trust_env=False) as client:
+            leaving = asyncio.gather(*[leave(client, model) for model in models])
+            answers = await asyncio.gather(*[ask(client) for _ in range(400)])
+            await leaving
+            return answers
 
     with running(server.url, "--stop", "END") as made:
         answers = asyncio.run(ask_all(made.url))
-    assert len(answers) == 300
+        until(lambda: all(each.gone.is_set() for each in left), 60)
+        _, log = made.stop()
+    assert log.splitlines()[1:] == []
+    assert len(answers) == 400
     for answer in answers:
         assert '"two "' in answer
         assert '"matched_stop":"END"' in answer
@@ -311,3 +338,109 @@ def test_many_clients_that_leave_before_the_first_byte_take_the_upstreams_work_a
             thread.join()
         until(lambda: len(read) == 10)
         assert gone.wait(10)
+
+
+BODIES: dict[str, bytes] = {
+    "objects": b'{"stream": true, "model": "%b", "a": [' + b"{}," * 666_000 + b"{}]}",
+    "distinct keys": b'{"stream": true, "model": "%b", ' + b",".join(b'"%07d":1' % at for at in range(500_000)) + b"}",
+    "a picture": b'{"stream": true, "model": "%b", "a": "' + b"A" * (60 << 20) + b'"}',
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_a_long_body_is_read_beside_the_streams(server: Replay, name: str) -> None:
+    """It is read in a process of its own (benches/proxy.py measures how long a stream waits beside it)."""
+    model = server.record(Recording(wire.chat(["one E", "ND two"]))).encode()
+    with running(server.url, "--stop", "END") as made:
+        answer = httpx.post(f"{made.url}{CHAT}", content=BODIES[name].replace(b"%b", model), headers=JSON, timeout=120)
+        assert b'"one "' in answer.content
+        assert b"two" not in answer.content
+        _, log = made.stop()
+    assert log.splitlines()[1:] == []
+
+
+@pytest.mark.parametrize(("last", "status"), [(b"1]}", 404), (b"1,1]}", 413)], ids=["as many", "too many"])
+def test_a_long_body_keeps_the_errors_of_a_short_one(last: bytes, status: int) -> None:
+    upstream, read, _ = raw_server(b"HTTP/1.1 404 Not Found\r\ncontent-length: 2\r\n\r\nno")
+    with running(upstream) as made:
+        content = b'{"stop": "END", "a": [' + b"1," * 1_999_997 + last
+        answer = httpx.post(f"{made.url}{CHAT}", content=content, headers=JSON, timeout=120)
+        assert answer.status_code == status
+        assert len(read) == (status == 404)
+        content = b'{"stop": ["END", ""], "a": "' + b"a" * (2 << 20) + b'"}'
+        answer = httpx.post(f"{made.url}{CHAT}", content=content, headers=JSON, timeout=120)
+        assert (answer.status_code, "empty" in answer.json()["error"]["message"]) == (400, True)
+
+
+def test_sigterm_with_open_streams_logs_one_line(server: Replay) -> None:
+    model = server.record(Recording(wire.chat(["one", " two"]), pause=1))
+    with running(server.url, "--stop", "END", "--grace", "1") as made, contextlib.ExitStack() as stack:
+        body = {"model": model, "stream": True}
+        answers = [
+            stack.enter_context(httpx.stream("POST", f"{made.url}{CHAT}", json=body, timeout=20)).iter_raw()
+            for _ in range(5)
+        ]
+        for answer in answers:
+            next(answer)
+        made.process.send_signal(signal.SIGTERM)
+        for answer in answers:
+            with contextlib.suppress(httpx.RemoteProtocolError):
+                assert b"the proxy is shutting down" in b"".join(answer)
+        _, log = made.stop()
+    assert len(log.splitlines()[1:]) == 1
+    assert "Cancel 5 running task(s)" in log
+
+
+def test_a_break_in_mid_stream_logs_one_line() -> None:
+    events = b'data: {"choices": [{"index": 0, "delta": {"content": "one"}}]}\n\n'
+    upstream, _, _ = raw_server(
+        b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 999\r\n\r\n" + events
+    )
+    with running(upstream, "--stop", "END") as made:
+        with contextlib.suppress(httpx.RemoteProtocolError):
+            httpx.post(f"{made.url}{CHAT}", json={"stream": True})
+        _, log = made.stop()
+    (line,) = log.splitlines()[1:]
+    assert line.endswith(f"{CHAT}: the upstream server broke off its answer: RemoteProtocolError")
+
+
+def test_errors_of_name_refusal_and_tls_are_told_apart_in_the_log() -> None:
+    refuses = f"http://127.0.0.1:{free_port()}"
+    speaks_no_tls = raw_server(b"no", 0.1)[0].replace("http:", "https:")
+    for upstream, words in (
+        ("http://no-such-name.invalid", "its name has no address"),
+        (refuses, "it refuses connections"),
+        (speaks_no_tls, "TLS fails (WRONG_VERSION_NUMBER)"),
+    ):
+        with running(upstream) as made:
+            assert httpx.get(f"{made.url}/v1/models?key=secret", timeout=60).status_code == 502
+            _, log = made.stop()
+        assert f"/v1/models: the upstream server cannot be reached: {words}" in log
+        assert "secret" not in log
+
+
+@pytest.mark.parametrize(
+    ("status", "ready"), [("200 OK", 200), ("404 Not Found", 200), ("401 Unauthorized", 200), ("503 Loading", 503)]
+)
+def test_readiness_looks_upstream(status: str, ready: int) -> None:
+    upstream, read, _ = raw_server(f"HTTP/1.1 {status}\r\ncontent-length: 2\r\n\r\nno".encode())
+    with running(f"{upstream}/base") as made:
+        assert httpx.get(f"{made.url}/ready").status_code == ready
+        assert httpx.get(f"{made.url}/health").status_code == 200
+    assert read[0].startswith(b"GET /base/health HTTP/1.1\r\n")
+
+
+def test_readiness_without_an_upstream_server() -> None:
+    with running(f"http://127.0.0.1:{free_port()}") as made:
+        answer = httpx.get(f"{made.url}/ready")
+        assert (answer.status_code, httpx.get(f"{made.url}/health").status_code) == (502, 200)
+        assert "refuses connections" in answer.text
+
+
+def test_without_its_extra_the_command_says_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "starlette.py").write_text("raise ModuleNotFoundError('none', name='starlette')")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    command = [sys.executable, "-m", "stopscan_clients.proxy", "http://127.0.0.1:9"]
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert ran.returncode == 1
+    assert "the proxy needs starlette: pip install 'stopscan-clients[proxy]'" in ran.stderr

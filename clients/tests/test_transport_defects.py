@@ -17,10 +17,9 @@ from replay import line, sse
 from wholes import WHOLES
 
 from stopscan import StopMatch, StopSet
-from stopscan.engines import Limits
 from stopscan_clients import StopTransport, scan_events, truncate_response
 from stopscan_clients.machine import Options, machine_of
-from stopscan_clients.request import asked_in, route_of
+from stopscan_clients.request import Limits, plan_of
 
 CHUNKS = wire.chat(["one E", "ND two"])
 LINES = [line(event) for event in wire.ollama(["one E", "ND two"])]
@@ -343,11 +342,9 @@ def test_options_without_end_were_read_to_the_last_before_they_were_counted(
     """A body of 64 MB with such options kept a proxy from all of its clients for seconds."""
     monkeypatch.setattr("stopscan_clients.request.read_options", None)
     monkeypatch.setattr("stopscan_clients.request.read_protect", None)
-    limits, own = Limits(), Options(StopSet("END"))
     content = json.dumps({"stopscan": told}).encode()
-    request = httpx.Request("POST", f"http://server{CHAT}", content=content)
     with pytest.raises(ValueError, match=r"^stopscan has more than 524,288 bytes$"):
-        asked_in(request, route_of("POST", CHAT), content, own, None, limits)
+        plan_of("POST", CHAT, {}, content, Options(StopSet("END")), None, Limits())
 
 
 def test_options_that_were_nested_too_deeply_raised() -> None:

@@ -69,7 +69,7 @@ class Alike:
 
 
 @dataclass(frozen=True)
-class Asked:
+class Plan:
     """The options of a request, and the bodies to send to the server instead of the request's own."""
 
     options: Options
@@ -86,16 +86,16 @@ class Body:
     ``error``."""
 
     def __init__(
-        self, asked: Asked, media: str, strict: bool = True, on_match: Callable[[int, StopMatch], object] | None = None
+        self, plan: Plan, media: str, strict: bool = True, on_match: Callable[[int, StopMatch], object] | None = None
     ) -> None:
         self.matches: dict[int, StopMatch] = {}
         self.error: Exception | None = None  # raised after the last bytes for the client
         self.ended = False  # stops or an error have ended the answer, so the rest is not needed
         self.over = False  # the body was read to its end
-        self._asked, self._options, self._on_match = asked, asked.options, on_match
-        self._strict = strict and len(asked.options.stops) > 0
-        self._refuses = self._strict and (asked.own or media in EVENTS)  # a body that is not understood is an error
-        self._streamed, self._media = asked.streamed or media in EVENTS, media
+        self._plan, self._options, self._on_match = plan, plan.options, on_match
+        self._strict = strict and len(plan.options.stops) > 0
+        self._refuses = self._strict and (plan.own or media in EVENTS)  # a body that is not understood is an error
+        self._streamed, self._media = plan.streamed or media in EVENTS, media
         self._head = bytearray()  # the beginning of a body whose framing is not known yet
         self._one = False  # the body is one whole answer
         self._raw = False  # the body is passed on unchanged

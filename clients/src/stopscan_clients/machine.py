@@ -8,7 +8,7 @@ with the uncut event. The ``source`` is ``None`` only for an event that the mach
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -38,7 +38,9 @@ class Options:
     drain: bool = False
     begin: Mapping[str, Any] = field(default_factory=dict)  # the scanner's options for the region at the start
     choices: int = 1  # the number of choices that are expected
-    echoed: Callable[[int], int] = lambda index: 0  # the length of the echoed prompt at the start of a choice
+    echoed: tuple[int, ...] = ()  # the lengths of the prompts with which the choices begin
+    min_tokens: int = 0  # the tokens at the start of a choice in which no stop fires
+    hides_tokens: bool = False  # the entries of the tokens in a whole answer are not for the client
 
     def __post_init__(self) -> None:
         if type(self.drain) is not bool:
@@ -47,7 +49,14 @@ class Options:
     def scanner(self) -> StopScanner:
         return StopScanner(self.stops, include_stop=self.include_stop, **self.begin)
 
+    def echo(self, choice: int) -> int:
+        """Returns how many characters of the prompt are at the start of a choice. Each prompt has as many choices."""
+        at = choice * len(self.echoed) // self.choices
+        return self.echoed[at] if at < len(self.echoed) else 0
+
     def truncate(self, text: str) -> tuple[str, StopMatch | None]:
+        if self.min_tokens:  # nothing says where the first tokens end
+            return text, None
         return self.stops.truncate(text, include_stop=self.include_stop, **self.begin)
 
 
@@ -67,7 +76,9 @@ class Passage:
         self.unit: Unit | None = None
         self.finished = False  # the API has ended the passage
         self.whole = ""  # all text that has come, if each event has all text so far
-        self.echoed = options.echoed(place[0])  # remaining characters of the prompt, which are not scanned
+        self.echoed = options.echo(place[0])  # remaining characters of the prompt, which are not scanned
+        self.unarmed = options.min_tokens  # remaining tokens in which no stop fires
+        self.begun = False  # an event of the passage has come
         self._matches, self._options = matches, options
         self._tokens: list[Token] = []  # the tokens of the held text, with offsets in it
 
@@ -90,19 +101,31 @@ class Passage:
     def feed(self, text: str, tokens: Sequence[Token] = (), fed: str | None = None) -> tuple[str, list[Any]]:
         """Returns the safe text and the entries of its tokens. ``fed``: what the scanner returned, if it has read
         ``text`` already."""
-        safe = self._safe(text) if fed is None else fed
+        safe = self._safe(text, tokens) if fed is None else fed
         if not (tokens or self._tokens):  # the usual case
             return self._out(safe, [])
         tokens = [*self._tokens, *((len(self.held) + begin, token) for begin, token in tokens)]
         self._tokens = [(begin - len(safe), token) for begin, token in tokens if begin >= len(safe)]
         return self._out(safe, [token for begin, token in tokens if begin < len(safe)])
 
-    def _safe(self, text: str) -> str:
-        if not self.echoed:
+    def _safe(self, text: str, tokens: Sequence[Token]) -> str:
+        if not (self.echoed or self.unarmed):
             return self.scanner.feed(text)
-        passed, text = text[: self.echoed], text[self.echoed :]
-        self.echoed -= len(passed)
-        return self.scanner.bypass(passed) + self.scanner.feed(text)
+        begin = min(self.echoed, len(text))
+        self.echoed -= begin
+        safe = self.scanner.bypass(text[:begin]) if begin else ""
+        armed = begin
+        if self.unarmed and begin < len(text):
+            begins = [place for place, _ in tokens if place >= begin]
+            armed = begins[self.unarmed] if len(begins) > self.unarmed else len(text)
+            safe += self.scanner.feed(text[begin:armed], armed=False)
+            self.count_tokens(len(begins))
+        return safe + self.scanner.feed(text[armed:])
+
+    def count_tokens(self, entries: int) -> None:
+        """Counts the tokens of an event. Without entries for its tokens it counts as one token, although it may have
+        more: a stop then fires later than it could, and no text is lost."""
+        self.unarmed = max(self.unarmed - (entries or 1), 0)
 
     def flush(self, confirms: bool = True) -> tuple[str, list[Any]]:
         """Returns the held text and the entries of its tokens. ``confirms``: the text is complete and did not break
@@ -180,8 +203,8 @@ class Machine:
     def calm(self) -> bool:
         """Whether nothing waits, nothing is held, and no stop has fired. Then an event that differs from the last one
         only in its text passes unchanged, as the last one did, if the new text is safe."""
-        passage, waits = self.current, self._openings or self._ends
-        return passage is not None and not (passage.held or passage.echoed or waits or self.matches)
+        passage, waits = self.current, self._openings or self._ends or self.matches
+        return passage is not None and not (passage.held or passage.echoed or passage.unarmed or waits)
 
     def sole(self, event: Any) -> tuple[Path, str] | None:
         """Returns the path of the text in an unchanged event, and the text, if the event brings nothing else.
@@ -282,6 +305,9 @@ class Machine:
         passage = self.current = unit.passage
         tokens = self.row.beside.tokens.read(unit.json, unit.text)
         unit.given = [entry for _, entry in tokens]
+        if passage.begun and not unit.runs:  # such as reasoning; the first event of a choice has only its role
+            passage.count_tokens(len(tokens))
+        passage.begun = True
         if unit.text:
             passage.event, passage.unit = event, unit
         elif not unit.runs and tokens and passage.held:  # tokens of half a character: they wait with the held text

@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+import zlib
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
+import stopscan.engines
 from stopscan import StopSet
-from stopscan.engines import Defaults, Limits, read_options
+from stopscan.engines import Defaults, read_options
 from stopscan.regions import NAMES, begins, read_protect
 from stopscan_clients.api import Api
-from stopscan_clients.body import Asked, loads
-from stopscan_clients.framing import dumps
+from stopscan_clients.body import Plan
+from stopscan_clients.framing import LIMIT, dumps
 from stopscan_clients.machine import Options
 from stopscan_clients.native import native_stops
 from stopscan_clients.paths import dotted, get, items, put, without
@@ -40,15 +43,30 @@ ROUTES: list[tuple[re.Pattern[str], Api]] = [
 ]
 STREAM_PATHS = re.compile(r"(:stream\w+|-stream)$")
 SIGNED = ("x-amz-date", "x-amz-content-sha256", "digest", "content-digest", "signature")
-NO_LIMITS = Limits(*[sys.maxsize] * 4)
-OF_TOKENS = ("stopscan.stop_token_ids", "stopscan.min_tokens")
-# Fields of the object `stopscan` in a request. `OPTIONS` are read by ``read_options``, as in the adapters for engines.
-# `REGIONS` are read here, because a request may define its own regions.
+# The fields of the object `stopscan` in a request. `OPTIONS` are read by ``read_options``, as in the adapters for
+# engines. `REGIONS` are read here, because a request may define its own regions.
 OPTIONS = ("patterns", "visible_patterns", "max_held", "include_stop", "start_protected", "repeat")
 REGIONS = ("regions", "stop_in", "protect")
+OF_TOKENS = ("stopscan.stop_token_ids", "stopscan.min_tokens")
+# Fields in which servers such as vLLM read how stops count, by the name of the option. They also go on to the server.
+SERVER_FIELDS = {"include_stop": "include_stop_str_in_output", "min_tokens": "min_tokens"}
+COUNTS = {dotted(path) for _, api in ROUTES for path in api.choices}
 # JSON of many small values takes 30 times its size in memory, so the values are counted before it is parsed.
 SEPARATORS, MOST_VALUES = (b",", b"[", b"{"), 2_000_000
-COUNTS = {dotted(path) for _, api in ROUTES for path in api.choices}
+# A body that has none of these has no key "stopscan", however the key is spelled: with escapes, or in UTF-16.
+MARKS = (b'"stopscan"', b"\\u00", b"\0")
+
+
+@dataclass(frozen=True)
+class Limits(stopscan.engines.Limits):
+    body: int = LIMIT  # bytes, after decompression
+
+
+NO_LIMITS = Limits(*[sys.maxsize] * 4)
+
+
+class TooLargeError(Exception):
+    """The request would cost too much to read. The answer is a 413."""
 
 
 def route_of(method: str, path: str) -> Api | None:
@@ -56,63 +74,123 @@ def route_of(method: str, path: str) -> Api | None:
     return next((api for route, api in ROUTES if route.search(path)), None) if method == "POST" else None
 
 
-def is_signed(request: Any) -> bool:
-    """Returns whether the request has a signature, which a change would make wrong."""
-    return any(name in request.headers for name in SIGNED)
+def is_signed(headers: Mapping[str, str]) -> bool:
+    """Returns whether the headers have a signature, which a change of the request would make wrong."""
+    return any(name in headers for name in SIGNED)
 
 
-def asked_in(request: Any, route: Api | None, content: bytes, own: Options, api: str | None, limits: Limits) -> Asked:
-    """Returns the options by which the answer to a request is cut, and the body to send on. The only stops in that body
-    are those that a server of ``api`` can find itself.
+def plan_of(
+    method: str, path: str, headers: Mapping[str, str], content: bytes, own: Options, api: str | None, limits: Limits
+) -> Plan:
+    """Returns how the answer to a request is cut, and the body to send on. The only stops in that body are those that a
+    server of ``api`` can find itself. ``own`` are the options of the transport.
 
-    Raises ``ValueError`` or ``TypeError``, with a message for the client, if the stops or options in the request are
-    wrong or exceed the ``limits``.
+    All arguments and the result can be pickled: the proxy reads long bodies in another process.
+
+    Raises ``TooLargeError``, or ``ValueError`` or ``TypeError`` if the body cannot be read, or if its stops or options
+    are wrong or exceed the ``limits``. The messages are for the client.
     """
-    if route is None and not len(own.stops) and b'"stopscan"' not in content:
-        return Asked(own)
-    if sum(map(content.count, SEPARATORS)) > MOST_VALUES:
-        raise OverflowError(f"the request has more than {MOST_VALUES:,} values")
-    body = loads(content)
-    streamed = STREAM_PATHS.search(request.url.path) is not None
+    route = route_of(method, path)
+    streamed = STREAM_PATHS.search(path) is not None
+    body = _body_of(route, headers, content, len(own.stops) > 0, limits.body)
     if not isinstance(body, dict):
-        return Asked(own, streamed)
+        return Plan(own, streamed)
     streamed = streamed or bool(body.get("stream", route is OLLAMA))
     body = in_camel_case(body) if route is GEMINI else body
     own = replace(own, choices=choices_in(body))
     if route is None and "stopscan" not in body:
-        return Asked(own, streamed)
-    at = dotted(route.stops if route is not None else "stop")
-    options = _options(own, at, body, limits)
-    asked = Asked(options, streamed, get(body, *at) is not None or "stopscan" in body)
-    if is_signed(request) or (not len(options.stops) and "stopscan" not in body):
-        return asked
+        return Plan(own, streamed)
+    field = route.stops if route is not None else "stop"
+    options = _options(own, field, body, limits)
+    plan = Plan(options, streamed, get(body, *dotted(field)) is not None or "stopscan" in body)
+    if is_signed(headers) or not (len(options.stops) or "stopscan" in body):
+        return plan
+    bare = sent = without_stops(body, dotted(field))
+    if route is not None and not streamed:
+        if native := _native_stops(api or route.limits or route.name, options):
+            sent = put(bare, native, *dotted(field))
+        elif options.min_tokens and route is CHAT and not _has_logprobs(body):
+            # The entries of the tokens tell where the first tokens end. They are taken out of the answer again.
+            sent = {**bare, "logprobs": 0 if "prompt" in body else True}
+            plan = replace(plan, options=replace(options, hides_tokens=True))
+    return replace(plan, body=dumps(sent), bare=None if sent is bare else dumps(bare))
+
+
+def _body_of(route: Api | None, headers: Mapping[str, str], content: bytes, has_stops: bool, most: int) -> Any:
+    """Returns the parsed body of a request, or ``None`` if it is not JSON. A body is not parsed if nothing in it
+    matters: its path is unknown, it has no object ``stopscan``, and the transport has no stops.
+
+    A body that should be JSON and cannot be read is a ``ValueError``, because its stops would go on to the server.
+    """
+    try:
+        content = _decompressed(content, headers.get("content-encoding", ""), most)
+        if route is None and not has_stops and not any(mark in content for mark in MARKS):
+            return None
+        if sum(map(content.count, SEPARATORS)) > MOST_VALUES:
+            raise TooLargeError(f"the request has more than {MOST_VALUES:,} values")
+        return json.loads(content) if content else None
+    except (RecursionError, ValueError) as error:
+        if route is None or not ("json" in headers.get("content-type", "") or b'"stopscan"' in content):
+            return None
+        raise ValueError(f"the body of the request cannot be read: {error}") from None
+
+
+def _decompressed(content: bytes, encodings: str, most: int) -> bytes:
+    """Returns the content without its encodings, gzip and deflate. Raises ``TooLargeError`` if it has more than
+    ``most`` bytes then, and ``ValueError`` for any other encoding."""
+    for encoding in reversed(re.findall(r"[^\s,]+", encodings.lower())):
+        if encoding not in ("gzip", "x-gzip", "deflate", "identity"):
+            raise ValueError(f"the content-encoding {encoding!r} is not known")
+        content = content if encoding == "identity" else _inflated(content, most)
+    return content
+
+
+def _inflated(content: bytes, most: int) -> bytes:
+    for bits in (47, -15):  # the header of gzip or zlib, and deflate without a header, which some clients send
+        inflating = zlib.decompressobj(bits)
+        with suppress(zlib.error):
+            out = inflating.decompress(content, most + 1)
+            if len(out) > most:
+                raise TooLargeError(f"the request is longer than {most:,} bytes")
+            if inflating.eof and not inflating.unused_data:
+                return out
+    raise ValueError("it is not what its content-encoding says")
+
+
+def without_stops(body: Any, at: tuple[Any, ...]) -> Any:
+    """Returns a request without its stops, which are at this path, and without the object ``stopscan``."""
     rest = without(without(body, "stopscan"), *at)
-    if len(at) > 1 and get(rest, at[0]) == {}:  # the object had only the stops
-        rest = without(rest, at[0])
-    native: list[str] = []
-    if route is not None and not (streamed or options.include_stop):
-        native, _ = native_stops(api or route.limits or route.name, options.stops)
-    bare = dumps(rest)
-    return replace(asked, body=dumps(put(rest, native, *at)), bare=bare) if native else replace(asked, body=bare)
+    only_stops = len(at) > 1 and get(rest, at[0]) == {}
+    return without(rest, at[0]) if only_stops else rest
+
+
+def _native_stops(api: str, options: Options) -> list[str]:
+    """Returns the stops that the server can find in a whole answer. There are none if the server would mean something
+    else by them."""
+    if options.include_stop or options.min_tokens or options.stops.visible or options.stops.visible_patterns:
+        return []
+    return native_stops(api, options.stops)[0]
+
+
+def _has_logprobs(body: Any) -> bool:
+    return body.get("logprobs") is not None and body["logprobs"] is not False
 
 
 def choices_in(body: Any) -> int:
-    """Returns how many choices a request asks for."""
-    asked = next((n for n in (get(body, *path) for path in COUNTS) if type(n) is int and n > 0), 1)
+    """Returns how many choices a request wants."""
+    count = next((n for n in (get(body, *path) for path in COUNTS) if type(n) is int and n > 0), 1)
     prompt = items(get(body, "prompt"))
-    return asked * (len(prompt) if prompt and isinstance(prompt[0], str | list) else 1)
+    return count * (len(prompt) if prompt and isinstance(prompt[0], str | list) else 1)
 
 
-def echoed_in(body: Any) -> Callable[[int], int]:
-    """Returns a function that takes the index of a choice, and returns how many characters of the prompt are at the
-    beginning of the choice (`echo`)."""
-    prompts = prompt if isinstance(prompt := get(body, "prompt"), list) else [prompt]
+def echoed_in(body: Any) -> tuple[int, ...]:
+    """Returns the lengths of the prompts with which the choices begin (`echo`)."""
     if not get(body, "echo"):
-        return lambda index: 0
+        return ()
+    prompts = prompt if isinstance(prompt := get(body, "prompt"), list) else [prompt]
     if not all(isinstance(prompt, str) for prompt in prompts):
         raise ValueError("echo with stops needs a prompt of text: the length of a prompt of token ids is unknown")
-    each = get(body, "n") if type(get(body, "n")) is int and get(body, "n") > 0 else 1
-    return lambda index: len(prompts[index // each]) if index // each < len(prompts) else 0
+    return (*map(len, prompts),)
 
 
 def in_camel_case(body: Any) -> Any:
@@ -125,51 +203,66 @@ def in_camel_case(body: Any) -> Any:
     return {**without(body, "generation_config"), "generationConfig": spelled}
 
 
-def _options(own: Options, at: tuple[str, ...], body: Any, limits: Limits) -> Options:
-    told = body.get("stopscan")
-    if not isinstance(told, dict | None):
-        raise TypeError(f"stopscan must be an object, not {type(told).__name__}")
-    # Options that are much too long are refused before they are read, because they may fill the whole body of a
-    # request. JSON may spell a byte of text with six characters, so this limit is above the exact ones.
-    sizes = accumulate(map(len, json.JSONEncoder().iterencode(told)))
-    if any(size > 8 * limits.bytes for size in sizes):
-        raise ValueError(f"stopscan has more than {8 * limits.bytes:,} bytes")
-    told = {f"stopscan.{name}": value for name, value in (told or {}).items() if value is not None}
-    tokens = [name for name in OF_TOKENS if name in told]
-    if tokens:
-        raise ValueError(f"{tokens[0]} works on tokens, which only the server sees: use the server's own field")
-    stops = get(body, *at)
-    if stops is None and not told:
-        return replace(own, echoed=echoed_in(body if len(own.stops) else None))
-    graph = {name: told.pop(f"stopscan.{name}", None) for name in REGIONS}
-    told.setdefault("stopscan.max_held", own.stops.max_held)
+def _options(own: Options, field: str, body: Any, limits: Limits) -> Options:
+    """Returns the options of the transport and of the request together. ``field`` is the path of the request's
+    stops."""
+    given = _stopscan_of(body, limits)
+    stop = get(body, *dotted(field))
+    says_nothing = stop is None and not given
+    if says_nothing and not len(own.stops):
+        return own
+    server = {option: body.get(name) for option, name in SERVER_FIELDS.items() if f"stopscan.{option}" not in given}
+    keeps_stop = "stopscan.include_stop" in given or server["include_stop"] is not None
+    graph = {name: given.pop(f"stopscan.{name}", None) for name in REGIONS}
+    given.setdefault("stopscan.max_held", own.stops.max_held)
     defaults = Defaults(repeat=own.stops.repeat, limits=limits)
+    known = (*OPTIONS, *REGIONS)  # `given` has no `REGIONS` now, but the message about unknown names lists them
     try:
-        fields = (*OPTIONS, *REGIONS)  # `told` has no `REGIONS` now, but the message about unknown names lists them
-        asked: Any = read_options(told, defaults, prefix="stopscan.", fields=fields, own={"stop": stops})
+        read: Any = read_options(given, defaults, prefix="stopscan.", fields=known, own={"stop": stop, **server})
     except ValueError as error:
-        raise ValueError(re.sub(r"^stop\b", ".".join(at), str(error))) from None
-    made = _merged(own.stops, asked.stops, limits, **graph)
+        option, _, problem = str(error).partition(" ")
+        name = {"stop": field, **SERVER_FIELDS}.get(option, option)
+        raise ValueError(f"{name} {problem}") from None
+    stops = own.stops if says_nothing else _merged(own.stops, read.stops, limits, **graph)
     options = replace(
         own,
-        stops=made,
-        include_stop=asked.include_stop if "stopscan.include_stop" in told else own.include_stop,
-        begin=own.begin if asked.start_protected is None else {"region": begins(made, "", asked.start_protected)},
-        echoed=echoed_in(body if len(made) else None),
+        stops=stops,
+        include_stop=read.include_stop if keeps_stop else own.include_stop,
+        min_tokens=read.min_tokens,
+        begin=own.begin if read.start_protected is None else {"region": begins(stops, "", read.start_protected)},
+        echoed=echoed_in(body) if len(stops) else (),
     )
     options.scanner()  # raises for a wrong region here, before the stream begins
     return options
 
 
-def _merged(own: StopSet, asked: StopSet, limits: Limits, regions: Any, stop_in: Any, protect: Any) -> StopSet:
-    """Returns the stops of the transport and of the request together. An option of the request replaces
-    the same option of the transport."""
+def _stopscan_of(body: Any, limits: Limits) -> dict[str, Any]:
+    """Returns the options in the object ``stopscan`` of a request, with their full names, such as
+    ``stopscan.patterns``."""
+    given = body.get("stopscan")
+    if not isinstance(given, dict | None):
+        raise TypeError(f"stopscan must be an object, not {type(given).__name__}")
+    # Options that are much too long are refused before they are read, because they may fill the whole body of a
+    # request. JSON may spell a byte of text with six characters, so this limit is above the exact ones.
+    sizes = accumulate(map(len, json.JSONEncoder().iterencode(given)))
+    if any(size > 8 * limits.bytes for size in sizes):
+        raise ValueError(f"stopscan has more than {8 * limits.bytes:,} bytes")
+    options = {f"stopscan.{name}": value for name, value in (given or {}).items() if value is not None}
+    tokens = [name for name in OF_TOKENS if name in options]
+    if tokens:
+        raise ValueError(f"{tokens[0]} works on tokens, which only the server sees: use the server's own field")
+    return options
+
+
+def _merged(own: StopSet, new: StopSet, limits: Limits, regions: Any, stop_in: Any, protect: Any) -> StopSet:
+    """Returns the stops of the transport and of the request together. An option of the request replaces the same option
+    of the transport."""
     graph: Any = regions or own.regions or {}
     states = graph if isinstance(graph, Mapping) else {}  # `StopSet` raises for anything else
-    there = list(dict.fromkeys(state.partition("/")[0] for state in states))
-    names, pairs = read_protect(protect or [], (*NAMES, *there))
+    known = list(dict.fromkeys(state.partition("/")[0] for state in states))
+    names, pairs = read_protect(protect or [], (*NAMES, *known))
     for name in names:
-        if name not in there:
+        if name not in known:
             raise ValueError(f"stopscan.protect: unknown region {name!r}; give pairs of markers, or stopscan.regions")
     if names and (stop_in is not None or pairs):
         raise ValueError("stopscan.protect can name regions only without pairs of markers and without stopscan.stop_in")
@@ -179,19 +272,19 @@ def _merged(own: StopSet, asked: StopSet, limits: Limits, regions: Any, stop_in:
     if size > limits.bytes:
         raise ValueError(f"stopscan.regions and stopscan.protect have {size} bytes; the limit is {limits.bytes}")
     if names:
-        regions, stop_in = graph, [name for name in there if name not in names]
+        regions, stop_in = graph, [name for name in known if name not in names]
     elif regions is None and protect is None:
         regions, pairs, stop_in = own.regions, [*own.protect], own.stop_in if stop_in is None else stop_in
     return StopSet(
-        [*own.stop, *(stop for stop in asked.stop if stop not in own.visible)],
-        patterns=[*own.patterns, *(pattern for pattern in asked.patterns if pattern not in own.visible_patterns)],
+        [*own.stop, *(stop for stop in new.stop if stop not in own.visible)],
+        patterns=[*own.patterns, *(pattern for pattern in new.patterns if pattern not in own.visible_patterns)],
         visible=own.visible,
-        visible_patterns=[*own.visible_patterns, *(one for one in asked.visible_patterns if one not in own.patterns)],
+        visible_patterns=[*own.visible_patterns, *(one for one in new.visible_patterns if one not in own.patterns)],
         regions=regions,
         protect=pairs or None,
         stop_in=stop_in,
-        max_held=asked.max_held,
-        repeat=asked.repeat,
+        max_held=new.max_held,
+        repeat=new.repeat,
     )
 
 

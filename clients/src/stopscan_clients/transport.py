@@ -13,10 +13,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stopscan import StopMatch, StopSet
-from stopscan_clients.body import EVENTS, Asked, Body
+from stopscan_clients.body import EVENTS, Body, Plan
 from stopscan_clients.machine import Options
 from stopscan_clients.native import Name, limits_of
-from stopscan_clients.request import NO_LIMITS, asked_in, error_body, is_signed, route_of
+from stopscan_clients.request import NO_LIMITS, TooLargeError, error_body, is_signed, plan_of, route_of
 from stopscan_clients.steps import at_once, each, run, settled
 
 if TYPE_CHECKING:
@@ -60,7 +60,8 @@ class _Transport:
     _READ: ClassVar[str]
     _CLOSE: ClassVar[str]
     _KIND: ClassVar[str]
-    limits = NO_LIMITS  # for the stops of a request; only the proxy sets limits
+    limits = NO_LIMITS  # of a request; only the proxy sets others
+    plan_of: Callable[..., Any] = staticmethod(plan_of)  # the proxy sets one that may run in another process
 
     def __init__(
         self,
@@ -94,26 +95,30 @@ class _Transport:
         if route is not None or "json" in request.headers.get("content-type", ""):  # uploads are not read
             await settled(getattr(request, self._READ)())
             content = request.content
+        head = request.method, request.url.path, dict(request.headers)
         try:
-            asked = asked_in(request, route, content, self._options, self._api, self.limits)
-        except (OverflowError, RecursionError, TypeError, ValueError) as error:
-            return error_response(request, route, str(error), 413 if isinstance(error, OverflowError) else 400)
-        response = await settled(send(self._sent(request, asked, asked.body)))
-        if asked.bare is not None and response.status_code in REFUSALS:
+            plan = await settled(self.plan_of(*head, content, self._options, self._api, self.limits))
+        except TooLargeError as error:
+            return error_response(request, route, str(error), 413)
+        except (RecursionError, TypeError, ValueError) as error:
+            return error_response(request, route, str(error))
+        response = await settled(send(self._sent(request, plan, plan.body)))
+        if plan.bare is not None and response.status_code in REFUSALS:
             await settled(getattr(response, self._READ)())
-            response = await settled(send(self._sent(request, asked, asked.bare)))
-        if not len(asked.options.stops) or not response.is_success:
+            response = await settled(send(self._sent(request, plan, plan.bare)))
+        if not len(plan.options.stops) or not response.is_success:
             return response
-        return await self._answered(request, route, response, asked)
+        return await self._cut(request, route, response, plan)
 
-    async def _answered(self, request: Any, route: Any, response: Any, asked: Asked) -> Any:
+    async def _cut(self, request: Any, route: Any, response: Any, plan: Plan) -> Any:
+        """Returns the response with a body that ends at the stops."""
         media: str = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        body = Body(asked, media, self._strict, self._on_match)
+        body = Body(plan, media, self._strict, self._on_match)
         encodings = re.findall(r"[^\s,]+", response.headers.get("content-encoding", "").lower())
         decoded = decoded_by(package_of(request))
         unknown = {*encodings} - {*decoded, "identity"}  # httpx leaves a body with an unknown encoding undecoded
-        whole = not asked.streamed and media.endswith("json") and media not in EVENTS
-        expected = route is not None or asked.own or asked.streamed or media in EVENTS  # an answer with stops
+        whole = not plan.streamed and media.endswith("json") and media not in EVENTS
+        expected = route is not None or plan.own or plan.streamed or media in EVENTS  # an answer with stops
         if not (expected or whole) or (unknown and not (expected and self._strict)):
             return response  # such as a download
         if unknown:
@@ -148,15 +153,15 @@ class _Transport:
             if transport is not None:
                 await settled(getattr(transport, self._CLOSE)())
 
-    def _sent(self, request: Any, asked: Asked, body: bytes | None) -> Any:
+    def _sent(self, request: Any, plan: Plan, body: bytes | None) -> Any:
         """Returns the request with this body, or with its own body if ``body`` is ``None``. If there are stops, the
         request asks for an uncompressed answer, because the transport must read the answer. A signed request is
         returned unchanged."""
-        if body is None and (is_signed(request) or not len(asked.options.stops)):
+        if body is None and (is_signed(request.headers) or not len(plan.options.stops)):
             return request
         new: dict[str, Any] = {"stream": request.stream} if body is None else {"content": body}
-        length = () if body is None else (b"content-length", b"transfer-encoding")
-        headers = [*without_headers(request, b"accept-encoding", *length), (b"accept-encoding", b"identity")]
+        old = () if body is None else (b"content-length", b"content-encoding", b"transfer-encoding")
+        headers = [*without_headers(request, b"accept-encoding", *old), (b"accept-encoding", b"identity")]
         made = package_of(request).Request
         return made(request.method, request.url, headers=headers, extensions=request.extensions, **new)
 
@@ -248,9 +253,9 @@ def connection_of(stream: Any) -> tuple[Any, Any, int] | None:
 async def shut(response: Any, close: str, over: bool = False) -> None:
     """Closes a response. Resets its HTTP/2 stream first, unless the stream is ``over``: httpcore does not reset it, and
     the server would go on generating."""
-    found = None if over else connection_of(response.stream)
-    if found is not None:
-        connection, request, number = found
+    http2 = None if over else connection_of(response.stream)
+    if http2 is not None:
+        connection, request, number = http2
         with suppress(Exception):  # h2 raises if the stream has ended meanwhile
             connection._h2_state.reset_stream(number, error_code=CANCEL)
             await settled(connection._write_outgoing_data(request))

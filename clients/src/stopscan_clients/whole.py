@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from stopscan import StopMatch
 from stopscan.finish import Finish
 from stopscan_clients.api import Api
+from stopscan_clients.beside import Token
 from stopscan_clients.machine import Choices, Options, Passage, clean
-from stopscan_clients.paths import Path, dotted, get, only, put
+from stopscan_clients.paths import Path, dotted, get, items, only, put
 from stopscan_clients.rows import api_of_answer, is_error
 
 
@@ -22,8 +24,13 @@ def cut(options: Options, answer: Any, matches: dict[int, StopMatch]) -> Any:
     if api is None:
         return answer
     if api.each is not None:
-        out = _Answer(api.whole or api, options, matches).feed(answer, answer)
-        return out[0][0] if matches else answer
+        row = api.whole or api
+        out = _Answer(row, options, matches).feed(answer, answer)
+        left = out[0][0] if matches else answer
+        if options.hides_tokens:
+            entries = dotted(row.beside.tokens.path)[:1]
+            return {**left, api.each: [put(choice, None, *entries) for choice in items(left[api.each])]}
+        return left
     for at, text in api.texts_in(answer, dotted(api.answer)):
         kept, match = options.truncate(clean(text))
         if match is not None:
@@ -56,8 +63,8 @@ def _left(api: Api, answer: Any, at: Path, text: str, kept: str) -> Any:
 class _Text(Passage):
     """A text that is complete from the start. If it repeats itself (``repeat``), only the first copy is kept."""
 
-    def _safe(self, text: str) -> str:
-        safe = super()._safe(text) + self.scanner.flush()
+    def _safe(self, text: str, tokens: Sequence[Token]) -> str:
+        safe = super()._safe(text, tokens) + self.scanner.flush()
         match = self.scanner.match
         if match is None or match.period is None or self._options.include_stop:
             return safe

@@ -3,12 +3,15 @@ from __future__ import annotations
 import contextlib
 import logging
 import re
+import socket
+import ssl
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 from urllib.parse import unquote_to_bytes
 
 import anyio
+import anyio.to_process
 import httpx
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -16,14 +19,16 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
-import stopscan.engines
+import stopscan_clients.request
 from stopscan import StopSet
 from stopscan_clients import AsyncStopTransport
+from stopscan_clients.body import Plan
 from stopscan_clients.native import Name
-from stopscan_clients.request import SIGNED, error_body, route_of
+from stopscan_clients.request import SIGNED, error_body, plan_of, route_of
 
 log = logging.getLogger("stopscan_clients.proxy")
 T = TypeVar("T")
+SHUTDOWN = "the proxy is shutting down"
 
 # RFC 9110, 7.6.1: headers about one connection, which are not passed on.
 HOP = b"""connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding
@@ -31,10 +36,17 @@ HOP = b"""connection keep-alive proxy-authenticate proxy-authorization proxy-con
 # RFC 9112, 3.2.2: a server must accept a request line with a whole URL instead of a path.
 ABSOLUTE = re.compile(rb"\Ahttps?://[^/]*", re.IGNORECASE)
 CLOSE = {"connection": "close"}  # for errors before the request was read to its end
+SHORT = 1 << 20  # bytes: a body of this length is read in less than a tenth of a second
+# What keeps the upstream server from being reached, by the error below httpx's.
+UNREACHABLE = {
+    socket.gaierror: "its name has no address",
+    ConnectionRefusedError: "it refuses connections",
+    ssl.SSLError: "TLS fails",
+}
 
 
 @dataclass(frozen=True)
-class Limits(stopscan.engines.Limits):
+class Limits(stopscan_clients.request.Limits):
     """The limits of the proxy. Those for the stops in a request are the same in every server of stopscan.
 
     - ``connect``: seconds to connect to the upstream server.
@@ -42,7 +54,7 @@ class Limits(stopscan.engines.Limits):
     - ``request``: seconds for a client to send the body of a request. The command ``stopscan-proxy`` also allows this
       time for the head of a request, for the client to read waiting data, and between two requests.
     - ``connections``: the most clients that may be connected. Only the command counts them.
-    - ``body``: the most bytes of a request's body.
+    - ``body``: the most bytes of a request's body, also after decompression.
     - ``stops``, ``patterns`` and ``regions``: the most of each in a request.
     - ``bytes``: the most bytes of a request's stops and patterns together, and also the most bytes of its regions.
     """
@@ -51,7 +63,6 @@ class Limits(stopscan.engines.Limits):
     read: float = 600.0
     request: float = 60.0
     connections: int = 4096
-    body: int = 1 << 26
 
 
 def proxy(
@@ -68,7 +79,8 @@ def proxy(
     """Returns an ASGI application that passes each request on to the URL ``upstream``, and ends each answer at a stop.
 
     The options are those of ``StopTransport``. ``api="none"`` sends no stops to the server, for a server that handles
-    stops wrongly. The proxy answers ``GET /health`` itself. All other paths are passed on.
+    stops wrongly. The proxy answers ``GET /health`` itself, and ``GET /ready``, which asks the upstream server. All
+    other paths are passed on.
 
     >>> app = proxy("http://127.0.0.1:8000", ["Observation:"])
     """
@@ -80,7 +92,7 @@ def proxy(
         stop, transport=connections, api=api, include_stop=include_stop, drain=drain, strict=strict
     )
     limits = limits or Limits()
-    transport.limits = limits
+    transport.limits, transport.plan_of = limits, _plan_of
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -94,7 +106,14 @@ def proxy(
 
 async def full(scope: Scope, receive: Receive, send: Send) -> None:
     """The ASGI application for connections above the limit: answers each request with an error."""
-    await _Exchange(scope, receive, send).tell(HTTPException(503, "the proxy has too many connections", CLOSE))
+    await _Exchange(scope, receive, send).send_error(HTTPException(503, "the proxy has too many connections", CLOSE))
+
+
+async def _plan_of(method: str, path: str, headers: Any, content: bytes, *options: Any) -> Plan:
+    """Reads a request. Parsing holds the GIL, so a long body is read in another process, and no stream waits for it."""
+    if len(content) <= SHORT and "content-encoding" not in headers:
+        return plan_of(method, path, headers, content, *options)
+    return await anyio.to_process.run_sync(plan_of, method, path, headers, content, *options, cancellable=True)
 
 
 class _Connections(httpx.AsyncBaseTransport):
@@ -145,17 +164,33 @@ class _Proxy:
             await send({"type": "websocket.close"})  # a close before an accept is answered with a 403
             return
         exchange = _Exchange(scope, receive, send)
-        body = await exchange.told(exchange.body(self._limits))
+        body = await exchange.attempt(exchange.body(self._limits))
         if body is None:
             return
-        if exchange.path == "/health" and scope["method"] in ("GET", "HEAD"):
+        is_get = scope["method"] in ("GET", "HEAD")
+        if exchange.path == "/health" and is_get:
             await JSONResponse({"status": "ok"})(scope, receive, send)
             return
         # If the client leaves, the upstream request is cancelled, even before the first bytes of the answer.
         async with self._connections.one() as pool, anyio.create_task_group() as group:
             group.start_soon(exchange.until_gone, group.cancel_scope.cancel)
-            await exchange.told(exchange.ask(self._transport, self._request(exchange.target, scope, body, pool)))
+            if exchange.path == "/ready" and is_get:
+                await exchange.attempt(self._ready(exchange, pool))
+            else:
+                request = self._request(exchange.target, scope, body, pool)
+                await exchange.attempt(exchange.forward(self._transport, request))
             group.cancel_scope.cancel()
+
+    async def _ready(self, exchange: _Exchange, pool: httpx.AsyncHTTPTransport) -> None:
+        """Answers that the upstream server can be reached, and is not overloaded or still loading (a 5xx)."""
+        path = self._url.raw_path.partition(b"?")[0].rstrip(b"/") + b"/health"
+        timeout = httpx.Timeout(self._limits.connect, pool=None).as_dict()
+        request = httpx.Request("GET", self._url.copy_with(raw_path=path), extensions={"timeout": timeout})
+        response = await pool.handle_async_request(request)
+        await response.aclose()
+        if response.status_code >= 500:
+            raise HTTPException(503, f"the upstream server answers with {response.status_code}")
+        await exchange.answer(JSONResponse({"status": "ok"}))
 
     def _request(self, path: bytes, scope: Scope, body: bytes, pool: httpx.AsyncHTTPTransport) -> httpx.Request:
         query = scope["query_string"]
@@ -184,24 +219,26 @@ class _Exchange:
         self._begun = False
         self._client_left = False
 
-    async def told(self, work: Awaitable[T]) -> T | None:
+    async def attempt(self, work: Awaitable[T]) -> T | None:
         """Returns the result of ``work``. If it raises, sends the error to the client, and returns ``None``.
 
         A cancellation, which means that the client has left or that the proxy shuts down, is not raised again: the
-        caller has nothing more to do after ``told``.
+        caller has nothing more to do then.
         """
         try:
             return await work
         except (Exception, anyio.get_cancelled_exc_class()) as error:
             if not (self._client_left or isinstance(error, ClientDisconnect)):
                 with contextlib.nullcontext() if isinstance(error, Exception) else anyio.move_on_after(1, shield=True):
-                    await self.tell(self._explained(error))
+                    await self.send_error(self._explained(error))
         return None
 
     async def body(self, limits: Limits) -> bytes:
         """Returns the request's body. Raises ``HTTPException`` if the body is too long or too slow."""
         if not self.target.startswith(b"/"):
             raise HTTPException(400, "the target of the request is neither a path nor a URL", CLOSE)
+        if _has_two_lengths(self._scope["headers"]):  # RFC 9112, 6.3: may be an attempt to smuggle a request
+            raise HTTPException(400, "the request has a content-length beside a transfer-encoding", CLOSE)
         body = bytearray()
         with anyio.move_on_after(limits.request) as scope:
             async for piece in Request(self._scope, self._receive).stream():
@@ -218,7 +255,10 @@ class _Exchange:
         self._client_left = True
         leave()
 
-    async def ask(self, transport: AsyncStopTransport, request: httpx.Request) -> None:
+    async def answer(self, response: JSONResponse) -> None:
+        await response(self._scope, self._receive, self._send)
+
+    async def forward(self, transport: AsyncStopTransport, request: httpx.Request) -> None:
         """Sends the request to the upstream server, and passes its answer on to the client."""
         self._response = response = await transport.handle_async_request(request)
         try:
@@ -241,7 +281,8 @@ class _Exchange:
         if self._begun:
             return
         self._begun = True
-        headers = [(name.lower(), value) for name, value in _end_to_end(response.headers.raw)]
+        more = [b"content-length"] if _has_two_lengths(response.headers.raw) else []
+        headers = [(name.lower(), value) for name, value in _end_to_end(response.headers.raw, *more)]
         await self._send({"type": "http.response.start", "status": response.status_code, "headers": headers})
 
     def _explained(self, error: BaseException) -> HTTPException:
@@ -252,25 +293,42 @@ class _Exchange:
             what = "did not answer" if self._response is None else "broke off its answer"
             what = "cannot be reached" if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout) else what
             status = 504 if isinstance(error, httpx.TimeoutException) else 502
-            return HTTPException(status, f"the upstream server {what}: {type(error).__name__}")
+            return HTTPException(status, f"the upstream server {what}: {_cause(error)}")
         if isinstance(error, TypeError | ValueError | httpx.RequestError):  # the answer cannot be cut
             return HTTPException(502, str(error), {"x-should-retry": "false"})  # a retry would generate again
         if not isinstance(error, Exception):
-            return HTTPException(503, "the proxy is shutting down")
+            return HTTPException(503, SHUTDOWN)
         return HTTPException(500, f"the proxy has failed: {type(error).__name__}")  # str(error) may contain an API key
 
-    async def tell(self, error: HTTPException) -> None:
+    async def send_error(self, error: HTTPException) -> None:
         """Sends an error in the API's form: as the answer, or as the last event of a stream that is read for stops. In
         a stream, the connection then closes, because the end of the answer is never sent."""
         status, message = error.status_code, error.detail
-        if status >= 500:
+        if status >= 500 and message != SHUTDOWN:
             log.warning("%s: %s", self.target.decode("latin-1"), message)
         body = error_body(route_of("POST", self.path), message, status)
         failed = getattr(self._response and self._response.stream, "failed", None)
         if not self._begun:
-            await JSONResponse(body, status, error.headers)(self._scope, self._receive, self._send)
+            await self.answer(JSONResponse(body, status, error.headers))
         elif failed is not None:
             await self._send({"type": "http.response.body", "body": failed(body), "more_body": True})
+
+
+def _has_two_lengths(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    return {b"content-length", b"transfer-encoding"} <= {name.lower() for name, _ in headers}
+
+
+def _cause(error: BaseException) -> str:
+    """Returns why the upstream server failed, in words or as the name of the error. Messages of errors may contain
+    keys."""
+    name, below = type(error).__name__, [error]
+    for cause in below:  # goes on with the errors that are added
+        for kind, words in UNREACHABLE.items():
+            if isinstance(cause, kind):
+                return f"{words} ({getattr(cause, 'reason', None) or name})"
+        below += [inner for inner in (cause.__cause__, cause.__context__) if inner is not None and inner not in below]
+        below += [inner for inner in getattr(cause, "exceptions", ()) if inner not in below]
+    return name
 
 
 def _end_to_end(headers: Iterable[tuple[bytes, bytes]], *more: bytes) -> list[tuple[bytes, bytes]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import math
 import sys
 from functools import partial
@@ -69,6 +70,13 @@ class Server(uvicorn.Server):
             await asyncio.wait(cancelled, timeout=2)
 
 
+def is_fault(record: logging.LogRecord) -> bool:
+    """Returns whether uvicorn reports more than an answer that the proxy has ended early, at an error of the upstream
+    server or at the shutdown. The proxy reports that itself, in one line."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not (isinstance(error, asyncio.CancelledError) or "without completing response" in record.getMessage())
+
+
 def serve(app: ASGIApp, limits: Limits, *, host: str, port: int, grace: int) -> int:
     """Serves until SIGTERM or Ctrl-C. Returns the exit status."""
     # No access log, because URLs may contain keys (Gemini's `?key=`).
@@ -84,6 +92,7 @@ def serve(app: ASGIApp, limits: Limits, *, host: str, port: int, grace: int) -> 
         timeout_graceful_shutdown=grace,
         timeout_keep_alive=math.ceil(limits.request),
     )
+    logging.getLogger("uvicorn.error").addFilter(is_fault)
     server = Server(config)
     with contextlib.suppress(KeyboardInterrupt):  # as in uvicorn.run
         server.run()
