@@ -406,7 +406,7 @@ def test_a_break_in_mid_stream_logs_one_line() -> None:
 
 def test_errors_of_name_refusal_and_tls_are_told_apart_in_the_log() -> None:
     refuses = f"http://127.0.0.1:{free_port()}"
-    speaks_no_tls = raw_server(b"no", 0.1)[0].replace("http:", "https:")
+    speaks_no_tls = raw_server(b"HTTP/1.1 400 no\r\n\r\n", 0.1)[0].replace("http:", "https:")
     for upstream, words in (
         ("http://no-such-name.invalid", "its name has no address"),
         (refuses, "it refuses connections"),

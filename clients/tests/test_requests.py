@@ -172,6 +172,7 @@ def whole(text: str, path: str = CHAT, **options: Any) -> Server:
         ({"stopscan": {"regions": {"answer": {"<think>": "thought"}, "thought": {"</think>": "answer"}}}}, {}),
         ({"stopscan": {"include_stop": True}}, {}),
         ({"include_stop_str_in_output": True}, {}),
+        ({"no_stop_trim": True}, {}),
         ({"min_tokens": 3}, {}),
         ({}, {"stop": StopSet(visible=["."])}),
         ({}, {"stop": StopSet("STOP", protect=[("<think>", "</think>")])}),

@@ -343,7 +343,7 @@ def test_options_without_end_were_read_to_the_last_before_they_were_counted(
     monkeypatch.setattr("stopscan_clients.request.read_options", None)
     monkeypatch.setattr("stopscan_clients.request.read_protect", None)
     content = json.dumps({"stopscan": told}).encode()
-    with pytest.raises(ValueError, match=r"^stopscan has more than 524,288 bytes$"):
+    with pytest.raises(ValueError, match=r"^stopscan has more than 65,536 bytes$"):
         plan_of("POST", CHAT, {}, content, Options(StopSet("END")), None, Limits())
 
 

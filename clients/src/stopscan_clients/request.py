@@ -48,8 +48,8 @@ SIGNED = ("x-amz-date", "x-amz-content-sha256", "digest", "content-digest", "sig
 OPTIONS = ("patterns", "visible_patterns", "max_held", "include_stop", "start_protected", "repeat")
 REGIONS = ("regions", "stop_in", "protect")
 OF_TOKENS = ("stopscan.stop_token_ids", "stopscan.min_tokens")
-# Fields in which servers such as vLLM read how stops count, by the name of the option. They also go on to the server.
-SERVER_FIELDS = {"include_stop": "include_stop_str_in_output", "min_tokens": "min_tokens"}
+# Fields in which vLLM and sglang read how stops count. They also go on to the server.
+KEEPS_STOP = ("include_stop_str_in_output", "no_stop_trim")
 COUNTS = {dotted(path) for _, api in ROUTES for path in api.choices}
 # JSON of many small values takes 30 times its size in memory, so the values are counted before it is parsed.
 SEPARATORS, MOST_VALUES = (b",", b"[", b"{"), 2_000_000
@@ -208,22 +208,23 @@ def _options(own: Options, field: str, body: Any, limits: Limits) -> Options:
     stops."""
     given = _stopscan_of(body, limits)
     stop = get(body, *dotted(field))
-    says_nothing = stop is None and not given
-    if says_nothing and not len(own.stops):
+    has_stops = stop is not None or bool(given)
+    if not (has_stops or len(own.stops)):
         return own
-    server = {option: body.get(name) for option, name in SERVER_FIELDS.items() if f"stopscan.{option}" not in given}
-    keeps_stop = "stopscan.include_stop" in given or server["include_stop"] is not None
+    keeps_stop = {name: body[name] for name in KEEPS_STOP if body.get(name) is not None}
+    if "stopscan.include_stop" in given:  # wins
+        keeps_stop = {"include_stop": given["stopscan.include_stop"]}
     graph = {name: given.pop(f"stopscan.{name}", None) for name in REGIONS}
     given.setdefault("stopscan.max_held", own.stops.max_held)
     defaults = Defaults(repeat=own.stops.repeat, limits=limits)
     known = (*OPTIONS, *REGIONS)  # `given` has no `REGIONS` now, but the message about unknown names lists them
     try:
-        read: Any = read_options(given, defaults, prefix="stopscan.", fields=known, own={"stop": stop, **server})
+        others = {"stop": stop, "min_tokens": body.get("min_tokens"), **keeps_stop}
+        # `default` allows `start_protected`, which `begins` checks below against the regions of the set.
+        read: Any = read_options(given, defaults, default=NAMES, prefix="stopscan.", fields=known, own=others)
     except ValueError as error:
-        option, _, problem = str(error).partition(" ")
-        name = {"stop": field, **SERVER_FIELDS}.get(option, option)
-        raise ValueError(f"{name} {problem}") from None
-    stops = own.stops if says_nothing else _merged(own.stops, read.stops, limits, **graph)
+        raise ValueError(re.sub(r"^stop\b(?!\.)", field, str(error))) from None
+    stops = _merged(own.stops, read.stops, limits, **graph) if has_stops else own.stops
     options = replace(
         own,
         stops=stops,
