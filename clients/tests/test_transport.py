@@ -87,9 +87,9 @@ BAD_STOPS: list[tuple[str, Any, str, Any]] = [
     (
         CHAT,
         {"stopscan": {"odd": 1}},
-        "stopscan.odd is not an option .*; the options are stopscan.patterns, stopscan.max_held, "
-        "stopscan.include_stop, stopscan.start_protected, stopscan.repeat, stopscan.regions, stopscan.stop_in, "
-        "stopscan.protect",
+        "stopscan.odd is not an option .*; the options are stopscan.patterns, stopscan.visible_patterns, "
+        "stopscan.max_held, stopscan.include_stop, stopscan.start_protected, stopscan.repeat, stopscan.regions, "
+        "stopscan.stop_in, stopscan.protect",
         lambda body: body["error"]["message"],
     ),
     ("/v1/messages", {"stop_sequences": [""]}, "stop_sequences .*empty", lambda body: body["type"] == "error"),
