@@ -59,7 +59,7 @@ def test_at_every_byte(name: str) -> None:
         if not text:
             continue
         body = Body(Plan(Options(StopSet(text[-1] + "\x01\x02")), True), media)
-        out = b"".join([*body.told(body.feed(data[:end])), *body.told(body.end())])
+        out = b"".join([*body.emit(body.feed(data[:end])), *body.emit(body.end())])
         assert read(framing, out)[0] == text, end
         assert out.endswith(torn) or framing is Array, end
         cuts += 1

@@ -54,10 +54,10 @@ def through(pieces: list[bytes], stop: list[str], media: str, **options: Any) ->
     body = Body(Plan(Options(StopSet(stop), **options), True), media)
     out = b""
     for piece in pieces:
-        out += b"".join(body.told(body.feed(piece)))
+        out += b"".join(body.emit(body.feed(piece)))
         if body.ended:
             return out, body
-    return out + b"".join(body.told(body.end())), body
+    return out + b"".join(body.emit(body.end())), body
 
 
 def media_of(name: str) -> str:

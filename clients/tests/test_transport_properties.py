@@ -35,10 +35,10 @@ def cut(
     body = body_of(framing, stop, fast, **options)
     out = b""
     for piece in pieces:
-        out += b"".join(body.told(body.feed(piece)))
+        out += b"".join(body.emit(body.feed(piece)))
         if body.ended:
             break
-    return out + b"".join(body.told(body.end())), body.matches
+    return out + b"".join(body.emit(body.end())), body.matches
 
 
 def body_of(framing: type[Lines], stop: list[str], fast: bool = True, **options: bool) -> Body:
@@ -309,10 +309,10 @@ def test_white_space_before_a_stream_was_read_again_for_each_byte(
     for rest in (b"".join(map(form, wire.chat(["x" * 9_000, "one END two"]))), b"raw"):
         body, out = Body(Plan(Options(StopSet(["END"])), True), "", strict=rest != b"raw"), b""
         for byte in before + rest:
-            out += b"".join(body.told(body.feed(bytes([byte]))))
+            out += b"".join(body.emit(body.feed(bytes([byte]))))
             if body.ended:
                 break
-        out += b"".join(body.told(body.end()))
+        out += b"".join(body.emit(body.end()))
         assert sum(read) < 30_000
         assert out.startswith(before)
         assert (b"one " in out, b"two" in out, rest in out) == (rest != b"raw", False, rest == b"raw")

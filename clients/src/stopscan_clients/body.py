@@ -82,7 +82,7 @@ class Plan:
 class Body:
     """The body of one answer. ``feed`` takes a piece of it, ``end`` is called after the last piece, ``fail`` if no more
     can be read, and ``whole`` takes all of it at once. Each returns the bytes for the client. The caller gives these
-    bytes to ``told``, which calls ``on_match`` for new matches, yields the bytes and, after the last bytes, raises
+    bytes to ``emit``, which calls ``on_match`` for new matches, yields the bytes and, after the last bytes, raises
     ``error``."""
 
     def __init__(
@@ -97,14 +97,14 @@ class Body:
         self._refuses = self._strict and (plan.own or media in EVENTS)  # a body that is not understood is an error
         self._streamed, self._media = plan.streamed or media in EVENTS, media
         self._head = bytearray()  # the beginning of a body whose framing is not known yet
-        self._one = False  # the body is one whole answer
+        self._whole = False  # the body is one whole answer
         self._raw = False  # the body is passed on unchanged
         self._framed = media == AWS  # the framing is known
         self._framing: Lines = Aws() if media == AWS else Lines()
         self._machine: Machine | None = None
         self._alike = Alike()
         self._calm = False  # the fast path may be tried: nothing is held, and no event waits
-        self._told: set[int] = set()
+        self._reported: set[int] = set()
 
     def feed(self, data: bytes) -> bytes:
         out = self._fast(data) if self._calm and not self._framing.rest else None  # most pieces are exactly one frame
@@ -133,10 +133,10 @@ class Body:
             self._head += data
             if len(self._head) > LIMIT:
                 raise ValueError(f"the answer has more than {LIMIT:,} bytes")
-            if self._one or goes_on:
+            if self._whole or goes_on:
                 return
             framing = sniffed(bytes(self._head), self._streamed, self._media)
-            self._raw, self._one = framing == "raw", framing == "one"
+            self._raw, self._whole = framing == "raw", framing == "whole"
             if self._raw:
                 self._not_understood()
                 yield bytes(self._head)
@@ -174,7 +174,7 @@ class Body:
             yield framing.closing(False)
 
     def fail(self, error: Exception) -> bytes:
-        """Ends the body with an error, which ``told`` raises. Returns the events that the machine still holds."""
+        """Ends the body with an error, which ``emit`` raises. Returns the events that the machine still holds."""
         self.error, self.ended = self.error or error, True
         return self._left(None)
 
@@ -206,10 +206,10 @@ class Body:
         """Returns an error as the last event, or nothing if the body has not been recognized as a stream of events."""
         return self._framing.failed(error) if self._framed else b""
 
-    def told(self, out: bytes) -> Iterator[bytes]:
+    def emit(self, out: bytes) -> Iterator[bytes]:
         for choice, match in self.matches.items():
-            if self._on_match is not None and choice not in self._told:
-                self._told.add(choice)
+            if self._on_match is not None and choice not in self._reported:
+                self._reported.add(choice)
                 try:
                     self._on_match(choice, match)
                 except Exception as error:
@@ -302,11 +302,11 @@ class Body:
 
 def sniffed(
     head: bytes, streamed: bool, media: str, ended: bool = False
-) -> type[Lines] | Literal["more", "one", "raw"]:
+) -> type[Lines] | Literal["more", "whole", "raw"]:
     """Returns the framing of a body that begins with ``head``. Many servers get the content type wrong, so it decides
     only if the bytes do not: an event stream may begin with a field that nobody knows.
 
-    Returns ``"more"`` if ``head`` is too short to tell, ``"one"`` for one whole answer, and ``"raw"`` for a body that
+    Returns ``"more"`` if ``head`` is too short to tell, ``"whole"`` for one whole answer, and ``"raw"`` for a body that
     cannot be read here.
     """
     head = head.lstrip(BLANK)
@@ -319,10 +319,10 @@ def sniffed(
     if not head.startswith(b"{"):
         return Sse if media == EVENTS[0] and head else "raw"
     if not streamed:
-        return "one"
+        return "whole"
     line, end, _ = head.partition(b"\n")
     if not end and not ended:
         return "more"
     event = loads(line)
     answer = any(has(event, sign) for sign in ("choices.*.message", "type=message", "output"))
-    return "one" if answer or event is None else Lines
+    return "whole" if answer or event is None else Lines

@@ -79,7 +79,7 @@ def only(tree: Any, names: Mapping[Any, Any], along: Path = ()) -> Any:
         begin = key if type(key) is int else 0
         left = [
             *tree[:begin],
-            *(only(one, names["*"], rest) for one in tree[begin : key + 1 if begin == key else None]),
+            *(only(element, names["*"], rest) for element in tree[begin : key + 1 if begin == key else None]),
         ]
     return tree if left == tree else left
 
@@ -120,12 +120,12 @@ def has(tree: Any, sign: str) -> bool:
     joins signs that must all hold.
     """
     if "&" in sign:
-        return all(has(tree, one) for one in sign.split("&"))
+        return all(has(tree, part) for part in sign.split("&"))
     path, equals, value = sign.partition("=")
-    found = [end for _, end in leaves(tree, dotted(path.removesuffix("[]")))]
+    values = [end for _, end in leaves(tree, dotted(path.removesuffix("[]")))]
     if path.endswith("[]"):
-        return any(isinstance(end, list) for end in found)
-    return any(end == value if equals else end is not None for end in found)
+        return any(isinstance(end, list) for end in values)
+    return any(end == value if equals else end is not None for end in values)
 
 
 def leaves(tree: Any, path: Path, at: Path = (), strings: bool = False) -> Iterator[tuple[Path, Any]]:

@@ -471,11 +471,11 @@ def api_of_answer(answer: Mapping[str, Any]) -> Api | None:
 
     Raises ``TypeError`` for an answer of an unknown API.
     """
-    found = next((api for api in TABLE if any(has(answer, sign) for sign in api.answers or api.signs)), None)
+    row = next((api for api in TABLE if any(has(answer, sign) for sign in api.answers or api.signs)), None)
     no_text = "choices" in answer or ("finish_reason" in answer and isinstance(answer.get("message"), dict))
-    if found is None and not no_text:
+    if row is None and not no_text:
         raise TypeError(f"not an answer of a known API: {described(answer)}")
-    return found
+    return row
 
 
 def described(value: Mapping[str, Any]) -> str:

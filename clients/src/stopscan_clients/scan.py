@@ -35,7 +35,7 @@ class _Events(Generic[E]):
     def __init__(self, source: Any, iterator: Any, step: Callable[[], Any], options: Options) -> None:
         self._next, self._options = step, options
         sources = [source] if iterator is source else [source, iterator]
-        self._closers = [method for one in sources if (method := self._closer(one)) is not None]
+        self._closers = [method for each in sources if (method := self._closer(each)) is not None]
         self._machine: Machine | None = None
         self._matches: dict[int, StopMatch] = {}
         self._ready: deque[Any] = deque()

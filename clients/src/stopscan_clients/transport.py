@@ -128,7 +128,7 @@ class _Transport:
             return self._response(request, response, body, not decoded.intersection(encodings))
         content = await settled(getattr(response, self._CLOSE if unknown else self._READ)())
         try:
-            content = b"".join(body.told(b"" if unknown else body.whole(content)))
+            content = b"".join(body.emit(b"" if unknown else body.whole(content)))
         except Exception as error:
             # Returned, not raised: after an exception the official clients retry, and the model would generate again.
             return error_response(request, route, f"{type(error).__name__}: {error}", 502)
@@ -219,7 +219,7 @@ class _Stream:
             elif data is not None and out is data and not body.matches:
                 yield data  # the usual case
                 continue
-            for piece in body.told(out):
+            for piece in body.emit(out):
                 yield piece
 
     def close(self) -> None:
