@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import logging
 from asyncio import CancelledError
+from collections import Counter
 
 # Not faults of the adapter. Its hooks also catch these, because only `except BaseException` catches a panic of Rust.
 NOT_OURS = (KeyboardInterrupt, SystemExit, GeneratorExit, CancelledError)
 
 
 class Failures:
-    """Counts and logs the faults of an adapter in one process. After ``LIMIT`` faults the adapter is ``off``.
+    """Counts and logs the faults of an adapter in one process. After ``LIMIT`` faults in one hook it is ``off``.
 
     When it is off, leave new requests to the engine, and refuse those whose stops the engine does not support. Do
     not give ``note`` an error of the client, such as a ``ValueError`` of ``read_options``.
@@ -27,14 +28,11 @@ class Failures:
     def __init__(self, logger: logging.Logger) -> None:
         self._logger = logger
         self.count: int = 0
+        self.off: bool = False
+        self._counts: Counter[str] = Counter()
 
-    @property
-    def off(self) -> bool:
-        """Whether there were ``LIMIT`` faults or more."""
-        return self.count >= self.LIMIT
-
-    def note(self, error: BaseException, outcome: str) -> None:
-        """Counts a fault, and logs the first one and the one that turns the adapter off.
+    def note(self, error: BaseException, outcome: str, hook: str = "") -> None:
+        """Counts a fault in a ``hook``, and logs the first one and the one that turns the adapter off.
 
         ``outcome`` says what becomes of the request, such as "was left to the engine". Raises ``error`` if it is not a
         fault of the adapter, such as a ``KeyboardInterrupt``.
@@ -42,8 +40,10 @@ class Failures:
         if isinstance(error, NOT_OURS) or self.strict:
             raise error
         self.count += 1
+        self._counts[hook] += 1
         if self.count == 1:
             words = "stopscan failed in a request, which %s. Please report this with the lines below."
             self._logger.error(words, outcome, exc_info=error)
-        if self.count == self.LIMIT:
-            self._logger.error("stopscan failed in %d requests and is off for new requests", self.count)
+        if self._counts[hook] == self.LIMIT:
+            self.off = True
+            self._logger.error("stopscan failed %d times and is off for new requests", self.LIMIT)

@@ -14,8 +14,8 @@ from stopscan import StopScanner
 LOOP = ("repetition", "repetition_detected")
 
 
-def arm(theirs: Any, scanner: Any, **state: Any) -> None:
-    """Makes vLLM's detokenizer ``theirs`` find its stops with ``scanner``.
+def arm(detokenizer: Any, scanner: Any, **state: Any) -> None:
+    """Makes vLLM's ``detokenizer`` find its stops with ``scanner``.
 
     - ``made_of``: the arguments that make vLLM's own detokenizer again, after a failure of stopscan.
     - ``failures`` counts these failures.
@@ -24,18 +24,18 @@ def arm(theirs: Any, scanner: Any, **state: Any) -> None:
     """
     # Take the stops away from vLLM, so that vLLM holds back no text for them.
     native = not isinstance(scanner, StopScanner)
-    vars(theirs).update(state, scanner=scanner, native=native, stop=[], stop_buffer_length=0)
-    cls: Any = type(theirs)
-    theirs.__class__ = _scanning(cls)
+    vars(detokenizer).update(state, scanner=scanner, native=native, stop=[], stop_buffer_length=0)
+    cls: Any = type(detokenizer)
+    detokenizer.__class__ = _scanning(cls)
 
 
 @cache
-def _scanning(theirs: Any) -> type:
-    """Returns a subclass of vLLM's detokenizer ``theirs`` that finds its stops with stopscan."""
-    # The attribute `theirs` is vLLM's own `get_next_output_text`. It is called for each token, and a call through
-    # `super()` takes longer.
-    names = {"theirs": theirs.get_next_output_text}
-    return type(f"Scanning{theirs.__name__}", (ScanningDetokenizer, theirs), names)
+def _scanning(cls: Any) -> type:
+    """Returns a subclass of vLLM's class ``cls`` of a detokenizer that finds its stops with stopscan."""
+    # `vllm_next_text` is vLLM's own `get_next_output_text`. It is called for each token, and a call through `super()`
+    # takes longer.
+    names = {"vllm_next_text": cls.get_next_output_text}
+    return type(f"Scanning{cls.__name__}", (ScanningDetokenizer, cls), names)
 
 
 class ScanningDetokenizer:
@@ -124,7 +124,7 @@ class ScanningDetokenizer:
                 self._end()
             except BaseException as error:
                 self._give_back(error, self.terminated)
-        text: str = self.theirs(finished, delta)
+        text: str = self.vllm_next_text(finished, delta)
         return text if delta or len(text) >= self.least else self.output_text[: self.least]
 
     def _end(self: Any) -> None:
@@ -140,7 +140,7 @@ class ScanningDetokenizer:
     def _give_back(self: Any, error: BaseException, stop_terminated: bool) -> None:
         """Turns this object back into vLLM's own detokenizer that has read the same tokens. Ends the request with an
         error if it asks for something that vLLM cannot do."""
-        self.failures.note(error, "ends with an error" if self.beyond else "goes on with vLLM's stops")
+        self.failures.note(error, "ends with an error" if self.beyond else "goes on with vLLM's stops", "stream")
         self.scanner = None
         if self.beyond:
             return

@@ -19,11 +19,11 @@ from stopscan.vllm._parsers import BEGINS_INSIDE, HARMONY, OF_THE_CHECKPOINT, RE
 # The number of tokens at the end of a prompt that are searched for markers: chat templates end with a marker and line
 # breaks.
 PROMPT_TOKENS = 32
-# The most tokens of a turn, and the most turns, for which the parser's answer is kept.
-MAX_TURN = 64
+# The parser's answer is kept for this many prompts whose last turn has at most so many tokens.
+MAX_TURN = MAX_TURNS = 64
 # The most tokens of one character: it has at most 4 bytes, and each token has at least one of them.
 CHARACTER = 4
-# An entry in the list of regions that a route separates from the content. It means that the whole answer is a call.
+# In the list of regions that a route separates from the content, this entry stands for the whole answer.
 ANSWER = "answer"
 
 # Markers (and stops that are one token) that `skip_special_tokens` leaves out of the text. The key is the last token id
@@ -39,7 +39,7 @@ class Engine:
     """
 
     # The regions that were logged last. They are logged again only after a change.
-    said = ""
+    logged = ""
 
     def __init__(self, tokenizer: Any, reasoning_parser: str = "", tool_parser: str | None = None) -> None:
         self.tokenizer, self._name = tokenizer, reasoning_parser
@@ -48,7 +48,7 @@ class Engine:
         self._reasoning = self._own_regions() if reasoning_parser else None
         self._hidden = lru_cache(maxsize=128)(self._find_hidden)
         self._inside: dict[Any, bool] = {}
-        self._readers: dict[str, Any] = {}
+        self._parsers: dict[str, Any] = {}
         self.know(tool_parser)
 
     def know(self, tool_parser: str | None) -> None:
@@ -68,28 +68,35 @@ class Engine:
         added = self.tokenizer.get_added_vocab().items() if self._reasoning else ()
         self._roles = {token_id for text, token_id in added if not any(text in marker for marker in markers)}
 
-    def told_apart(self, parser: Any, tool_choice: Any) -> list[str]:
+    @property
+    def reasons(self) -> bool:
+        """Whether the engine has a reasoning parser whose markers are known."""
+        return bool(self._reasoning)
+
+    def set_apart(self, parser: Any, tool_choice: Any) -> list[str]:
         """Returns the regions that a chat route, whose parser is of the class ``parser``, separates from the content.
 
         ``ANSWER`` is among them if the route treats all of the content as a call.
         """
         if parser is None:
             return []
-        told = ["reasoning"] * bool(self._reasoning and parser.reasoning_parser_cls)
-        if told and self._name == HARMONY:
+        regions = ["reasoning"] * bool(self._reasoning and parser.reasoning_parser_cls)
+        if regions and self._name == HARMONY:
             return [*CHAT]
-        if parser.tool_parser_cls and tool_choice != "none":
+        if parser.tool_parser_cls:
             # Releases of vLLM without this attribute treat the whole answer as a call if a call is required.
             whole = getattr(parser.tool_parser_cls, "supports_required_and_named", True)
-            if tool_choice in (None, "auto") or not whole:
-                told += ["tool_call"] * bool(self._calls)
-            else:
-                told.append(ANSWER)
-        return told
+            if tool_choice not in (None, "auto", "none") and whole:
+                return [*regions, ANSWER]
+            # With the choice "none", parsers of one kind take calls out of the content as well, and drop them.
+            parsers = filter(None, (parser.reasoning_parser_cls, parser.tool_parser_cls))
+            if tool_choice != "none" or all(getattr(each, "engine_based_streaming", False) for each in parsers):
+                regions += ["tool_call"] * bool(self._calls)
+        return regions
 
-    def stops(self, asked: StopOptions) -> StopSet:
+    def stops(self, options: StopOptions) -> StopSet:
         """Returns the ``StopSet`` of a request. Raises ``ValueError`` for a region that is not known."""
-        return self._checkpoint.stops(asked)
+        return self._checkpoint.stops(options)
 
     @cached_property
     def vocabulary(self) -> Vocabulary | None:
@@ -100,38 +107,38 @@ class Engine:
         vocabulary = Vocabulary(backend)
         return vocabulary if vocabulary.native else None
 
-    def scanner(self, theirs: Any, request: Any, asked: StopOptions, stops: StopSet) -> tuple[Any, Hidden]:
+    def scanner(self, detokenizer: Any, request: Any, options: StopOptions, stops: StopSet) -> tuple[Any, Hidden]:
         """Returns the scanner of a request, and the markers that vLLM's text leaves out.
 
-        The scanner reads tokens if ``vocabulary`` gives the text of vLLM's detokenizer ``theirs``. Otherwise it reads
+        The scanner reads tokens if ``vocabulary`` gives the text of vLLM's ``detokenizer``. Otherwise it reads
         vLLM's text.
         """
         params, prompt = request.sampling_params, list(request.prompt_token_ids or ())
-        closed = stops.regions is not None or stops.protect
-        region = self._begins(stops, prompt, asked, request) if closed else None
-        options: dict[str, Any] = {"include_stop": asked.include_stop, "region": region}
-        skip = params.skip_special_tokens
+        has_regions = stops.regions is not None or stops.protect
+        region = self._begins(stops, prompt, options, request) if has_regions else None
+        shared: dict[str, Any] = {"include_stop": options.include_stop, "region": region}
+        skip = bool(params.skip_special_tokens)
         if (
             self.vocabulary
-            and hasattr(theirs, "stream")
+            and hasattr(detokenizer, "stream")
             and (skip or params.spaces_between_special_tokens)
             # If the prompt ends inside a character, vLLM's answer repeats text of the prompt. TokenScanner's would not,
             # so vLLM's text is then scanned.
-            and not theirs.tokenizer.decode(prompt[-CHARACTER:], skip_special_tokens=skip).endswith("\ufffd")
+            and not detokenizer.tokenizer.decode(prompt[-CHARACTER:], skip_special_tokens=skip).endswith("\ufffd")
         ):
-            counts = {"min_tokens": asked.min_tokens, "unknown_ids": "count", "skip_special_tokens": skip}
+            counts = {"min_tokens": options.min_tokens, "unknown_ids": "count", "skip_special_tokens": skip}
             # For a marker that is partly a special token, TokenScanner raises an error. vLLM's text is then scanned.
             with suppress(ValueError):
-                return TokenScanner(self.vocabulary, stops, **options, **counts), {}
-        return StopScanner(stops, **options), self._hidden(stops) if skip else {}
+                return TokenScanner(self.vocabulary, stops, **shared, **counts), {}
+        return StopScanner(stops, **shared), self._hidden(stops) if skip else {}
 
-    def _begins(self, stops: StopSet, prompt: Sequence[int], asked: StopOptions, request: Any) -> str | None:
+    def _begins(self, stops: StopSet, prompt: Sequence[int], options: StopOptions, request: Any) -> str | None:
         """Returns the region (or the state of a region) in which the answer begins, or ``None`` for the first
         region."""
         end = str(self.tokenizer.decode(prompt[-PROMPT_TOKENS:], skip_special_tokens=False)) if prompt else ""
-        thinks = asked.start_protected is None and "reasoning" in map(region_name, stops.regions or ())
+        thinks = options.start_protected is None and "reasoning" in map(region_name, stops.regions or ())
         inside = thinks and self._begins_inside(prompt, getattr(request, "reasoning_parser_kwargs", None))
-        return self._checkpoint.begins(asked, stops, end, inside=inside)
+        return self._checkpoint.begins(options, stops, end, inside=inside)
 
     def _begins_inside(self, prompt: Sequence[int], parser_options: Mapping[str, Any] | None) -> bool:
         """Returns whether the answer begins in the reasoning, according to the reasoning parser."""
@@ -141,12 +148,12 @@ class Engine:
         turn = prompt[last + 1 :]
         key = (repr(parser_options), *turn) if len(turn) < MAX_TURN else None
         if key not in self._inside:
-            if len(self._inside) >= MAX_TURN:
+            if len(self._inside) >= MAX_TURNS:
                 self._inside.clear()
-            self._inside[key] = self._asks_parser(turn, parser_options)
+            self._inside[key] = self._parser_begins_inside(turn, parser_options)
         return self._inside[key] if key else self._inside.pop(key)
 
-    def _asks_parser(self, turn: Sequence[int], parser_options: Mapping[str, Any] | None) -> bool:
+    def _parser_begins_inside(self, turn: Sequence[int], parser_options: Mapping[str, Any] | None) -> bool:
         try:
             parser = self._parser(**parser_options or {})
             if parser.is_reasoning_end(turn):
@@ -159,15 +166,16 @@ class Engine:
             return False
         return bool(delta and delta.reasoning)
 
-    def ended(self, request: Any) -> bool:
-        """Returns whether the prompt has ended the reasoning, according to the parser, which reads the whole prompt."""
+    def reasoning_ended(self, request: Any) -> bool:
+        """Returns whether the prompt has ended the reasoning, according to the parser, which reads the whole prompt:
+        also the words of users, and what the template keeps of earlier answers."""
         if not self._reasoning or self._name in BEGINS_INSIDE:
             return False
         try:
             options = getattr(request, "reasoning_parser_kwargs", None) or {}
-            if (key := repr(options)) not in self._readers:
-                self._readers = {key: self._parser(**options)}
-            return bool(self._readers[key].is_reasoning_end(list(request.prompt_token_ids or ())))
+            if (key := repr(options)) not in self._parsers:
+                self._parsers = {key: self._parser(**options)}
+            return bool(self._parsers[key].is_reasoning_end(list(request.prompt_token_ids or ())))
         except Exception:  # an error of the parser, which the route also raises
             return False
 

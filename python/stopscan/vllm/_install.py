@@ -1,4 +1,4 @@
-"""Hooks stopscan into vLLM: ``install`` wraps six functions of vLLM, even if other plugins have wrapped them."""
+"""Hooks stopscan into vLLM: ``install`` wraps functions of vLLM, even if other plugins have wrapped them."""
 
 from __future__ import annotations
 
@@ -14,19 +14,22 @@ from vllm.exceptions import VLLMValidationError
 
 from stopscan import Repeat
 from stopscan.engines import Defaults, read_options, switch
-from stopscan.vllm._adapter import PREFIX, Adapter, UnfitError, logger
+from stopscan.vllm._adapter import PREFIX, SET_APART, Adapter, UnfitError, logger
 
 WAY_OUT = "use a vLLM with which stopscan was tested, or run vLLM without stopscan (STOPSCAN_VLLM=optional)"
 
+OPENAI = "entrypoints.openai."
 # For each class, by its path in `vllm`: the function to wrap, and the method of `Adapter` that then runs after it.
-HOOKS: dict[str, tuple[str, Callable[..., None]]] = {
-    "v1.engine.output_processor:RequestState": ("from_new_request", Adapter.request_made),
-    "entrypoints.openai.chat_completion.protocol:ChatCompletionRequest": ("to_sampling_params", Adapter.params_made),
-    "entrypoints.openai.responses.protocol:ResponsesRequest": ("to_sampling_params", Adapter.params_made),
-    "v1.engine.async_llm:AsyncLLM": ("generate", Adapter.generate_called),
-    "v1.engine.input_processor:InputProcessor": ("__init__", Adapter.engine_made),
-    "parser:ParserManager": ("get_parser", Adapter.parser_made),
-}
+HOOKS: list[tuple[str, str, Callable[..., None]]] = [
+    ("v1.engine.output_processor:RequestState", "from_new_request", Adapter.request_made),
+    (f"{OPENAI}chat_completion.protocol:ChatCompletionRequest", "to_sampling_params", Adapter.params_made),
+    (f"{OPENAI}responses.protocol:ResponsesRequest", "to_sampling_params", Adapter.params_made),
+    (f"{OPENAI}chat_completion.protocol:ChatCompletionRequest", "to_beam_search_params", Adapter.beam_params_made),
+    (f"{OPENAI}completion.protocol:CompletionRequest", "to_beam_search_params", Adapter.beam_params_made),
+    ("v1.engine.async_llm:AsyncLLM", "generate", Adapter.generate_called),
+    ("v1.engine.input_processor:InputProcessor", "__init__", Adapter.engine_made),
+    ("parser:ParserManager", "get_parser", Adapter.parser_made),
+]
 
 # The hooks in place: class, name, the function that is wrapped (vLLM's or another plugin's), and our wrapper.
 _placed: list[tuple[type, str, Any, Any]] = []
@@ -74,8 +77,8 @@ os.register_at_fork(after_in_child=uninstall)
 
 def install_as_asked() -> None:
     """Installs stopscan with the options in the environment, if ``STOPSCAN_VLLM`` asks for it."""
-    if (asked := switch("STOPSCAN_VLLM")) != "0" and _current is None:  # a program's own `install` stands
-        _install(Defaults.from_environment("STOPSCAN_VLLM"), optional=asked == "optional")
+    if (value := switch("STOPSCAN_VLLM")) != "0" and _current is None:  # a program's own `install` stands
+        _install(Defaults.from_environment("STOPSCAN_VLLM"), optional=value == "optional")
 
 
 def _install(defaults: Defaults, *, optional: bool) -> None:
@@ -136,8 +139,9 @@ def _place(owner: type, name: str, after: Callable[..., None]) -> None:
                 logger.warning("running without stopscan: %s", problem)
             except BaseException as error:
                 params = [getattr(each, "sampling_params", each) for each in (result, *args, *options.values())]
-                asked = [str(name) for each in params for name in getattr(each, "extra_args", None) or ()]
-                adapter.failed(error, beyond=any(name.startswith(PREFIX) for name in asked))
+                names = [str(name) for each in params for name in getattr(each, "extra_args", None) or ()]
+                beyond = any(name.startswith(PREFIX) and name != SET_APART for name in names)
+                adapter.failed(error, after.__name__, beyond=beyond)
         return result
 
     hook.stopscan = True  # type: ignore[attr-defined]
@@ -147,5 +151,5 @@ def _place(owner: type, name: str, after: Callable[..., None]) -> None:
 
 
 def _place_all() -> None:
-    for path, (name, after) in HOOKS.items():
+    for path, name, after in HOOKS:
         _place(resolve_name(f"vllm.{path}"), name, after)

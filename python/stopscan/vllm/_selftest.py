@@ -9,16 +9,20 @@ that vLLM alone cannot give.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from itertools import pairwise
 from logging import Logger
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from transformers import PreTrainedTokenizerFast
 from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
+from vllm.entrypoints.openai.responses.protocol import ResponsesRequest
 from vllm.parser import ParserManager
 from vllm.sampling_params import RequestOutputKind, SamplingParams
 from vllm.v1.engine import EngineCoreOutput, EngineCoreRequest, FinishReason, parallel_sampling
@@ -29,11 +33,24 @@ from vllm.v1.outputs import LogprobsLists
 from stopscan.engines import Defaults, Failures
 from stopscan.engines.selftest import Tokenizer
 from stopscan.vllm._adapter import Adapter
-from stopscan.vllm._engine import Engine
 
 WORDS = ["This", " is", " E", "ND", "END", " x", " a", "<think>", "</think>", "Hello"]
 SPECIAL = ["<|eos|>", "<|mark|>"]
 NAME = "stopscan-self-test"
+
+# The calls by which vLLM reaches the hooks. The self-test makes most of these calls itself, so it would not see that a
+# route makes others.
+CALLS = [
+    ("entrypoints.openai.chat_completion.serving", r"\w\.to_sampling_params\("),
+    ("entrypoints.openai.chat_completion.serving", r"\w\.to_beam_search_params\("),
+    ("entrypoints.openai.chat_completion.serving", r"\bParserManager\.get_parser\("),
+    ("entrypoints.openai.chat_completion.serving", r"\w\.generate\("),
+    ("entrypoints.openai.completion.serving", r"\w\.to_beam_search_params\("),
+    ("entrypoints.openai.completion.serving", r"\w\.generate\("),
+    ("entrypoints.openai.responses.serving", r"\w\.to_sampling_params\("),
+    ("v1.engine.async_llm", r"\bInputProcessor\("),
+    ("v1.engine.output_processor", r"\bRequestState\.from_new_request\("),
+]
 
 
 def problems(standing: Callable[[Adapter], AbstractContextManager[None]]) -> list[str]:
@@ -44,8 +61,12 @@ def problems(standing: Callable[[Adapter], AbstractContextManager[None]]) -> lis
     failures = Failures(Logger("stopscan self-test", 99))
     failures.LIMIT, failures.strict = len(streams), False  # two streams fail on purpose
     adapter = Adapter(Defaults(), failures)
+    adapter._log_regions = lambda engine: None  # type: ignore[method-assign] # the log is about the server's engine
     with standing(adapter):
-        streams.append(host.chat(adapter))
+        try:
+            streams += host.chats(adapter)
+        except Exception as error:
+            wrong.append(f"a chat: {error!r}")
         for stream in streams:
             try:
                 ours = host.run(stream, breaks=stream.breaks)
@@ -57,9 +78,21 @@ def problems(standing: Callable[[Adapter], AbstractContextManager[None]]) -> lis
                     wrong.append(f"{stream.name}: {problem}")
             except Exception as error:
                 wrong.append(f"{stream.name}: {error!r}")
+    for module, call in CALLS:
+        if (source := source_of(f"vllm.{module}")) and not re.search(call, source):
+            wrong.append(f"vllm.{module} does not call {call}")
     if failures.count != (expected := sum(stream.breaks for stream in streams)):
         wrong.append(f"stopscan failed in {failures.count} streams instead of {expected}")
     return wrong
+
+
+def source_of(module: str) -> str:
+    """Returns the source of a module, which is not imported for that, or ``""`` if there is none."""
+    try:
+        spec = find_spec(module)
+        return (spec and spec.loader and spec.loader.get_source(module)) or ""  # type: ignore[attr-defined]
+    except (ImportError, AttributeError):
+        return ""
 
 
 @dataclass(frozen=True)
@@ -217,18 +250,24 @@ class Host:
         outcome.left = (aborted, processor.get_num_unfinished_requests())
         return outcome
 
-    def chat(self, adapter: Adapter) -> Stream:
-        """Returns a stream whose parameters come from a chat route with a reasoning parser."""
-        tokenizer = self._tokenizers[True]
-        adapter._engines[id(tokenizer)] = self._engine = Engine(tokenizer, "qwen3")
-        adapter._say = lambda engine: None  # type: ignore[method-assign] # the log is about the server's engine
-        ParserManager.get_parser(reasoning_parser_name="qwen3", tokenizer=tokenizer)
-        asked = ChatCompletionRequest(model="", messages=[{"role": "user", "content": "x"}], stop=["END"])
-        params = asked.to_sampling_params(64, {})
-        AsyncLLM.generate(None, "x", params, NAME)  # is not run
-        given = {"stop": ["END"], "extra_args": params.extra_args}
-        return Stream("a chat", ["<think>", "END", "</think>", " a", "END"], given,
-                      expected=("<think>|END|</think>| a|", "stop", "END"))  # fmt: skip
+    def chats(self, adapter: Adapter) -> list[Stream]:
+        """Returns streams whose parameters are made by two chat routes of a server with a reasoning parser."""
+        config = SimpleNamespace(structured_outputs_config=SimpleNamespace(reasoning_parser="qwen3"))
+        self._processor = SimpleNamespace(tokenizer=self._tokenizers[True])
+        adapter.engine_made(None, self._processor, config)
+        ParserManager.get_parser(reasoning_parser_name="qwen3")
+        made: dict[str, Any] = {
+            "a chat": ChatCompletionRequest(model="", messages=[{"role": "user", "content": "x"}], stop=["END"]),
+            "an answer of Responses": ResponsesRequest(model="", input="x", stop=["END"]),
+        }
+        streams = []
+        for name, request in made.items():
+            params = request.to_sampling_params(64, {})
+            AsyncLLM.generate(self, "x", params, NAME)  # makes a generator, which never runs
+            given = {"stop": params.stop, "extra_args": params.extra_args}
+            pieces = ["<think>", "END", "</think>", " a", "END"]
+            streams.append(Stream(name, pieces, given, expected=("<think>|END|</think>| a|", "stop", "END")))
+        return streams
 
     def _add(self, params: Any, processor: Any, queue: Any) -> list[str]:
         def request(name: str, params: Any) -> Any:

@@ -85,10 +85,21 @@ def test_three_faults_turn_an_adapter_off(caplog: pytest.LogCaptureFixture) -> N
         failures.note(RuntimeError(f"fault {number}"), "was left to the engine")
     assert [record.getMessage().split(".")[0] for record in caplog.records] == [
         "stopscan failed in a request, which was left to the engine",
-        "stopscan failed in 3 requests and is off for new requests",
+        "stopscan failed 3 times and is off for new requests",
     ]
     assert "fault 0" in caplog.text
     assert not Failures(logging.getLogger("x")).off
+
+
+def test_failures_count_for_each_hook() -> None:
+    """Two hooks that fail in one request are two faults of that request, not two thirds of the way to `off`."""
+    failures = Failures(logging.Logger("silent", 99))
+    for _ in range(2):
+        for hook in ("a", "b", "c"):
+            failures.note(RuntimeError("fault"), "was left to the engine", hook)
+    assert (failures.count, failures.off) == (6, False)
+    failures.note(RuntimeError("fault"), "was left to the engine", "b")
+    assert failures.off
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(), GeneratorExit(), CancelledError()], ids=repr)

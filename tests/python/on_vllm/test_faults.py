@@ -342,7 +342,7 @@ def test_a_chat_goes_on_with_vllms_stops_while_stopscan_is_off(
     chat = ChatCompletionRequest(model="m", messages=[{"role": "user", "content": "x"}], stop=["END"])
     tokens = [[token] for token in marked.encode("a</think>END", add_special_tokens=False)]
     assert run(marked, tokens, chat.to_sampling_params(40, {})).stop_reason == "END"
-    _install._adapter.failures.count = 10**9
+    _install._adapter.failures.off = True
     assert run(marked, tokens, chat.to_sampling_params(40, {})).stop_reason == "END"
     monkeypatch.setattr(chat, "vllm_xargs", {"stopscan_protect": ["reasoning"]})
     with pytest.raises(VLLMValidationError, match="stopscan_protect is switched off"):

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from functools import wraps
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 pytest.importorskip("vllm", reason="vLLM is not installed; ci/vllm-env makes its environment")
 
+from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
+from vllm.entrypoints.openai.responses.protocol import ResponsesRequest
+from vllm.parser import ParserManager
 from vllm.v1.engine import FinishReason, detokenizer, output_processor, parallel_sampling
 from vllm.v1.engine.detokenizer import BaseIncrementalDetokenizer, IncrementalDetokenizer
 from vllm.v1.engine.input_processor import InputProcessor
 from vllm.v1.engine.output_processor import OutputProcessor, RequestState
-from vllm_harness import patched
+from vllm_harness import FUNCTIONS, patched
 
 from stopscan.vllm import _install, _selftest, install, uninstall
 
@@ -232,3 +238,139 @@ def test_the_self_test_leaves_vllm_as_it_was() -> None:
     before = patched()
     assert _selftest.problems(_install._standing) == []
     assert patched() == before
+
+
+# What a release may do to a function that has a hook. The hook must still see the request, or
+# `install` must refuse.
+HOOKED = {f"{owner.__name__}.{name}": (owner, name) for owner, name in FUNCTIONS}
+
+
+def wrapped(owner: type, name: str, change: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replaces a function by what ``change`` makes of it, as a function or class method like the old one."""
+    original = vars(owner)[name]
+    function = getattr(original, "__func__", original)
+    changed = wraps(function)(change(function))
+    monkeypatch.setattr(owner, name, changed if function is original else type(original)(changed))
+
+
+@pytest.mark.parametrize("name", HOOKED)
+def test_a_function_that_is_gone_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(*HOOKED[name])
+    before = patched()
+    with pytest.raises(RuntimeError, match=rf"^stopscan does not fit vLLM [\d.]+: .*{HOOKED[name][1]}"):
+        install()
+    assert patched() == before
+
+
+@pytest.mark.parametrize("name", HOOKED)
+def test_a_function_with_one_more_argument_is_taken(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    more = lambda own: lambda *args, more=None, **options: own(*args, **options)  # noqa: E731
+    wrapped(*HOOKED[name], more, monkeypatch)
+    install()
+
+
+def coroutine(own: Any) -> Any:
+    async def made(*args: Any, **options: Any) -> Any:
+        return own(*args, **options)
+
+    return made
+
+
+def pair(own: Any) -> Any:
+    return lambda *args, **options: (own(*args, **options), None)
+
+
+def frozen(own: Any) -> Any:
+    """The function returns an object of another type, whose attributes cannot be set."""
+
+    class Params:
+        __slots__ = ("_params",)
+
+        def __init__(self, params: Any) -> None:
+            object.__setattr__(self, "_params", params)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._params, name)
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            raise AttributeError(f"can't set {name}")
+
+    return lambda *args, **options: Params(own(*args, **options))
+
+
+@pytest.mark.filterwarnings("ignore:coroutine")
+@pytest.mark.parametrize("change", [coroutine, pair, frozen])
+@pytest.mark.parametrize("owner", [ChatCompletionRequest, ResponsesRequest])
+def test_parameters_of_another_type_are_refused(owner: Any, change: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrapped(owner, "to_sampling_params", change, monkeypatch)
+    with pytest.raises(RuntimeError, match=r"^stopscan does not fit vLLM [\d.]+: "):
+        install()
+
+
+def test_a_request_whose_tool_choice_has_another_name_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Request:
+        def __init__(self, request: Any) -> None:
+            self._request = request
+
+        def __getattr__(self, name: str) -> Any:
+            if name == "tool_choice":
+                raise AttributeError(name)
+            return getattr(self._request, name)
+
+    own = vars(ChatCompletionRequest)["to_sampling_params"]
+    monkeypatch.setattr(_install.Adapter, "params_made", wrap_second(_install.Adapter.params_made, Request))
+    hooks = [(path, name, _install.Adapter.params_made if after.__name__ == "params_made" else after)
+             for path, name, after in _install.HOOKS]  # fmt: skip
+    monkeypatch.setattr(_install, "HOOKS", hooks)
+    with pytest.raises(RuntimeError, match=r"^stopscan does not fit vLLM [\d.]+: "):
+        install()
+    assert vars(ChatCompletionRequest)["to_sampling_params"] is own
+
+
+def wrap_second(function: Any, change: Any) -> Any:
+    return wraps(function)(
+        lambda self, result, request, *args, **options: function(self, result, change(request), *args, **options)
+    )
+
+
+@pytest.mark.parametrize("name", ["reasoning_parser_cls", "tool_parser_cls"])
+def test_a_parser_that_names_its_parts_otherwise_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def without(own: Any) -> Any:
+        def made(*args: Any, **options: Any) -> Any:
+            parser = own(*args, **options)
+            return type("Parser", (), {each: getattr(parser, each) for each in PARTS if each != name})
+
+        return made
+
+    wrapped(ParserManager, "get_parser", without, monkeypatch)
+    with pytest.raises(RuntimeError, match=r"^stopscan does not fit vLLM [\d.]+: a chat: "):
+        install()
+
+
+PARTS = ("reasoning_parser_cls", "tool_parser_cls")
+
+
+@pytest.mark.parametrize(
+    ("module", "call"), _selftest.CALLS, ids=[f"{module} {call}" for module, call in _selftest.CALLS]
+)
+def test_a_route_that_calls_another_function_is_refused(
+    module: str, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The old function stays in place for others, or a reference was taken before it was wrapped: the self-test's own
+    calls reach the hook, but the route's do not."""
+    own = _selftest.source_of
+    assert re.search(call, own(f"vllm.{module}"))
+    changed = lambda name: re.sub(call, "self._make(", own(name)) if name == f"vllm.{module}" else own(name)  # noqa: E731
+    monkeypatch.setattr(_selftest, "source_of", changed)
+    with pytest.raises(RuntimeError, match=r"does not call"):
+        install()
+
+
+def test_an_engine_whose_configuration_moved_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    install()
+    for config, processor in (
+        (SimpleNamespace(), SimpleNamespace(tokenizer=None)),
+        (SimpleNamespace(structured_outputs_config=SimpleNamespace(reasoning_parser="")), SimpleNamespace()),
+    ):
+        with pytest.raises(_install.UnfitError, match="stopscan cannot use the engine"):
+            _install._adapter.engine_made(None, processor, config)

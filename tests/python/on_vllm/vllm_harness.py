@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
+from vllm.entrypoints.openai.completion.protocol import CompletionRequest
 from vllm.entrypoints.openai.responses.protocol import ResponsesRequest
 from vllm.parser import ParserManager
 from vllm.sampling_params import RequestOutputKind, SamplingParams
@@ -26,6 +27,8 @@ FUNCTIONS = [
     (RequestState, "from_new_request"),
     (ChatCompletionRequest, "to_sampling_params"),
     (ResponsesRequest, "to_sampling_params"),
+    (ChatCompletionRequest, "to_beam_search_params"),
+    (CompletionRequest, "to_beam_search_params"),
     (AsyncLLM, "generate"),
     (InputProcessor, "__init__"),
     (ParserManager, "get_parser"),

@@ -1,0 +1,244 @@
+"""A request is read once, and nothing that a client sends is a failure, or concerns another request."""
+
+from __future__ import annotations
+
+import json
+import logging
+from contextlib import suppress
+from itertools import combinations
+from typing import Any
+
+import pytest
+
+pytest.importorskip("vllm", reason="vLLM is not installed; ci/vllm-env makes its environment")
+
+from pydantic import ValidationError
+from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
+from vllm.entrypoints.openai.completion.protocol import CompletionRequest
+from vllm.entrypoints.openai.responses.protocol import ResponsesRequest
+from vllm.exceptions import VLLMValidationError
+from vllm.sampling_params import RequestOutputKind, SamplingParams
+from vllm.v1.engine.async_llm import AsyncLLM
+from vllm_harness import made, run
+from vllm_parsers import answer as answer_of
+from vllm_parsers import calls
+
+from stopscan import Repeat
+from stopscan.engines import Defaults, Failures
+from stopscan.vllm import _install, install
+from stopscan.vllm._install import install_as_asked
+
+pytestmark = pytest.mark.vllm
+
+TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
+MESSAGES = [{"role": "user", "content": "x"}]
+FIELDS: dict[str, Any] = {"model": "m", "messages": MESSAGES, "stop": ["END"], "stream": True}
+
+
+@pytest.fixture
+def tokenizer(marked: Any) -> Any:
+    return marked
+
+
+@pytest.fixture
+def forgiving(monkeypatch: pytest.MonkeyPatch) -> Failures:
+    """Counts failures instead of raising them."""
+    monkeypatch.setattr(Failures, "strict", False)
+    monkeypatch.setattr(logging.getLogger("vllm.stopscan"), "disabled", True)
+    install()
+    return _install._adapter.failures
+
+
+def answer(tokenizer: Any, params: SamplingParams, text: str, prompt: str = "x") -> str:
+    """The text that a client gets if the model writes ``text``."""
+    params.skip_special_tokens = False
+    ids, prompt_ids = (tokenizer.encode(each, add_special_tokens=False) for each in (text, prompt))
+    return run(tokenizer, [[token] for token in ids], params, prompt=prompt_ids).text
+
+
+def test_what_a_render_route_hands_out_is_an_option_that_any_process_reads(tokenizer: Any, start: Any) -> None:
+    """`/v1/chat/completions/render` answers with the parameters, and the client sends them to a token server, which is
+    another process. They used to have a secret key of the first process, whose values were believed."""
+    install()
+    start(None, "deepseek_r1")
+    calls("hermes", "deepseek_r1")
+    params = ChatCompletionRequest(**FIELDS, tools=[TOOL]).to_sampling_params(40, {})
+    assert params.extra_args == {"stopscan_default": ["reasoning", "tool_call"]}
+    sent = json.loads(json.dumps({"stop": params.stop, "extra_args": params.extra_args}))
+    _install._adapter._parser = None  # a token server has no chat routes
+    text = 'So END?</think>Well. <tool_call>{"END": 1}</tool_call> END'
+    assert answer(tokenizer, SamplingParams(**sent, output_kind=RequestOutputKind.DELTA), text) == text[:-3]
+
+
+@pytest.mark.parametrize("value", [5, None, "thoughts", [["a"]], {"reasoning": 1}, [None], ["<a>"]], ids=str)
+def test_what_a_client_writes_for_the_route_is_checked(tokenizer: Any, forgiving: Failures, value: Any) -> None:
+    for _ in range(Failures.LIMIT):
+        with suppress(VLLMValidationError):
+            params = SamplingParams(stop=["END"], extra_args={"stopscan_default": value})
+            answer(tokenizer, params, "So END")
+            assert value is None
+        # A chat route writes what it separates over what the client wrote.
+        ChatCompletionRequest(**FIELDS, vllm_xargs={"stopscan told 1": "x"}).to_sampling_params(40, {})
+    assert (forgiving.count, forgiving.off) == (0, False)
+
+
+# Parsers whose templates often leave the reasoning to the model: the prompt ends without a marker.
+BY_THE_WHOLE_PROMPT = ["deepseek_r1", "glm45", "minimax_m2", "kimi_k2", "step3", "qwen3"]
+
+
+@pytest.mark.parametrize("parser", BY_THE_WHOLE_PROMPT)
+def test_no_stop_stands_in_content_after_a_closing_marker_in_the_prompt(
+    tokenizer: Any, start: Any, parser: str
+) -> None:
+    """vLLM's streams take all of an answer for content if `</think>` stands anywhere in the prompt, such as in a user's
+    words or in the kept history. So a stop fires there."""
+    install()
+    start(None, parser)
+    calls(None, parser)
+    for prompt in ("What does </think> mean?", "<think>Well.</think>Yes.<|im_end|>And then?"):
+        params = ChatCompletionRequest(**FIELDS).to_sampling_params(40, {})
+        params.output_kind = RequestOutputKind.DELTA
+        reader = _install._adapter._newest()._parser()  # type: ignore[union-attr]
+        ended = reader.is_reasoning_end(tokenizer.encode(prompt, add_special_tokens=False))
+        text = answer(tokenizer, params, "So END</think>It is END", prompt)
+        assert text == ("So " if ended else "So END</think>It is ")
+        assert ended == (parser != "qwen3") or parser == "qwen3"
+
+
+@pytest.mark.parametrize("parser", ["qwen3_coder", "glm45", "kimi_k2", "minimax_m2"])
+def test_calls_that_are_dropped_are_not_content(tokenizer: Any, start: Any, parser: str) -> None:
+    """With `tool_choice: "none"`, some parsers take calls out of the content as well. A stop used to fire in the call
+    that nobody sees."""
+    install()
+    start(None, "")
+    calls(parser)
+    graph = _install._adapter._newest().graph  # type: ignore[union-attr]
+    opening = next(mark for mark, to in graph["answer"].items() if to.startswith("tool_call"))
+    closing = next(iter(graph["tool_call"]), "")
+    params = ChatCompletionRequest(**FIELDS, tools=[TOOL], tool_choice="none").to_sampling_params(40, {})
+    text = f"Well. {opening}END{closing} So END"
+    assert answer(tokenizer, params, text) == text[:-3]
+
+
+def test_a_programs_own_install_stands_beside_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STOPSCAN_VLLM", "1")
+    install(protect=["reasoning"], repeat=Repeat(5))
+    install_as_asked()  # as the plugin does when the first engine is made
+    assert _install._adapter.defaults == Defaults(protect=("reasoning",), repeat=Repeat(5))
+
+
+@pytest.mark.parametrize(
+    "request_of",
+    [
+        lambda **fields: ChatCompletionRequest(model="m", messages=MESSAGES, **fields),
+        lambda **fields: CompletionRequest(model="m", prompt="x", **fields),
+    ],
+    ids=["chat", "completion"],
+)
+@pytest.mark.parametrize("option", [{"stopscan_patterns": ["a+b"]}, {"stopscan_nonsense": 5}], ids=str)
+def test_beam_search_refuses_the_options(request_of: Any, option: dict[str, Any]) -> None:
+    install()
+    request = request_of(use_beam_search=True, stop=["END"], vllm_xargs=option)
+    with pytest.raises(VLLMValidationError, match=rf"^{next(iter(option))} cannot be used with beam search"):
+        request.to_beam_search_params(40, {})
+    request_of(use_beam_search=True, stop=["END"], vllm_xargs={"other": 1}).to_beam_search_params(40, {})
+
+
+def test_one_warning_if_a_chat_comes_past_the_hook_of_its_route(
+    tokenizer: Any, start: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    install()
+    start(None, "deepseek_r1")
+    params = SamplingParams(stop=["END"])
+    for name, count in (("0", 0), ("cmpl-1", 0), ("chatcmpl-1", 1), ("chatcmpl-2", 0)):
+        caplog.clear()
+        request = made(params, [], None)
+        request.external_req_id = name
+        _install._adapter._warn_of_missing_regions(request, params, _install._adapter._newest())
+        assert len([each for each in caplog.records if "a chat came without" in each.getMessage()]) == count
+
+
+# A fuzz at the door: each field with each wrong JSON value, alone and in pairs, through vLLM's own request objects.
+NESTED: Any = "END"
+for _ in range(200):
+    NESTED = [NESTED]
+WRONG: list[Any] = [
+    None, True, False, 0, 1, -1, 5, 2**31, 2**32, 2**63, 10**30, 1.5, -0.0, float("inf"), float("nan"), "", "x",
+    "reasoning",
+    "\ud800", "x" * 9000, [], [[]], [None], [5], [-1], [2**40], [True], [""], ["x"], [["a"]], [["<", ">"]], ["<", ">"],
+    ["\ud800"], ["x"] * 2000, {}, {"a": 1}, {"": None}, [{}], NESTED,
+]  # fmt: skip
+OPTIONS = [
+    "patterns",
+    "max_held",
+    "protect",
+    "start_protected",
+    "repeat",
+    "default",
+    "stop",
+    "min_tokens",
+    "nonsense",
+    "",
+]
+OWN = ["stop", "stop_token_ids", "min_tokens", "include_stop_str_in_output", "skip_special_tokens", "detokenize", "n"]
+OWN += ["max_tokens", "ignore_eos", "spaces_between_special_tokens", "logprobs"]
+FIELD_NAMES = [*(f"stopscan_{name}" for name in OPTIONS), *OWN]
+
+
+def through(tokenizer: Any, values: dict[str, Any]) -> None:
+    """Sends a request with these values on each way through vLLM's request objects and stopscan's hooks."""
+    options = {name: value for name, value in values.items() if name.startswith("stopscan_")}
+    fields = {"stop": ["END"], **{name: value for name, value in values.items() if name not in options}}
+    errors = (
+        VLLMValidationError,
+        ValidationError,
+        ValueError,
+        TypeError,
+        OverflowError,
+        RecursionError,
+        AssertionError,
+    )
+    ways = [
+        lambda: SamplingParams(**fields, extra_args=options),
+        lambda: SamplingParams.from_optional(**fields, extra_args=options),
+        lambda: ChatCompletionRequest(model="m", messages=MESSAGES, vllm_xargs=options, **fields).to_sampling_params(
+            9, {}
+        ),
+        lambda: CompletionRequest(model="m", prompt="x", vllm_xargs=options, **fields).to_sampling_params(9, {}),
+        lambda: ResponsesRequest(model="m", input="x", vllm_xargs=options, **fields).to_sampling_params(9, {}),
+    ]
+    for way in ways:
+        try:
+            params = way()
+        except errors:  # vLLM or stopscan refuses the request
+            continue
+        with suppress(VLLMValidationError):
+            AsyncLLM.generate(None, "", params, "r")  # type: ignore[arg-type]
+        if params.n == 1 and isinstance(params.stop, list):
+            with suppress(*errors):
+                run(tokenizer, STEPS, params)
+
+
+STEPS = [[5], [6]]
+
+
+def test_no_wrong_value_is_a_failure_or_changes_another_request(
+    tokenizer: Any, start: Any, forgiving: Failures
+) -> None:
+    start(None, "deepseek_r1")
+    calls("hermes", "deepseek_r1")
+    singles = [{name: value} for name in FIELD_NAMES for value in WRONG]
+    pairs = [
+        {one: value, other: WRONG[(7 * number + len(one)) % len(WRONG)]}
+        for one, other in combinations([*(f"stopscan_{name}" for name in OPTIONS), "stop", "min_tokens"], 2)
+        for number, value in enumerate(WRONG)
+    ]
+    counted = []
+    for values in (*singles, *pairs):
+        before = forgiving.count
+        through(tokenizer, values)
+        if forgiving.count > before:
+            counted.append(values)
+    assert (counted, forgiving.off) == ([], False)
+    assert answer_of(tokenizer, "So END here") == "So "
+    assert answer_of(tokenizer, "Well</think>So END") == "Well</think>So "
