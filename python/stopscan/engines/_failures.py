@@ -31,8 +31,13 @@ class Failures:
         self.off: bool = False
         self._counts: Counter[str] = Counter()
 
-    def note(self, error: BaseException, outcome: str, hook: str = "") -> None:
-        """Counts a fault in a ``hook``, and logs the first one and the one that turns the adapter off.
+    def gone(self, hook: str) -> bool:
+        """Returns whether there were ``LIMIT`` faults in ``hook``."""
+        return self._counts[hook] >= self.LIMIT
+
+    def note(self, error: BaseException, outcome: str, hook: str = "", *, alone: bool = False) -> None:
+        """Counts a fault in a ``hook``, and logs the first one and the one that turns the adapter off. With ``alone``,
+        faults in this hook do not turn the adapter off: leave the hook out when it is ``gone``.
 
         ``outcome`` says what becomes of the request, such as "was left to the engine". Raises ``error`` if it is not a
         fault of the adapter, such as a ``KeyboardInterrupt``.
@@ -45,5 +50,6 @@ class Failures:
             words = "stopscan failed in a request, which %s. Please report this with the lines below."
             self._logger.error(words, outcome, exc_info=error)
         if self._counts[hook] == self.LIMIT:
-            self.off = True
-            self._logger.error("stopscan failed %d times and is off for new requests", self.LIMIT)
+            self.off = self.off or not alone
+            what = f"no longer runs {hook}" if alone else "is off for new requests"
+            self._logger.error("stopscan failed %d times and %s", self.LIMIT, what)

@@ -23,17 +23,17 @@ class Refused(ValueError):  # noqa: N818 - sglang answers it with a 400
 
 
 class Guard:
-    """Runs hooks, and notes their failures. If a hook fails, sglang's function runs without it. With ``goes``, a hook
-    that failed repeatedly does not run any more."""
+    """Runs a hook, and notes its failures. If the hook fails, sglang's function runs without it. With ``alone``, a hook
+    that failed repeatedly does not run any more, and stopscan goes on without it."""
 
-    def __init__(self, failures: Failures, *, goes: bool = False) -> None:
-        self.failures, self._goes = failures, goes
+    def __init__(self, failures: Failures, name: str = "", *, alone: bool = False) -> None:
+        self._failures, self._name, self._alone = failures, name, alone
 
     def around(self, hook: Hook) -> Callable[..., Any]:
         """Returns ``hook`` as a function that itself calls sglang's function: a hook of sglang's type ``AROUND``."""
 
         def guarded(original: Callable[..., Any], *args: Any, **options: Any) -> Any:
-            if self._goes and self.failures.off:
+            if self._alone and self._failures.gone(self._name):
                 return original(*args, **options)
             try:
                 steps = hook(*args, **options)
@@ -73,4 +73,4 @@ class Guard:
             return otherwise
 
     def _note(self, error: BaseException) -> None:
-        self.failures.note(error, "goes on without stopscan")
+        self._failures.note(error, "goes on without stopscan", self._name, alone=self._alone)

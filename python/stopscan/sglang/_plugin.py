@@ -24,14 +24,14 @@ CALLED = [f"sglang.{CHAT}._tool_call_parsing_active", f"sglang.{CHAT}._encoding_
 
 def register() -> None:
     """Does the work of ``stopscan.sglang.register``. That function imports this module only when sglang calls it."""
-    asked = ""
+    value = ""
     try:
-        asked = switch("STOPSCAN_SGLANG")
-        if asked == "0":
+        value = switch("STOPSCAN_SGLANG")
+        if value == "0":
             return
         fitting = _fitting(Defaults.from_environment("STOPSCAN_SGLANG"))
     except Exception as error:
-        if asked != "optional" or isinstance(error, ValueError):  # ValueError: a variable has a wrong value
+        if value != "optional" or isinstance(error, ValueError):  # ValueError: a variable has a wrong value
             raise SystemExit(f"stopscan: {error}; see docs/sglang.md") from error
         logger.warning("running without stopscan: %s", error)
         return
@@ -49,28 +49,31 @@ def hooks(defaults: Defaults, failures: Failures | None = None) -> dict[str, Cal
     from stopscan.sglang._routes import Routes
     from stopscan.sglang._scheduler import Scheduler
 
-    guard = Guard(failures or Failures(logger))
-    requests = Requests(defaults, guard.failures)
-    routes = Routes(requests, Guard(Failures(logger)))
-    found: dict[str, Hook] = {
-        "srt.sampling.sampling_params.SamplingParams.normalize": routes.normalize,
+    failures = failures or Failures(logger)
+    requests = Requests(defaults, failures)
+    carriers: dict[str, Hook] = {
+        "srt.sampling.sampling_params.SamplingParams.normalize": Routes(requests).normalize,
         "srt.managers.scheduler.Scheduler._add_request_to_queue": Scheduler(requests).queued,
         f"{DETOKENIZER}._decode_batch_token_id_output": decode,
     }
-    optional: dict[str, Hook] = {}
+    # The stops do not depend on these hooks, each of which is left out alone if it fails repeatedly.
+    niceties: dict[str, Callable[[Routes], Hook]] = {}
     if _serves():
-        optional = {
-            f"{SERVER}.serve_generate_request": routes.generate,
-            f"{CHAT}._convert_to_internal_request": routes.chat,
-            f"{CHAT}._generate_stream_content": routes.chat_chunks,
-            "srt.entrypoints.openai.protocol.ResponsesRequest.to_sampling_params": routes.responses,
-            f"{ANTHROPIC}._convert_response": routes.anthropic,
-            f"{ANTHROPIC}._generate_anthropic_stream": routes.anthropic_stream,
+        carriers |= {
+            f"{CHAT}._convert_to_internal_request": Routes(requests).chat,
+            "srt.entrypoints.openai.protocol.ResponsesRequest.to_sampling_params": Routes(requests).responses,
         }
-    # A route's hook that fails repeatedly is left out alone: the stops do not depend on it.
-    guarded = {target: guard.around(hook) for target, hook in found.items()}
-    guarded |= {target: Guard(Failures(logger), goes=True).around(hook) for target, hook in optional.items()}
-    return {f"sglang.{target}": hook for target, hook in guarded.items()}
+        niceties = {
+            f"{SERVER}.serve_generate_request": lambda routes: routes.generate,
+            f"{CHAT}._generate_stream_content": lambda routes: routes.chat_chunks,
+            f"{ANTHROPIC}._convert_response": lambda routes: routes.anthropic,
+            f"{ANTHROPIC}._generate_anthropic_stream": lambda routes: routes.anthropic_stream,
+        }
+    placed = {target: Guard(failures, target).around(hook) for target, hook in carriers.items()}
+    for target, hook_of in niceties.items():
+        guard = Guard(failures, target, alone=True)
+        placed[target] = guard.around(hook_of(Routes(requests, guard)))
+    return {f"sglang.{target}": hook for target, hook in placed.items()}
 
 
 def _serves() -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from stopscan.engines import Checkpoint, Defaults, Failures, StopOptions, read_options
@@ -13,10 +13,9 @@ from stopscan.sglang._guard import Refused
 from stopscan.tokens import TokenScanner
 
 PREFIX = "stopscan_"
-# What the hook of a chat route tells the scheduler. A client may also write it: it is read and checked as all options.
-# STOP: the client's stops, if `stop` has other stops that are left to sglang. DEFAULT: the regions that the route
-# separates from the content.
-STOP, DEFAULT = f"{PREFIX}stop", f"{PREFIX}default"
+# The hook of a chat route passes these options on to the scheduler: the client's stops, if sglang added others, and the
+# regions that the route separates from the content. A client may write them as well: they are checked as all options.
+STOP, SET_APART = f"{PREFIX}stop", f"{PREFIX}default"
 FIELDS = ("patterns", "visible_patterns", "max_held", "protect", "start_protected", "repeat", "stop", "default")
 # The number of tokens at the end of a prompt on which the text of the first token may depend.
 LAST_TOKENS = 8
@@ -34,7 +33,9 @@ class Model:
         detector = ReasoningParser(name, stream_reasoning=False, force_reasoning=True).detector if name else None
         start, end = (getattr(detector, f"think_{name}_token", None) for name in ("start", "end"))
         own: Graph | None = {"answer": {start: "reasoning"}, "reasoning": {end: "answer"}} if start and end else None
-        self.graph: Graph = with_reasoning(graph_of(tokenizer), own) or {}
+        graph = with_reasoning(graph_of(tokenizer), own) or {}
+        # The markers of regions that are not protected are plain text.
+        self.checkpoint = Checkpoint(tokenizer, graph=graph, narrow=True)
         # Whether the answers of requests with `require_reasoning` begin in the reasoning, without a marker.
         self.inside = bool(getattr(detector, "force_reasoning", False))
 
@@ -54,9 +55,8 @@ class Requests:
 
     def concerns(self, params: Any) -> bool:
         """Returns whether a request could have stops."""
-        given = params.custom_params
-        ours = any(str(name).startswith(PREFIX) and name not in (STOP, DEFAULT) for name in _items(given))
-        return bool(params.stop_strs or mine(params) or params.stop_regex_strs or self.defaults.repeat or ours)
+        stops = params.stop_strs or client_stops(params) or params.stop_regex_strs or self.defaults.repeat
+        return bool(stops or {*own_options(params)} - {STOP, SET_APART})
 
     def on(self, params: Any) -> bool:
         """Returns whether stopscan handles a request. After too many failures, all requests are left to sglang.
@@ -67,91 +67,98 @@ class Requests:
             raise Refused(OFF, HTTPStatus.SERVICE_UNAVAILABLE)
         return not self.failures.off
 
-    def read(self, params: Any, *, thinks: bool = False) -> StopOptions:
-        """Returns the options of a request: of all its fields that reach a scanner. These may have any value, because
-        the client sent them. ``thinks``: whether sglang expects reasoning.
-
-        Raises ``Refused`` for a wrong value. The message begins with the name of the field.
-        """
-        given = params.custom_params
-        if not isinstance(given, dict | None):
-            raise Refused(f"custom_params must be an object, not a {type(given).__name__}")
-        own = {
-            "stop_regex": listed(params.stop_regex_strs) or None,
-            "stop_token_ids": [*(params.stop_token_ids or ())] or None,
-            "no_stop_trim": params.no_stop_trim,
-        }
-        stop = listed(params.stop_strs)
-        if (given or {}).get(STOP) is None:
-            own["stop"] = stop or None
-        default = ["reasoning"] * thinks
-        try:
-            read_options({"stop": stop}, self.defaults)  # some of them may be left to sglang
-            return read_options(given, self.defaults, default=default, prefix=PREFIX, fields=FIELDS, own=own)
-        except ValueError as error:
-            raise Refused(str(error)) from None
-
     def check(self, params: Any, tokenizer: Any) -> None:
         """Raises ``Refused`` for a wrong request, and, while stopscan is switched off, for one that sglang alone cannot
         serve."""
         if self.concerns(params):
-            asked = self.read(params)
+            options = self.read(params)
             if self.on(params):
-                self._scanner(asked, params, tokenizer)
+                self._make(options, params, tokenizer)
 
-    def scanner(self, req: Any) -> tuple[TokenScanner, bool, list[str]] | None:
-        """Returns the scanner of a request in the scheduler, whether the request asks for something that sglang cannot
-        do, and the stops that are left to sglang. Returns ``None`` if the request has no stops, or is left to sglang.
+    def read(self, params: Any, *, thinks: bool = False) -> StopOptions:
+        """Returns the options of a request: of all its fields that reach a scanner. They may have any value, because
+        the client sent them. ``thinks``: sglang expects reasoning, which counts if the route set no regions apart.
+
+        Raises ``Refused`` for a wrong value. The message begins with the name of the field.
+        """
+        given, stop = params.custom_params, listed(params.stop_strs)
+        if not isinstance(given, dict | None):
+            raise Refused(f"custom_params must be an object, not a {type(given).__name__}")
+        own = {
+            "stop": stop if (given or {}).get(STOP) is None else None,
+            "stop_regex": listed(params.stop_regex_strs),
+            "stop_token_ids": [*(params.stop_token_ids or ())],
+            "no_stop_trim": params.no_stop_trim,
+        }
+        default = ["reasoning"] * thinks
+        try:
+            read_options({"stop": stop}, self.defaults)  # stops that are left to sglang are checked as well
+            return read_options(given, self.defaults, default=default, prefix=PREFIX, fields=FIELDS, own=own)
+        except ValueError as error:
+            raise Refused(str(error)) from None
+
+    def scanner(self, req: Any) -> Scanning | None:
+        """Returns the scanner of a request in the scheduler, or ``None`` if the request has no stops or is left to
+        sglang.
 
         Raises ``Refused`` for a wrong request. The message begins with the name of the wrong field.
         """
-        params, tokenizer = req.sampling_params, req.tokenizer
-        thinks = bool(req.require_reasoning)
-        asked: Any = self.read(params, thinks=thinks)
-        if not self.on(params) or not len(asked.stops):
+        params, tokenizer, thinks = req.sampling_params, req.tokenizer, bool(req.require_reasoning)
+        options: Any = self.read(params, thinks=thinks)
+        if not self.on(params) or not len(options.stops):
             return None
         # The tokens that end an answer in sglang. Their text is not part of the answer.
         ends = {tokenizer.eos_token_id, *(req.eos_token_ids or ()), *(tokenizer.additional_stop_token_ids or ())}
-        ids = () if params.ignore_eos else (*(ends - {None}), *asked.stop_token_ids)
-        prompt, inside = list(req.origin_input_ids), thinks and self.model(tokenizer).inside
-        last = {"prompt_token_ids": prompt[-LAST_TOKENS:]}
-        asked = replace(asked, stop_token_ids=ids)
-        scanner, stops = self._scanner(asked, params, tokenizer, prompt, inside=inside, **last)
+        ids = () if params.ignore_eos else (*(ends - {None}), *options.stop_token_ids)
+        prompt = list(req.origin_input_ids)
+        inside = thinks and self.model(tokenizer).inside
+        engine = {"inside": inside, "prompt_token_ids": prompt[-LAST_TOKENS:]}
+        scanner, stops = self._make(replace(options, stop_token_ids=ids), params, tokenizer, prompt, **engine)
         more = bool(beyond(params) or stops.regions is not None or stops.protect or stops.repeat)
-        return scanner, more, [stop for stop in listed(params.stop_strs) if stop and stop not in asked.stops.stop]
+        return Scanning(scanner, more, [stop for stop in listed(params.stop_strs) if stop not in options.stops.stop])
 
-    def _scanner(self, asked: StopOptions, params: Any, tokenizer: Any, prompt: Any = (), **engine: Any) -> Any:
-        checkpoint = Checkpoint(tokenizer, graph=self.model(tokenizer).graph, narrow=True)
+    def _make(self, options: StopOptions, params: Any, tokenizer: Any, prompt: Any = (), **engine: Any) -> Any:
+        """Returns a scanner, and its set."""
+        checkpoint, skips = self.model(tokenizer).checkpoint, bool(params.skip_special_tokens)
         try:
-            skips = bool(params.skip_special_tokens)
-            return checkpoint.scanner(asked, prompt, skip_special_tokens=skips, **engine), checkpoint.stops(asked)
+            return checkpoint.scanner(options, prompt, skip_special_tokens=skips, **engine), checkpoint.stops(options)
         except ValueError as error:
             raise Refused(f"{PREFIX}{error}") from None
 
 
-def mine(params: Any) -> Any:
-    """Returns the stops of a request that stopscan finds. sglang allows empty stops, and never finds one, so they are
-    left out. Returns a value of a wrong type unchanged, so that the reader of the options refuses it."""
-    given = params.custom_params
-    told = given.get(STOP) if isinstance(given, dict) else None
-    return listed(params.stop_strs if told is None else told)
+class Scanning(NamedTuple):
+    """A scanner, whether its request asks for something that sglang cannot do, and the stops that are left to sglang:
+    those that sglang itself added to a chat."""
+
+    scanner: TokenScanner
+    beyond: bool
+    added: list[str]
+
+
+def client_stops(params: Any) -> Any:
+    """Returns the stop strings of a request that stopscan finds: all that the client sent, but none that sglang
+    added."""
+    given = own_options(params).get(STOP)
+    return listed(params.stop_strs if given is None else given)
 
 
 def beyond(params: Any) -> bool:
     """Returns whether a request asks for something that sglang cannot do well: options of stopscan, protected regions,
     or ``stop_regex``. sglang finds patterns, but sends parts of the match, and a slow pattern stops the server."""
-    ours = (str(name) for name, value in _items(params.custom_params).items() if value)
-    return bool(params.stop_regex_strs) or any(name.startswith(PREFIX) and name != STOP for name in ours)
+    return bool(params.stop_regex_strs) or any(value for name, value in own_options(params).items() if name != STOP)
 
 
-def _items(given: Any) -> dict[Any, Any]:
-    """Returns ``custom_params``. A wrong value counts as an option of stopscan: ``read`` refuses it."""
-    return given if isinstance(given, dict) else {} if given is None else {PREFIX: given}
+def own_options(params: Any) -> dict[str, Any]:
+    """Returns the options of stopscan in ``custom_params``. If that is not an object, it counts as an option, which
+    ``read`` refuses."""
+    given = {} if params.custom_params is None else params.custom_params
+    given = given if isinstance(given, dict) else {PREFIX: True}
+    return {name: value for name, value in given.items() if isinstance(name, str) and name.startswith(PREFIX)}
 
 
 def listed(value: Any) -> Any:
-    """Returns a string or a list of strings as a list, without empty strings. Returns any other value unchanged, so
-    that the reader of the options refuses it."""
+    """Returns a string or a list of strings as a list, without the empty strings, which sglang allows and never finds.
+    Returns any other value unchanged, so that the reader of the options refuses it."""
     texts = [value] if isinstance(value, str) else value or []
     return [text for text in texts if text != ""] if isinstance(texts, list | tuple) else texts
 

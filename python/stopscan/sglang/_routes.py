@@ -10,7 +10,7 @@ from collections.abc import Generator
 from typing import Any
 
 from stopscan.sglang._guard import Guard, Refused
-from stopscan.sglang._requests import DEFAULT, STOP, Requests, listed, mine, serving
+from stopscan.sglang._requests import SET_APART, STOP, Requests, client_stops, listed, serving
 
 # An attribute that the hooks add to a chat request made from an Anthropic request: the stop that ended the stream.
 NAMED = "stopscan_named"
@@ -19,8 +19,8 @@ NAMED = "stopscan_named"
 class Routes:
     """The hooks of `SamplingParams`, which all requests have, and of sglang's routes."""
 
-    def __init__(self, requests: Requests, guard: Guard) -> None:
-        self._requests, self._guard = requests, guard
+    def __init__(self, requests: Requests, guard: Guard | None = None) -> None:
+        self._requests, self._guard = requests, guard or Guard(requests.failures)
 
     def normalize(self, params: Any, tokenizer: Any) -> Generator[None, Any, None]:
         """Wraps `SamplingParams.normalize`, whose errors sglang answers with a 400. Checks the request. Hides the stops
@@ -29,11 +29,11 @@ class Routes:
             yield
             return
         self._requests.check(params, tokenizer)
-        ours, patterns = mine(params), listed(params.stop_regex_strs)
-        theirs = [stop for stop in listed(params.stop_strs) if stop not in ours]
-        params.stop_strs, params.stop_regex_strs = theirs, None
+        stops, patterns = client_stops(params), listed(params.stop_regex_strs)
+        added = [stop for stop in listed(params.stop_strs) if stop not in stops]
+        params.stop_strs, params.stop_regex_strs = added, None
         yield
-        params.stop_strs, params.stop_regex_strs = [*params.stop_strs, *ours], patterns
+        params.stop_strs, params.stop_regex_strs = [*params.stop_strs, *stops], patterns
         # sglang's own search needs this length in tokens, if the request is left to sglang. A text has at most as many
         # tokens as bytes.
         params.stop_str_max_len = max((len(text.encode(errors="replace")) for text in params.stop_strs), default=0)
@@ -45,28 +45,28 @@ class Routes:
             from sglang.srt.entrypoints.http_server import get_global_state
             from sglang.srt.sampling.sampling_params import SamplingParams
 
-            tokenizer, asked = get_global_state().tokenizer_manager.tokenizer, obj.sampling_params or {}
+            tokenizer, given = get_global_state().tokenizer_manager.tokenizer, obj.sampling_params or {}
             try:
-                for params in filter(None, asked if isinstance(asked, list) else [asked]):
+                for params in filter(None, given if isinstance(given, list) else [given]):
                     self._requests.check(SamplingParams(**params), tokenizer)
             except (Refused, TypeError):  # TypeError: sglang itself refuses the parameters
                 obj.stream = False
         yield
 
     def chat(self, route: Any, request: Any, *args: Any, **options: Any) -> Generator[None, Any, None]:
-        """Wraps `_convert_to_internal_request` of chats, and notes the regions that the route separates
-        from the content."""
+        """Wraps `_convert_to_internal_request` of chats, and adds the regions that the route
+        separates from the content to the request's options."""
         adapted, _ = yield
         reads = route._encoding_output() is not None
         reasons = reads or bool(route.reasoning_parser and request.separate_reasoning)
         calls = reads or route._tool_call_parsing_active(request)
-        _note(adapted.sampling_params, request, reasons=reasons, calls=calls)
+        _add_regions(adapted.sampling_params, request, reasons=reasons, calls=calls)
 
     def responses(self, request: Any, *args: Any, **options: Any) -> Generator[None, Any, None]:
         """Wraps `to_sampling_params` of Responses, and notes the regions that the route separates."""
         params = yield
         calls = bool(serving("tool_call_parser") and request.tools and request.tool_choice != "none")
-        _note(params, request, reasons=bool(serving("reasoning_parser")), calls=calls)
+        _add_regions(params, request, reasons=bool(serving("reasoning_parser")), calls=calls)
 
     def chat_chunks(self, route: Any, *args: Any, **options: Any) -> Generator[None, Any, Any]:
         """Wraps the chunks of one step of a chat. If the step has no text, adds a chunk with its logprobs, because
@@ -84,8 +84,8 @@ class Routes:
 
             if count:
                 return ""
-            told = {"chunk_id": content["meta_info"]["id"], "created": options["created"], "model": request.model}
-            return str(build_sse_content(**told, index=options["index"], content="", logprobs=scores))
+            same = {"chunk_id": content["meta_info"]["id"], "created": options["created"], "model": request.model}
+            return str(build_sse_content(**same, index=options["index"], content="", logprobs=scores))
 
         return self._guard.stream(made, last=last)
 
@@ -113,12 +113,12 @@ def _with_stop(frame: str, matched: str | None) -> str:
     return f"{head}\ndata: {json.dumps(event, ensure_ascii=False)}\n\n"
 
 
-def _note(params: dict[str, Any], request: Any, *, reasons: bool, calls: bool) -> None:
-    """Writes the regions that the route separates into the options of a request, and the client's stops if sglang has
-    added others, which it finds itself because they must fire in all regions."""
+def _add_regions(params: dict[str, Any], request: Any, *, reasons: bool, calls: bool) -> None:
+    """Adds the regions that the route separates to the options of a request, and the client's stops if sglang has added
+    others, which it finds itself because they must fire in all regions."""
     given, stop = params.get("custom_params"), listed(request.stop)
     if isinstance(given, dict | None):
-        told = {DEFAULT: ["reasoning"] * reasons + ["tool_call"] * calls}
+        options = {SET_APART: ["reasoning"] * reasons + ["tool_call"] * calls}
         if listed(params.get("stop")) != stop:
-            told[STOP] = stop
-        params["custom_params"] = {**(given or {}), **told}
+            options[STOP] = stop
+        params["custom_params"] = {**(given or {}), **options}

@@ -32,20 +32,20 @@ class Scheduler:
         self._requests = requests
         # Compiles the sets in a thread, during the prefill, so that the scheduler's loop does not wait.
         self._maker = ThreadPoolExecutor(1, "stopscan")
-        self._said = False
+        self._logged = False
 
     def queued(self, scheduler: Any, req: Any, *args: Any, **options: Any) -> Generator[None, Any, None]:
         """Wraps `_add_request_to_queue`. Ignores a request that comes again after a pause (a "retraction")."""
         if req.tokenizer is not None and not isinstance(req, Stopping):
-            if not self._said:
-                self._said = True
-                regions = described(self._requests.model(req.tokenizer).graph)
+            if not self._logged:
+                self._logged = True
+                regions = described(self._requests.model(req.tokenizer).checkpoint.graph)
                 logger.info("stopscan finds the stops; known regions and their opening markers: %s", regions)
             params = req.sampling_params
             if self._requests.concerns(params):
                 req.stopscan = Stops(self._maker.submit(self._requests.scanner, req), self._requests.failures)
-                theirs: Any = type(req)
-                req.__class__ = _stopping(theirs)
+                cls: Any = type(req)
+                req.__class__ = _stopping(cls)
         yield
 
 
@@ -55,7 +55,7 @@ class Stops:
     def __init__(self, made: Future[Any], failures: Failures) -> None:
         self.made: Future[Any] | None = made
         self._failures = failures
-        self._theirs: Any = None
+        self._own_params: Any = None
         self._beyond = False
         # While `_scanner` is `None`, sglang finds the stops. While `texts` is `None`, sglang also makes the text.
         self._scanner: Any = None
@@ -64,12 +64,12 @@ class Stops:
     def begin(self, req: Any) -> None:
         """Takes the stops of a request away from sglang, if the request has a scanner."""
         made, self.made = self.made, None
-        found = made.result() if made else None
-        if found is None:
+        scanning = made.result() if made else None
+        if scanning is None:
             return
-        self._scanner, self._beyond, theirs = found
-        self._theirs, req.sampling_params = req.sampling_params, copy(req.sampling_params)
-        req.sampling_params.stop_strs, req.sampling_params.stop_regex_strs = theirs, []
+        self._scanner, self._beyond, added = scanning
+        self._own_params, req.sampling_params = req.sampling_params, copy(req.sampling_params)
+        req.sampling_params.stop_strs, req.sampling_params.stop_regex_strs = added, []
         self.texts = []
         req.customized_info = {**(req.customized_info or {}), KEY: self.texts}
 
@@ -130,8 +130,8 @@ class Stops:
     def failed(self, req: Any, error: BaseException) -> None:
         """Called after a failure of stopscan. Gives the request back to sglang, or ends the request with an error if it
         asks for something that sglang cannot do."""
-        given_back, self._scanner, self.made = self._theirs is not None and self._scanner is None, None, None
-        params = req.sampling_params = self._theirs or req.sampling_params
+        given_back, self._scanner, self.made = self._own_params is not None and self._scanner is None, None, None
+        params = req.sampling_params = self._own_params or req.sampling_params
         if isinstance(error, Refused):
             req.finished_reason = FINISH_ABORT(str(error), error.status, "BadRequestError")
             return
@@ -143,7 +143,7 @@ class Stops:
             req.finished_reason = FINISH_ABORT("stopscan failed in this request", status, "InternalServerError")
         else:  # so that sglang checks this step again, now with its own search for the stops
             req.finished_reason = req.finished_len = None
-        self._failures.note(error, outcome)
+        self._failures.note(error, outcome, "stream")
 
 
 class Stopping:
@@ -178,6 +178,6 @@ class Stopping:
 
 
 @cache
-def _stopping(theirs: Any) -> type:
-    """Returns a subclass of ``theirs``, sglang's class of a request. The subclass finds stops with stopscan."""
-    return type(f"Stopping{theirs.__name__}", (Stopping, theirs), {"_update": theirs.update_finish_state})
+def _stopping(cls: Any) -> type:
+    """Returns a subclass of ``cls``, sglang's class of a request. The subclass finds stops with stopscan."""
+    return type(f"Stopping{cls.__name__}", (Stopping, cls), {"_update": cls.update_finish_state})

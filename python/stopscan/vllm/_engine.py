@@ -126,7 +126,7 @@ class Engine:
             # so vLLM's text is then scanned.
             and not detokenizer.tokenizer.decode(prompt[-CHARACTER:], skip_special_tokens=skip).endswith("\ufffd")
         ):
-            counts = {"min_tokens": options.min_tokens, "unknown_ids": "count", "skip_special_tokens": skip}
+            counts: Any = {"min_tokens": options.min_tokens, "unknown_ids": "count", "skip_special_tokens": skip}
             # For a marker that is partly a special token, TokenScanner raises an error. vLLM's text is then scanned.
             with suppress(ValueError):
                 return TokenScanner(self.vocabulary, stops, **shared, **counts), {}

@@ -98,6 +98,8 @@ def test_failures_count_for_each_hook() -> None:
         for hook in ("a", "b", "c"):
             failures.note(RuntimeError("fault"), "was left to the engine", hook)
     assert (failures.count, failures.off) == (6, False)
+    failures.note(RuntimeError("fault"), "was left to the engine", "a", alone=True)
+    assert (failures.off, failures.gone("a"), failures.gone("b")) == (False, True, False)
     failures.note(RuntimeError("fault"), "was left to the engine", "b")
     assert failures.off
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from itertools import combinations
+from traceback import extract_tb
 from typing import Any
 
 import pytest
@@ -18,7 +20,7 @@ from stopscan import Repeat
 from stopscan.engines import Checkpoint, Defaults, Failures
 from stopscan.sglang._guard import Guard, Refused
 from stopscan.sglang._plugin import hooks
-from stopscan.sglang._requests import DEFAULT, STOP, Requests
+from stopscan.sglang._requests import SET_APART, STOP, Requests
 from stopscan.sglang._selftest import Host, installed
 from stopscan.tokens import TokenScanner
 
@@ -114,7 +116,7 @@ def test_behind_tokenizer_workers_without_plugins_it_is_an_abort_of_its_request_
 
 
 BOTH = ["reasoning", "tool_call"]
-CHAT = {"custom_params": {DEFAULT: BOTH}}
+CHAT = {"custom_params": {SET_APART: BOTH}}
 QWEN = "<think>\n</think>\n<tool_call>\n</tool_call>"
 
 
@@ -128,7 +130,7 @@ QWEN = "<think>\n</think>\n<tool_call>\n</tool_call>"
         (["<think>", "a", "END", "</think>"], {}, "<think>a", "END"),
         (
             ["<think>", "a", "END", "</think>"],
-            {"custom_params": {DEFAULT: BOTH, "stopscan_protect": []}},
+            {"custom_params": {SET_APART: BOTH, "stopscan_protect": []}},
             "<think>a",
             "END",
         ),
@@ -163,7 +165,7 @@ def test_stops_that_sglang_adds_fire_in_the_reasoning_too(
     host: Host, pieces: list[str], text: str, matched: str | int, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(host.tokenizer, "chat_template", QWEN)
-    params = {"stop": ["END", "STOP"], "custom_params": {DEFAULT: BOTH, STOP: ["END"]}}
+    params = {"stop": ["END", "STOP"], "custom_params": {SET_APART: BOTH, STOP: ["END"]}}
     with installed(hooks(Defaults())):
         texts, reason, _ = host.run({"r": (host.ids(pieces), params)}, step)["r"]
     assert ("".join(texts), reason["matched"]) == (text, host.tokenizer.eos_token_id if matched == -1 else matched)
@@ -310,8 +312,15 @@ def forgiving(monkeypatch: pytest.MonkeyPatch) -> Failures:
     return Failures(silent)
 
 
-ODD = [[1], 5, True, [["a"]], "x", {"stopscan_patterns": 5}, {"stopscan_protect": [["a"]]}, {5: [None]}, {DEFAULT: 5}]
-ODD += [{DEFAULT: [["a"], 5, None]}, {STOP: 7}, {STOP: [5]}, {STOP: [None]}, {STOP: [["a"]]}, {DEFAULT: "reasoning"}]
+ODD = [[1], 5, True, [["a"]], "x", {"stopscan_patterns": 5}, {"stopscan_protect": [["a"]]}, {5: [None]}, {SET_APART: 5}]
+ODD += [
+    {SET_APART: [["a"], 5, None]},
+    {STOP: 7},
+    {STOP: [5]},
+    {STOP: [None]},
+    {STOP: [["a"]]},
+    {SET_APART: "reasoning"},
+]
 ODD += [
     {"stopscan_protect": {"a": 1}},
     {"stopscan_repeat": [1]},
@@ -354,7 +363,7 @@ DOOR = "sglang.srt.sampling.sampling_params.SamplingParams.normalize"
         {"custom_params": {"stopscan_patterns": ["E[A-Z]D"]}},
         {"custom_params": {"stopscan_repeat": True}},
         {"stop": ["END"], "custom_params": {"stopscan_protect": ["<", ">"]}},
-        {"stop": ["END"], "custom_params": {DEFAULT: ["reasoning"]}},
+        {"stop": ["END"], "custom_params": {SET_APART: ["reasoning"]}},
     ],
 )
 def test_while_stopscan_is_off_what_sglang_cannot_keep_is_refused(
@@ -428,7 +437,7 @@ def test_requests_without_stops_stay_sglangs(host: Host) -> None:
     from sglang.srt.managers.schedule_batch import Req
 
     with installed(hooks(Defaults())):
-        for custom in (None, {}, {"thinking_budget": 5}, {DEFAULT: ["reasoning"], STOP: []}):
+        for custom in (None, {}, {"thinking_budget": 5}, {SET_APART: ["reasoning"], STOP: []}):
             assert type(host._request("r", {"custom_params": custom})) is Req
 
 
@@ -499,6 +508,110 @@ def test_what_a_chat_route_does_not_tell_apart_is_content(
     monkeypatch.setattr(host.tokenizer, "chat_template", QWEN)
     pieces = ["<think>", "a", "</think>", "<tool_call>", "END", "</tool_call>"]
     with installed(hooks(Defaults())):
-        plans = {"r": (host.ids(pieces), {"stop": ["END"], "custom_params": {DEFAULT: told}})}
+        plans = {"r": (host.ids(pieces), {"stop": ["END"], "custom_params": {SET_APART: told}})}
         texts, reason, _ = host.run(plans)["r"]
     assert ("".join(texts), reason["matched"]) == ("<think>a</think><tool_call>", "END")
+
+
+# A fuzz at the door: each field with each wrong JSON value, alone and in pairs, with and without the door's hook.
+NESTED: Any = "END"
+for _ in range(200):
+    NESTED = [NESTED]
+WRONG: list[Any] = [
+    None, True, False, 0, 1, -1, 2**31, 2**32, 10**12, 1.5, float("inf"), "", "x", "reasoning", "\ud800", "x" * 9000,
+    [], [[]], [None], [5], [-1], [2**40], [True], [""], ["x"], [["a"]], [["<", ">"]], ["<", ">"], ["\ud800"],
+    ["x"] * 2000, {}, {"a": 1}, [{}], NESTED,
+]  # fmt: skip
+OPTIONS = (
+    "patterns",
+    "visible_patterns",
+    "max_held",
+    "protect",
+    "start_protected",
+    "repeat",
+    "stop",
+    "default",
+    "nonsense",
+)
+CUSTOM = [*(f"stopscan_{name}" for name in OPTIONS), "__stopscan_added", "__stopscan_told"]
+OWN_FIELDS = [
+    "stop",
+    "stop_regex",
+    "stop_token_ids",
+    "no_stop_trim",
+    "skip_special_tokens",
+    "custom_params",
+    "ignore_eos",
+]
+OWN_FIELDS += ["min_new_tokens", "spaces_between_special_tokens"]
+
+
+def request_of(values: dict[str, Any], stops: dict[str, Any]) -> dict[str, Any]:
+    custom = {name: value for name, value in values.items() if name in CUSTOM}
+    fields = {name: value for name, value in values.items() if name not in CUSTOM}
+    return {**stops, **({"custom_params": custom} if custom else {}), **fields}
+
+
+def test_no_wrong_value_is_a_failure_or_changes_another_request(host: Host, forgiving: Failures) -> None:
+    """`custom_params: {"__stopscan_added": [5]}` ended the server, and three `stop_token_ids: [-1]` switched stopscan
+    off for all requests."""
+    singles = [{name: value} for name in (*CUSTOM, *OWN_FIELDS) for value in WRONG]
+    pairs = [
+        {one: value, other: WRONG[(7 * number + len(one)) % len(WRONG)]}
+        for one, other in combinations((*CUSTOM, *OWN_FIELDS[:4]), 2)
+        for number, value in enumerate(WRONG)
+    ]
+    good = {"good": (host.ids(["a", "END", "b"]), {"stop": ["END"]})}
+    placed, counted, left = hooks(Defaults(), forgiving), [], []
+    with installed(placed):
+        for number, values in enumerate((*singles, *pairs)):
+            before, params = (
+                forgiving.count,
+                request_of(values, ({}, {"stop": ["END"]}, {"stop_regex": "a+b"})[number % 3]),
+            )
+            try:
+                came = host.run({"odd": (host.ids(["a", "b"]), params), **good})
+            except (ValueError, TypeError, AssertionError, AttributeError, OverflowError) as error:
+                # sglang refuses the value, or stopscan does.
+                left.extend([(values, error)] * (is_ours(error) and not isinstance(error, Refused)))
+            else:
+                assert came["odd"][1]["type"] in ("stop", "abort", "length")
+                assert ("".join(came["good"][0]), came["good"][1]["matched"]) == ("a", "END")
+            if forgiving.count > before:
+                counted.append(values)
+    assert (counted, left, forgiving.off) == ([], [], False)
+
+
+def is_ours(error: BaseException) -> bool:
+    return "python/stopscan" in extract_tb(error.__traceback__)[-1].filename
+
+
+@pytest.mark.parametrize("ids", [[-1], [2**32], [10**12]])
+def test_token_ids_that_no_model_has_are_a_400_that_names_the_field(
+    host: Host, forgiving: Failures, ids: list[int]
+) -> None:
+    with installed(hooks(Defaults(), forgiving)):
+        for _ in range(Failures.LIMIT):
+            with pytest.raises(ValueError, match=r"^stop_token_ids must be a list of token ids"):
+                host.run({"r": (host.ids(["a"]), {"stop": ["END"], "stop_token_ids": ids})})
+        texts, reason, _ = host.run({"r": (host.ids(["a", "END"]), {"stop_regex": ["E[A-Z]D"]})})["r"]
+    assert ("".join(texts), reason["matched"], forgiving.count) == ("a", "E[A-Z]D", 0)
+
+
+def test_a_hook_that_adds_a_nicety_goes_alone(forgiving: Failures) -> None:
+    """Three chunks of one stream that failed used to take `stop_regex` from everybody."""
+    calls = []
+
+    def hook() -> Any:
+        calls.append(1)
+        raise LookupError("injected")
+        yield
+
+    nicety = Guard(forgiving, "chunks", alone=True).around(hook)
+    for _ in range(5):
+        assert nicety(lambda: "sglang's") == "sglang's"
+    assert (len(calls), forgiving.off) == (Failures.LIMIT, False)
+    carrier = Guard(forgiving, "normalize").around(hook)
+    for _ in range(3):
+        carrier(lambda: None)
+    assert forgiving.off

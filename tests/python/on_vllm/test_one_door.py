@@ -170,6 +170,7 @@ WRONG: list[Any] = [
 ]  # fmt: skip
 OPTIONS = [
     "patterns",
+    "visible_patterns",
     "max_held",
     "protect",
     "start_protected",
