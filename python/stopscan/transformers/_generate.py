@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import reprlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 import torch
@@ -12,6 +14,9 @@ from stopscan.finish import Finish
 from stopscan.segments import Segment
 from stopscan.transformers._options import OPTIONS, Stop
 from stopscan.transformers._stops import Stops
+
+# The entries of a tokenizer's result that do not change what the prompt is.
+TEXT_INPUTS = {"input_ids", "attention_mask", "token_type_ids", "special_tokens_mask", "offset_mapping", "length"}
 
 
 @dataclass(frozen=True)
@@ -29,11 +34,15 @@ def generate(model: Any, tokenizer: Any, prompts: Any, /, stop: Stop = (), **opt
     """Returns the answers of ``model.generate`` to ``prompts``, cut at their stops: an ``Answer`` for each prompt and
     returned sequence.
 
-    A text, a list of token ids, or a list of messages is one prompt. A list of these has several prompts. Messages go
-    through the tokenizer's chat template. If the last message is the assistant's, the answer continues that message.
+    A text, token ids (a list, a tensor or an array), or a list of messages is one prompt. A list of these has several
+    prompts, and so has a tensor or an array of two dimensions. What the tokenizer or its ``apply_chat_template``
+    returned is taken, too, without its padding. Messages go through the tokenizer's chat template. If the last message
+    is the assistant's, the answer continues that message.
 
     The options of ``Stops`` are taken from ``options``. The other options go to ``model.generate``. Shorter prompts are
     padded.
+
+    Raises ``TypeError`` for anything else, and for a prompt without tokens.
 
     >>> [answer.text for answer in generate(model, tokenizer, ["Count: 1,", "Once"], ["END"], max_new_tokens=50)]
     >>> generate(model, tokenizer, [{"role": "user", "content": "Count to 9."}], "6", max_new_tokens=50)[0].text
@@ -41,15 +50,15 @@ def generate(model: Any, tokenizer: Any, prompts: Any, /, stop: Stop = (), **opt
     streamer = options.pop("streamer", None)
     own: Any = {name: options.pop(name) for name in OPTIONS if name in options}
     stops = Stops(tokenizer, stop, streamer=streamer, **own)
-    inputs = _inputs(model, stops.tokenizer, [_ids(stops.tokenizer, prompt) for prompt in _several(prompts)])
-    if not len(inputs["input_ids"]):
+    rows = _rows(stops.tokenizer, prompts)
+    if not rows:
         return []
     options["stopping_criteria"] = [*(options.get("stopping_criteria") or ()), stops]
     if streamer is not None:  # otherwise pass none, because beam search refuses any streamer
         options["streamer"] = stops
     try:
         # Call `trim`, although its result is not used: only `trim` finds which beams of a beam search are the results.
-        stops.trim(model.generate(**inputs, **options))
+        stops.trim(model.generate(**_inputs(model, stops.tokenizer, rows), **options))
     except BaseException:
         stops.close()
         raise
@@ -57,40 +66,69 @@ def generate(model: Any, tokenizer: Any, prompts: Any, /, stop: Stop = (), **opt
     return [Answer(*row) for row in zip(stops.texts, stops.finishes, segments, strict=True)]
 
 
-def _several(prompts: Any) -> list[Any]:
-    """Returns ``prompts`` as a list, even if it is a single prompt."""
-    one = isinstance(prompts, str) or (len(prompts) and isinstance(prompts[0], int | Mapping))
-    return [prompts] if one else list(prompts)
+def _rows(tokenizer: Any, prompts: Any) -> list[list[int]]:
+    """Returns the token ids of each prompt."""
+    prompts = _plain(prompts)
+    several = isinstance(prompts, list) and not (prompts and (isinstance(prompts[0], int) or _is_message(prompts[0])))
+    return [_ids(tokenizer, prompt) for prompt in (prompts if several else [prompts])]
+
+
+def _plain(given: Any) -> Any:
+    """Returns ``given`` with lists in place of tensors, arrays and iterables, and without a tokenizer's padding."""
+    if isinstance(given, Mapping) and "input_ids" in given:
+        if extra := given.keys() - TEXT_INPUTS:
+            names = ", ".join(sorted(extra))
+            raise TypeError(f"generate takes prompts of tokens alone, not {names}: pass a Stops to model.generate")
+        ids, mask = _plain(given["input_ids"]), _plain(given.get("attention_mask"))
+        if mask is None:
+            return ids
+        rows = zip(ids, mask, strict=True) if ids and isinstance(ids[0], list) else [(ids, mask)]
+        return [[*compress(row, kept)] for row, kept in rows]
+    if hasattr(given, "tolist"):
+        return given.tolist()
+    listed = isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping)
+    return [_plain(each) for each in given] if listed else given
 
 
 def _ids(tokenizer: Any, prompt: Any) -> list[int]:
-    """Returns the token ids of a prompt."""
-    if not isinstance(prompt, str):
-        kinds = {Mapping if isinstance(each, Mapping) else type(each) for each in prompt}
-        if kinds == {Mapping}:
-            goes_on = prompt[-1]["role"] == "assistant"
-            made = tokenizer.apply_chat_template(
-                prompt, add_generation_prompt=not goes_on, continue_final_message=goes_on, return_dict=True
-            )
-            return list(made["input_ids"])
-        if kinds - {int}:
-            raise TypeError(f"a prompt is a text, token ids or messages, not {prompt!r}")
-        return list(prompt)
-    ids: list[int] = tokenizer(prompt).input_ids
-    # The text of a chat template often begins with the BOS, and the tokenizer adds a second one.
-    return ids[1:] if ids[:2] == [tokenizer.bos_token_id] * 2 else ids
+    """Returns the token ids of one prompt. Raises ``TypeError`` if it is not a prompt or has no tokens."""
+    if isinstance(prompt, list) and len(prompt) == 1 and isinstance(prompt[0], list):  # a batch of one
+        (prompt,) = prompt
+    ids: Any = prompt
+    if isinstance(prompt, str):
+        ids = tokenizer(prompt).input_ids
+        # The text of a chat template often begins with the BOS, and the tokenizer adds a second one.
+        ids = ids[1:] if ids[:2] == [tokenizer.bos_token_id] * 2 else ids
+    elif isinstance(prompt, list) and prompt and all(map(_is_message, prompt)):
+        goes_on = prompt[-1]["role"] == "assistant"
+        ids = tokenizer.apply_chat_template(
+            prompt, add_generation_prompt=not goes_on, continue_final_message=goes_on, return_dict=True
+        )["input_ids"]
+    if not isinstance(ids, list) or any(type(each) is not int for each in ids):
+        raise TypeError(
+            "a prompt is a text, token ids or messages; pass one prompt, a list of prompts, or what the tokenizer "
+            f"returned for them, not {reprlib.repr(prompt)}"
+        )
+    if not ids:
+        raise TypeError("a prompt has no tokens: pass at least one, such as the tokenizer's bos_token")
+    return ids
+
+
+def _is_message(prompt: Any) -> bool:
+    return isinstance(prompt, Mapping) and "role" in prompt
 
 
 def _inputs(model: Any, tokenizer: Any, rows: list[list[int]]) -> dict[str, Any]:
     """Returns ``rows`` as tensors. Shorter rows are padded on the left, but for encoder-decoder models on the right."""
-    length = max(map(len, rows), default=0)
+    length = max(map(len, rows))
     pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id or 0
-    ids, mask = [], []
-    for row in rows:
-        padding, known = [pad] * (length - len(row)), [1] * len(row)
-        none = [0] * len(padding)
-        at_right = model.config.is_encoder_decoder
-        ids.append([*row, *padding] if at_right else [*padding, *row])
-        mask.append([*known, *none] if at_right else [*none, *known])
-    tensors = {"input_ids": ids, "attention_mask": mask}
+
+    def padded(row: list[int], filler: int) -> list[int]:
+        padding = [filler] * (length - len(row))
+        return [*row, *padding] if model.config.is_encoder_decoder else [*padding, *row]
+
+    tensors = {
+        "input_ids": [padded(row, pad) for row in rows],
+        "attention_mask": [padded([1] * len(row), 0) for row in rows],
+    }
     return {name: torch.tensor(values, dtype=torch.long, device=model.device) for name, values in tensors.items()}

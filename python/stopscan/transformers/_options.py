@@ -29,6 +29,8 @@ class Options:
     """The stops and options of all rows. ``scanner`` makes the scanner of one row."""
 
     def __init__(self, tokenizer: Any, stop: Stop, **given: Unpack[StopsOptions]) -> None:
+        if isinstance(stop, Mapping) and not all(isinstance(markers, Mapping) for markers in stop.values()):
+            raise TypeError("a mapping as the stop has {region: {marker: region}}; pass stops as a list of strings")
         # A multimodal processor has its tokenizer as an attribute.
         self.tokenizer: Any = getattr(tokenizer, "tokenizer", tokenizer)
         self._checkpoint = Checkpoint(self.tokenizer)

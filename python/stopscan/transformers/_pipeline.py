@@ -24,6 +24,8 @@ def cut(pipeline: Any, /) -> Any:
     """
     if not isinstance(pipeline, TextGenerationPipeline):
         raise TypeError(f"expected a pipeline for text-generation, got {type(pipeline).__name__}")
+    if isinstance(pipeline, _Cut):
+        raise TypeError("this pipeline already has exact stops: pass stop= when you call it")
     exact: Any = object.__new__(type("ExactPipeline", (_Cut, type(pipeline)), {}))
     exact.__dict__.update(pipeline.__dict__)
     return exact

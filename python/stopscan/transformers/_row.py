@@ -28,43 +28,35 @@ class TextRow(Row[Any]):
     def __init__(self, scanner: Any, streamer: Any = None) -> None:
         super().__init__(scanner)
         self.pieces: list[Any] = []
-        self.streamer = streamer
-        self.over = False
+        self._streamer = streamer
 
     @property
     def text(self) -> str:
         """The text so far, without text that is held because it may be part of a stop or of a marker."""
         return "".join(self.pieces)
 
-    def step(self, token_id: int) -> bool:
-        """Feeds ``token_id``. Returns whether the row ends with it."""
-        return not self.over and self._take(self.scanner.feed(token_id))
-
-    def steps(self, token_ids: Iterable[int]) -> bool:
-        """Feeds ``token_ids``. Returns whether the row ends with one of them. Tokens after the end are ignored."""
-        return not self.over and self._take(self.scanner.feed_many(token_ids))
+    def add(self, *pieces: Any) -> None:
+        """Adds what the scanner returned. The streamer gets it, and the end of the row once."""
+        new = [*filter(None, pieces)]
+        self.pieces += new
+        over = self.finish is not None
+        if self._streamer is not None and (new or over):
+            self._stream(new, over)
+            if over:
+                self._streamer = None
 
     def end(self, reason: EndReason) -> None:
         """Ends the row with ``reason``, unless it has ended already."""
-        if not self.over:
-            self._take(self.scanner.flush(reason))
+        self.add(self.scanner.flush(reason))
 
     def copy(self) -> Self:
         """Returns an independent copy in the same state. The copy has no streamer."""
         other = super().copy()
-        other.streamer, other.pieces = None, self.pieces[:]
+        other._streamer, other.pieces = None, self.pieces[:]
         return other
 
-    def _take(self, new: Any) -> bool:
-        over = self.over = self.scanner.finish is not None
-        if new:
-            self.pieces.append(new)
-        if self.streamer is not None and (new or over):
-            self._stream(new)
-        return over
-
-    def _stream(self, text: Any) -> None:
-        self.streamer.on_finalized_text(text, stream_end=self.over)
+    def _stream(self, pieces: list[Any], over: bool) -> None:
+        self._streamer.on_finalized_text("".join(pieces), stream_end=over)
 
 
 class SegmentRow(TextRow):
@@ -80,10 +72,11 @@ class SegmentRow(TextRow):
         """The segments so far, without held text."""
         return joined(chain.from_iterable(self.pieces))
 
-    def _stream(self, segments: Any) -> None:
+    def _stream(self, pieces: list[Any], over: bool) -> None:
         part = self.pieces[-1][-1][2] if self.pieces else 0
-        for left, segment in enumerate(segments or [(self.region, "", part)], 1):
-            self.streamer.on_finalized_text(segment, stream_end=self.over and left >= len(segments))
+        segments = joined(chain.from_iterable(pieces)) or [(self.region, "", part)]
+        for left, segment in enumerate(segments, 1):
+            self._streamer.on_finalized_text(segment, stream_end=over and left == len(segments))
 
 
 def length_of(row: Row[Any]) -> int:

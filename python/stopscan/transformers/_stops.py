@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache, wraps
 from inspect import signature
+from operator import attrgetter
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 ASKS_OF_DRAFTS = "is_done_candidate" in signature(_speculative_sampling).parameters
 
 REUSED = "this Stops was already used: make a new one for each generation"
+FINISH = attrgetter("finish")
 NO_CRITERION = "this Stops is only the streamer: pass it in stopping_criteria too"
 
 
@@ -75,6 +78,7 @@ class Stops(StoppingCriteria, BaseStreamer):
         hook_generate()
         self._options = options
         self._streamers = list(streamer) if isinstance(streamer, list | tuple) else [streamer]
+        self._streaming = any(each is not None for each in self._streamers)
         # Set by the hooks in generate: whether `self` is a criterion, the EOS ids, and the id that pads ended rows.
         self._told = False
         self._eos: list[int] = []
@@ -84,12 +88,18 @@ class Stops(StoppingCriteria, BaseStreamer):
         self._closed: EndReason | None = None
         self._ended = False
         self._rows: list[TextRow] = []
+        self._scanners: list[Any] = []
+        self._kind: Any = None  # the class of the scanners
+        # What the scanners returned, a list for each step, until `_collect` gives it to the rows.
+        self._steps: list[list[Any]] = []
         # `_sequences`: the prompts, if generate announced them, and then the sequences of the last step. `_length`: the
         # number of tokens in each of these sequences.
         self._announced = self._beams = False
         self._sequences: Any = None
         self._prompts: Any = None
         self._length = 0
+        # How rows had ended after the last step, and whether they had, as a tensor.
+        self._finishes: list[Finish | None] = []
         self._done: Any = None
 
     def __call__(self, input_ids: Any, scores: Any = None, **kwargs: Any) -> Any:
@@ -99,21 +109,32 @@ class Stops(StoppingCriteria, BaseStreamer):
                 # If the prompts are unknown, assume that everything except the newest token is prompt.
                 self._start(self._sequences if self._announced else input_ids[:, :-1])
             # Reading with numpy takes half the time of torch. `cpu()` also takes time, so it is called only if needed.
-            steps = (input_ids if input_ids.is_cpu else input_ids.cpu()).numpy().T
-            length, rows = steps.shape
+            tokens = (input_ids if input_ids.is_cpu else input_ids.cpu()).numpy().T
+            length, rows = tokens.shape
             if rows != len(self._rows) or length <= self._length or self._ended:
                 raise ValueError(REUSED)
             if not self._announced and self._sequences is not self._prompts:
                 self._follow(input_ids[:, : self._length])
+            # This takes most of a step's time, so `map` calls the scanners without a loop in Python. The scanner of a
+            # row that has ended returns nothing.
             if length == self._length + 1:  # the usual case
-                ended = [*map(TextRow.step, self._rows, steps[-1].tolist())]
+                self._steps.append([*map(self._kind.feed, self._scanners, tokens[-1].tolist())])
             else:
-                ended = [*map(TextRow.steps, self._rows, steps[self._length :].T.tolist())]
+                self._steps.append([*map(self._kind.feed_many, self._scanners, tokens[self._length :].T.tolist())])
+            if self._streaming:
+                self._collect()
             self._sequences, self._length = input_ids, length
-            if self._done is None or True in ended:
-                done = [row.over for row in self._rows]
-                self._done = torch.tensor(done, dtype=torch.bool, device=input_ids.device)
+            finishes = [*map(FINISH, self._scanners)]
+            if finishes != self._finishes or self._done is None:
+                over = [finish is not None for finish in finishes]
+                self._finishes, self._done = finishes, torch.tensor(over, device=input_ids.device)
             return self._done
+
+    def _collect(self) -> None:
+        """Gives the rows what their scanners returned since the last call."""
+        steps, self._steps = self._steps, []
+        for row, pieces in zip(self._rows, zip(*steps, strict=True), strict=False):
+            row.add(*pieces)
 
     def _tell(self, eos_token_ids: list[int], pad_token_id: int | None) -> None:
         """Stores the EOS ids of the generation, and the id that pads rows after their end."""
@@ -126,6 +147,7 @@ class Stops(StoppingCriteria, BaseStreamer):
         """Ends each row that another criterion has ended (``done``), with "length". Its later tokens are padding."""
         with self._lock:
             if self._done is None or not torch.equal(done, self._done):
+                self._collect()
                 for row, over in zip(self._rows, done.tolist(), strict=True):
                     if over:
                         row.end("length")
@@ -159,6 +181,7 @@ class Stops(StoppingCriteria, BaseStreamer):
         with self._lock:
             if self._closed is None:
                 self._closed, self._done = reason, None
+                self._collect()
                 for row in self._rows:
                     row.end(reason)
                 for streamer in [] if self._rows else self._streamers:
@@ -218,7 +241,7 @@ class Stops(StoppingCriteria, BaseStreamer):
         sequences = output if isinstance(output, torch.Tensor) else output.sequences
         start = self._prompt_length(sequences)
         if self._beams or len(sequences) != len(self._rows):
-            self._rows = [self._rescanned(row, start) for row in sequences.tolist()]
+            self._set_rows(self._rescanned(row, start) for row in sequences.tolist())
             self._beams = False
         fillers = [*ids(self._pad), *self._eos, *self._options.eos_token_ids, 0]
         return trimmed(output, start, self.lengths, fillers[0])
@@ -227,13 +250,18 @@ class Stops(StoppingCriteria, BaseStreamer):
         streamers = self._check_streamers(len(prompts))
         self._sequences = self._prompts = prompts
         self._length = prompts.shape[1]
-        self._rows = [
+        self._set_rows(
             row_of(self._options, prompt, None if self._closed else streamer, self._eos)
             for prompt, streamer in zip(prompts.tolist(), streamers, strict=True)
-        ]
+        )
         if self._closed:
             for row in self._rows:
                 row.end(self._closed)
+
+    def _set_rows(self, rows: Iterable[TextRow]) -> None:
+        self._rows, self._steps = [*rows], []
+        self._scanners = [row.scanner for row in self._rows]
+        self._kind = type(self._scanners[0])
 
     def _check_streamers(self, rows: int) -> list[Any]:
         if self._streamers == [None]:
@@ -246,9 +274,10 @@ class Stops(StoppingCriteria, BaseStreamer):
         """Moves the rows to the places of their sequences, because a beam search reorders and copies sequences."""
         if torch.equal(known, self._sequences):
             return
+        self._collect()
         rows = {_key(sequence): row for sequence, row in zip(self._sequences.cpu(), self._rows, strict=True)}
         try:
-            self._rows = [rows[_key(sequence)].copy() for sequence in known.cpu()]
+            self._set_rows(rows[_key(sequence)].copy() for sequence in known.cpu())
         except KeyError:
             raise ValueError(REUSED) from None
         self._beams, self._done = True, None
@@ -266,7 +295,7 @@ class Stops(StoppingCriteria, BaseStreamer):
         length = len(tokens)
         while length and tokens[length - 1] in (self._pad, -1):  # transformers pads with -1 if there is no EOS
             length -= 1
-        row.steps(tokens[: length + (self._pad in (*self._eos, *self._options.eos_token_ids))])
+        row.add(row.feed_many(tokens[: length + (self._pad in (*self._eos, *self._options.eos_token_ids))]))
         # Whisper removes the EOS (`start` is 0). A sequence shorter than the number of generated tokens ended with EOS.
         row.end("length" if start or length >= self._length - len(prompt) else "eos")
         return row
@@ -275,6 +304,7 @@ class Stops(StoppingCriteria, BaseStreamer):
         if self._beams:
             raise RuntimeError("after a beam search, call trim(sequences) first: it finds which beams are results")
         self.close("length")
+        self._collect()
         for row in self._rows:
             row.end("length")
         return self._rows

@@ -239,10 +239,15 @@ def generate_batch(
     """Returns the results of ``model.generate_batch`` with exact stops, in the order of ``inputs``.
 
     ``stop`` and ``options`` are those of ``RowScanner``, for all requests. The default of ``eos_token_ids`` is that of
-    the generation config. Raises ``RuntimeError`` with transformers' reason if a request fails.
+    the generation config. All other options of the generation, such as ``temperature``, are in ``generation_config``.
+
+    Raises ``RuntimeError`` with transformers' reason if a request fails.
 
     >>> [result.text for result in generate_batch(model, tokenizer, tokenizer(prompts).input_ids, ["END"])]
     """
+    if unknown := ", ".join(sorted(options.keys() - RowOptions.__annotations__.keys())):
+        known = ", ".join(RowOptions.__annotations__)
+        raise TypeError(f"generate_batch has no option {unknown}: pass a generation_config; its own are {known}")
     config = model.generation_config if generation_config is None else generation_config
     if eos_token_ids is None:
         eos_token_ids = config.eos_token_id

@@ -68,7 +68,7 @@ class ExactHFLM(EvalModel):
         # Leave out the prompt, because lm_eval itself also decodes an answer without its prompt. (SentencePiece then
         # drops the first space of the answer.)
         row = row_of(self._answers, ())
-        row.steps(tokens)
+        row.add(row.feed_many(tokens))
         row.end("length")
         return row.text
 

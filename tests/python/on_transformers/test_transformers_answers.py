@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed; ci/transformers-env makes its environment")
 
+import torch
 from recital import recite
 from tokenizers.processors import TemplateProcessing
 from transformers import TextGenerationPipeline
@@ -19,7 +20,7 @@ from transformers_harness import Engine, Pieces
 from stopscan import StopSet
 from stopscan.finish import Finish
 from stopscan.segments import FORMATS, SegmentSet
-from stopscan.transformers import Answer, cut, generate
+from stopscan.transformers import Answer, Stops, cut, generate
 from stopscan_conformance.reciter import SCRIPTS, THINKING, Reciter
 
 NAMES = ["count", "split", "late", "emoji", "empty", "runs"]
@@ -210,3 +211,69 @@ def test_ids_and_messages_are_prompts(engine: Engine, bare: Any, reciter: Recite
         generate(engine.model, tokenizer, [[1.5]], "END")
     with pytest.raises(FrozenInstanceError):
         answers[0].text = ""
+
+
+def test_what_a_tokenizer_returned_is_a_prompt(engine: Engine, bare: Any, reciter: Reciter) -> None:
+    """The prompt must be its ids. Once, its keys were: the model answered "input_ids" and "attention_mask"."""
+    tokenizer = deepcopy(bare)
+    tokenizer.pad_token, tokenizer.padding_side = tokenizer.eos_token, "left"
+    tokenizer.chat_template = (
+        "{% for m in messages %}{{ m['content'] }}{% endfor %}{% if add_generation_prompt %}x{% endif %}"
+    )
+    count, split = (reciter.prompt(name) for name in ("count", "split"))
+    ids = tokenizer(count).input_ids
+    chats = [[{"role": "user", "content": text}] for text in (f"xx {split}", count)]
+    texts = tokenizer([f"xx {split}", count], return_tensors="pt", padding=True)
+    assert 0 in texts["attention_mask"]
+    chat = tokenizer.apply_chat_template(chats[1], return_dict=True)
+    both = tokenizer.apply_chat_template(chats, return_dict=True, return_tensors="pt", padding=True)
+    unmasked = tokenizer(count, return_attention_mask=False)
+    array = tokenizer([count, count], return_tensors="np")["input_ids"]
+    two, one, twice = ["This is the ", "1, 2, 3 "], ["1, 2, 3 "], ["1, 2, 3 "] * 2
+    for prompts, answers in (
+        (tokenizer(count), one), (tokenizer(count, return_tensors="pt"), one), (dict(tokenizer(count)), one),
+        (unmasked, one), (texts, two), (both, two), (chat, one), ([tokenizer(f"xx {split}"), chat], two),
+        ([tokenizer(count, return_tensors="np"), ids], twice), (array, twice), (array[0], one),
+        (texts["input_ids"][1], one), (list(array), twice),
+        (torch.tensor([ids, ids]), twice), ({"input_ids": [torch.tensor(ids)] * 2}, twice),
+        (iter([count, ids]), twice), ((ids, ids), twice), (tuple(ids), one), ([], []),
+    ):  # fmt: skip
+        made = generate(engine.model, tokenizer, prompts, ["hello world", "END"], max_new_tokens=50)
+        assert [answer.text for answer in made] == answers, prompts
+
+
+@pytest.mark.parametrize(
+    ("prompts", "message"),
+    [
+        ("", "a prompt has no tokens: pass at least one"),
+        ([[]], "a prompt has no tokens"),
+        (["x", ""], "a prompt has no tokens"),
+        ({"input_ids": [], "attention_mask": []}, "a prompt has no tokens"),
+        (5, "a prompt is a text, token ids or messages.*not 5"),
+        (None, "a prompt is a text"),
+        (b"abc", "a prompt is a text"),
+        ({"role": "user", "content": "x"}, "a prompt is a text, token ids or messages; pass one prompt, a list"),
+        ([[True, False]], "a prompt is a text"),
+        (torch.tensor([1.5]), "a prompt is a text"),
+        (torch.tensor([[[1], [2]]]), "a prompt is a text"),
+        (torch.tensor(1), "a prompt is a text"),
+        ([{"input_ids": [[1], [2]]}], "a prompt is a text"),
+        ({"input_ids": [1], "pixel_values": [0.5]}, "tokens alone, not pixel_values: pass a Stops to model.generate"),
+    ],
+    ids=str,
+)
+def test_other_prompts_say_what_to_pass(engine: Engine, bare: Any, prompts: Any, message: str) -> None:
+    pieces = Pieces()
+    with pytest.raises(TypeError, match=message), engine.counted() as steps:
+        generate(engine.model, bare, prompts, "END", max_new_tokens=1, streamer=pieces)
+    assert steps == []
+
+
+def test_an_exact_pipeline_is_not_cut_again(pipeline: Any) -> None:
+    with pytest.raises(TypeError, match="already has exact stops: pass stop= when you call it"):
+        cut(cut(pipeline))
+
+
+def test_stops_in_a_dict_say_what_to_pass(engine: Engine, bare: Any) -> None:
+    with pytest.raises(TypeError, match=r"a mapping as the stop has .*pass stops as a list of strings"):
+        Stops(bare, {"END": 1})  # type: ignore[dict-item]

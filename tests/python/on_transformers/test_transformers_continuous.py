@@ -253,3 +253,10 @@ def test_a_transformers_that_asks_no_row_is_refused(version: str, monkeypatch: p
     monkeypatch.setattr(sys.modules["transformers"], "__version__", version)
     with pytest.raises(ImportError, match=rf"continuous needs transformers 5\.6\.0 or later; .* {version}"):
         importlib.reload(continuous)
+
+
+def test_an_unknown_option_of_a_batch_says_where_it_belongs(engine: Engine, reciter: Reciter) -> None:
+    with pytest.raises(
+        TypeError, match="generate_batch has no option temperature: pass a generation_config; its own are"
+    ):
+        batch(engine, reciter, ["count"], "END", temperature=0.5)
