@@ -153,7 +153,7 @@ def checkpoint_of(tokenizer: Any) -> Checkpoint:
     wrapper = wrapped(tokenizer)
     # Pass the inner tokenizer, not mlx-lm's wrapper: then errors name the class of the inner tokenizer, and all
     # wrappers of one tokenizer share a vocabulary.
-    return Checkpoint(wrapper._tokenizer, graph=graph_of(wrapper) or {})
+    return Checkpoint(getattr(wrapper, "_tokenizer", wrapper), graph=graph_of(wrapper) or {})
 
 
 def of_model(tokenizer: Any, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,12 @@ import mlx_lm
 
 # For each class or function of mlx-lm, the names that stopscan needs. A name may be an attribute, a parameter, or a
 # name that the function's code uses.
+STREAMS = {
+    "generate.GenerationResponse": [
+        "__dataclass_fields__", "text", "token", "finish_reason", "prompt_tokens", "generation_tokens",
+    ],
+    "models.cache.can_trim_prompt_cache": [],
+}  # fmt: skip
 BATCHES = {
     "generate.StopSequences": ["matcher"],
     "generate.BatchGenerator": ["insert", "next_generated", "stats", "close"],

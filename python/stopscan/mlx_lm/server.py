@@ -68,14 +68,23 @@ class _Stops:
     # Whether the default of `options` is still the regions that mlx-lm separates from the answer of the model.
     chat: bool
     connection: socket | None = None
+    # The client sends no other request (`Connection: close`), so it may close its sending half and still read.
+    half_closes: bool = False
     row: _Row | None = None
+
+    def check_client(self) -> None:
+        """Raises ``ConnectionError`` if the client has left, which mlx-lm would notice only when it writes the whole
+        answer."""
+        with suppress(BlockingIOError):
+            if self.connection and not self.connection.recv(1, MSG_PEEK | MSG_DONTWAIT) and not self.half_closes:
+                raise ConnectionAbortedError("the client has left")
 
     def __reduce__(self) -> Any:  # mlx-lm sends each request to the other machines of a distributed model
         return _Stops, (self.options, self.chat)
 
     def of(self, tokenizer: Any) -> StopOptions:
         """Returns the options, whose default has only regions that mlx-lm separates for this model."""
-        return replace(self.options, default=_told_apart(tokenizer)) if self.chat else self.options
+        return replace(self.options, default=_separated(tokenizer)) if self.chat else self.options
 
 
 class _RequestError(Exception):
@@ -90,13 +99,16 @@ class _Refused(BaseException):
 class _ResponseGenerator(server.ResponseGenerator):
     _logged: Any = None
 
+    def __init__(self, model_provider: Any, prompt_cache: Any) -> None:
+        prompt_cache.fetch_nearest_cache = partial(_nearest, prompt_cache.fetch_nearest_cache)
+        super().__init__(model_provider, prompt_cache)
+
     def _tokenize(self, tokenizer: Any, request: Any, args: Any) -> Any:
         # mlx-lm catches a request's errors only here. Later errors would end the thread that makes all answers.
         tokenized, stops = super()._tokenize(tokenizer, request, args), args.stop_words
-        asked = stops.options
-        if failures.off and (
-            not asked.asks or asked == StopOptions(StopSet(asked.stops.stop), asks=True, default=asked.default)
-        ):
+        options = stops.options
+        plain = StopOptions(StopSet(options.stops.stop), asks=True, default=options.default)
+        if failures.off and (not options.asks or options == plain):
             return tokenized  # mlx-lm's own stops are enough
         try:
             if tokenizer is not self._logged:
@@ -123,26 +135,38 @@ class _ResponseGenerator(server.ResponseGenerator):
             context, responses = super().generate(request, generation_args, progress_callback)
         except _RequestError as error:
             raise _Refused(str(error)) from error
-        return context, responses if stops.row is None else _safe(responses, stops.row, stops.connection)
+        return context, responses if stops.row is None else _safe(responses, stops.row, stops)
 
 
-def _told_apart(tokenizer: Any) -> tuple[str, ...]:
+def _separated(tokenizer: Any) -> tuple[str, ...]:
     """Returns the regions that mlx-lm separates from the answer of a chat."""
     parts = {to for edges in getattr(tokenizer, "response_transitions", {}).values() for _, to in edges}
-    told = [tokenizer.has_thinking or "reasoning" in parts, tokenizer.has_tool_calling or "tool" in parts]
-    return tuple(compress(CHAT, told))
+    flags = [tokenizer.has_thinking or "reasoning" in parts, tokenizer.has_tool_calling or "tool" in parts]
+    return tuple(compress(CHAT, flags))
 
 
-def _safe(responses: Any, row: _Row, connection: socket) -> Iterator[Any]:
+def _safe(responses: Any, row: _Row, stops: _Stops) -> Iterator[Any]:
     for response in responses:
-        with suppress(BlockingIOError):
-            # `recv` raises if the client has reset the connection, which mlx-lm would notice only when it writes the
-            # whole answer. A client that has closed only its sending half still reads, so an empty result is fine.
-            connection.recv(1, MSG_PEEK | MSG_DONTWAIT)
+        stops.check_client()
+        try:
+            text = row.text(response) if not row.failed else ""
+        except BaseException as error:
+            failures.note(error, "ended with an error")
+            row.failed = True
         if row.failed:
             raise RuntimeError("stopscan failed in this request")
         # Reports every end as "length": after "stop", mlx-lm would drop the last text and the text that it held back.
-        yield replace(response, text=row.text(response), finish_reason=response.finish_reason and "length")
+        yield replace(response, text=text, finish_reason=response.finish_reason and "length")
+
+
+def _nearest(fetch: Any, model: Any, tokens: list[int]) -> Any:
+    """Returns what ``fetch`` of mlx-lm's prompt cache returns, but always with a token that is not in the cache:
+    without one, mlx-lm's generation thread would end. Agents send such prompts: the prompt, the answer and its stop."""
+    cache, rest = fetch(model, tokens)
+    if not rest:
+        cache, rest = fetch(model, tokens[:-1]) if len(tokens) > 1 else (None, [])
+        rest = [*rest, *tokens[-1:]]
+    return cache, rest
 
 
 class _Handler(server.APIHandler):
@@ -156,8 +180,8 @@ class _Handler(server.APIHandler):
             self._end_with(400, error)
             return
         # mlx-lm reads `include_usage` after the last chunk, where a `stream_options` of a wrong type would raise.
-        told = self.body.get("stream_options")
-        self.stream_options = {"include_usage": isinstance(told, dict) and bool(told.get("include_usage"))}
+        streaming = self.body.get("stream_options")
+        self.stream_options = {"include_usage": isinstance(streaming, dict) and bool(streaming.get("include_usage"))}
         self._called_tool = False
         try:
             super().handle_completion(request, stops)
@@ -177,7 +201,7 @@ class _Handler(server.APIHandler):
     def _read_stops(self, request: Any) -> _Stops:
         chat = request.request_type == "chat" and self.defaults.protect is None
         options = read_options(self.body, self.defaults, default=CHAT if chat else ())
-        stops = _Stops(options, chat, self.connection)
+        stops = _Stops(options, chat, self.connection, self.headers.get("Connection", "").lower() == "close")
         if options.min_tokens > self.max_tokens:
             raise ValueError(f"min_tokens must be at most max_tokens, {self.max_tokens}")
         tokenizer = self.response_generator.model_provider.tokenizer

@@ -13,7 +13,7 @@ pytest.importorskip("mlx_lm", reason="mlx-lm is not installed; ci/mlx-env makes 
 import mlx.core as mx
 import mlx_lm
 from mlx_harness import Steps, load
-from mlx_lm.models.cache import make_prompt_cache
+from mlx_lm.models.cache import CacheList, KVCache, RotatingKVCache, make_prompt_cache
 from recital import recite
 
 from stopscan import StopMatch, StopSet
@@ -284,3 +284,61 @@ def test_drafted_tokens_come_in_runs(mlx: tuple[Any, Any], reciter: Reciter) -> 
     runs = [one.from_draft for one in responses]
     assert runs == [True, True, True, False] * 6 + [True, True]
     assert all(one.generation_tokens + 1 == other.generation_tokens for one, other in pairwise(responses))
+
+
+class OfLists:
+    """The model, with caches that are lists of caches, as some models have them."""
+
+    def __init__(self, model: Any) -> None:
+        self.model, self.layers = model, model.layers
+
+    def __call__(self, tokens: Any, cache: Any) -> Any:
+        return self.model(tokens, cache=[part[0] for part in cache])
+
+
+@drafted
+@pytest.mark.parametrize("kind", ["plain", "list", "rotating"])
+def test_a_prompt_cache_ends_where_the_text_ends(
+    mlx: tuple[Any, Any], reciter: Reciter, draft: bool, kind: str
+) -> None:
+    """After a stop, the cache has the prompt and the tokens of the text. Once, it also had the tokens of the stop. A
+    cache that mlx-lm cannot trim (``rotating``, after it was filled) keeps them."""
+    if draft and kind == "rotating":
+        pytest.skip("mlx-lm refuses drafts with such a cache")
+    model, tokenizer = mlx
+    prompt = tokenizer.encode(reciter.prompt("count"))
+    caches = [RotatingKVCache(4) if kind == "rotating" else KVCache() for _ in range(2 if draft else 1)]
+    for cache in caches:
+        model(mx.array([prompt * 3]), cache=[cache])  # three tokens that the caller had computed before
+    if kind == "list":
+        caches, model = [CacheList(cache) for cache in caches], OfLists(model)
+    *_, last = stream_generate(
+        model, tokenizer, prompt, stop="hello world", prompt_cache=caches, draft_model=model if draft else None
+    )
+    assert (last.tokens_kept, last.generation_tokens) == (5, 7)
+    sizes = {cache[0].offset if kind == "list" else cache.offset for cache in caches}
+    assert sizes == {3 + 1 + (7 if kind == "rotating" else 5)}
+
+
+@drafted
+def test_tokens_kept_at_each_end(mlx: tuple[Any, Any], reciter: Reciter, draft: bool) -> None:
+    for options, kept, generated in (
+        ({"stop": "6"}, 10, 11), ({"stop": "3 h"}, 4, 5), ({"stop": "6", "include_stop": True}, 11, 11),
+        ({"stop": "never"}, 15, 16), ({}, 15, 16), ({"max_tokens": 3}, 3, 3),
+        ({"stop": "never", "max_tokens": 3}, 3, 3),
+    ):  # fmt: skip
+        *others, last = stream(mlx, reciter.prompt("count"), draft=draft, **options)
+        assert (last.tokens_kept, last.generation_tokens) == (kept, generated), options
+        assert not any(other.tokens_kept for other in others)
+
+
+@pytest.mark.parametrize("stop", [(), "END"], ids=["without stops", "with stops"])
+@pytest.mark.parametrize(
+    "options",
+    [{"min_tokens": -1}, {"min_tokens": "x"}, {"protect": ["thoughts"]}, {"stop_token_ids": [2**40]}, {"stop": {1: 2}}],
+    ids=str,
+)
+def test_a_wrong_value_raises_at_once(mlx: tuple[Any, Any], stop: Any, options: dict[str, Any]) -> None:
+    """A wrong value raises before the first step. Once, it did not if there were no stops."""
+    with pytest.raises((TypeError, ValueError)):
+        stream_generate(*mlx, "x", **{"stop": stop, **options})

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from mlx_lm.generate import BatchGenerator
 from mlx_lm.generate import stream_generate as mlx_stream_generate
+from mlx_lm.models.cache import can_trim_prompt_cache
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from stopscan import StopMatch, StopSet
 from stopscan.finish import Finish
 from stopscan.mlx_lm._row import RowScanner, Stops, wrapped
-from stopscan.mlx_lm._versions import BATCHES, require
+from stopscan.mlx_lm._versions import BATCHES, STREAMS, require
 
 if TYPE_CHECKING:
     from stopscan.engines.untyped import Untyped as MlxBatchResponse
@@ -26,19 +28,21 @@ else:
 __all__ = ["BatchResponse", "GenerationResponse", "batch_generate", "generate", "stream_generate"]
 
 ENDS = {"stop": Finish("eos"), "length": Finish("length")}
-OF_ROWS = ("stop_token_ids", "min_tokens", "include_stop", "protect", "start_protected")
+RESPONSE = tuple(signature(MlxResponse).parameters)
+ROW_OPTIONS = ("stop_token_ids", "min_tokens", "include_stop", "protect", "start_protected")
 
 
 @dataclass
 class GenerationResponse(MlxResponse):
-    """mlx-lm's response; its ``text`` is safe to send. The last response has a ``finish`` and, if a stop string fired,
-    a ``match``.
+    """mlx-lm's response; its ``text`` is safe to send. The last response has a ``finish``, the number of tokens that
+    belong to the text (``tokens_kept``) and, if a stop string fired, a ``match``.
 
     ``finish_reason`` has mlx-lm's values: "length", or "stop" for any other end.
     """
 
     finish: Finish | None = None
     match: StopMatch | None = None
+    tokens_kept: int | None = None
 
 
 def stream_generate(
@@ -52,6 +56,7 @@ def stream_generate(
       ``RowScanner``. Wrong values raise at once.
     - If no stops are given, ``text`` is mlx-lm's. Otherwise ``text`` is the text of ``tokenizer.decode``, because
       mlx-lm's own text drops a leading space.
+    - If a stop ends the text, a ``prompt_cache`` that mlx-lm can trim then has the prompt and the tokens of the text.
     - The other ``kwargs`` are mlx-lm's, such as ``max_tokens`` and ``draft_model``.
 
     >>> for response in stream_generate(model, tokenizer, prompt, stop=["END"], max_tokens=500):
@@ -59,12 +64,15 @@ def stream_generate(
     >>> response.match
     StopMatch("END", 26)
     """
-    tokenizer, stops, options = wrapped(tokenizer), _stop_set(stop, patterns), _taken(kwargs)
-    if len(stops) == 0 and not options.get("stop_token_ids"):
-        return _responses(mlx_stream_generate(model, tokenizer, prompt, **kwargs), None)
-    limit = kwargs.get("max_tokens")
-    row = RowScanner(tokenizer, stops, max_tokens=None if limit == -1 else limit, prompt=prompt, **options)
-    return _responses(mlx_stream_generate(model, _Textless(tokenizer), prompt, **kwargs), row)
+    require("stream_generate", STREAMS)
+    tokenizer, stops, options = wrapped(tokenizer), _stop_set(stop, patterns), _row_options(kwargs)
+    row, limit = None, kwargs.get("max_tokens")
+    if len(stops) or any(options.values()):  # a wrong value raises here, even if there are no stops
+        row = RowScanner(tokenizer, stops, max_tokens=None if limit == -1 else limit, prompt=prompt, **options)
+    if row is None or not (len(stops) or options.get("stop_token_ids")):
+        return _responses(mlx_stream_generate(model, tokenizer, prompt, **kwargs), None, [])
+    source = mlx_stream_generate(model, _Textless(tokenizer), prompt, **kwargs)
+    return _responses(source, row, kwargs.get("prompt_cache") or [])
 
 
 def generate(model: Any, tokenizer: Any, prompt: Any, verbose: bool = False, **kwargs: Any) -> str:
@@ -127,7 +135,7 @@ def batch_generate(
     ['END', None]
     """
     require("batch_generate", BATCHES)
-    tokenizer, options = wrapped(tokenizer), _taken(kwargs)
+    tokenizer, options = wrapped(tokenizer), _row_options(kwargs)
     limits = [max_tokens] * len(prompts) if isinstance(max_tokens, int) else _each("max_tokens", max_tokens, prompts)
     rows = [
         RowScanner(tokenizer, row_stops, max_tokens=limit, prompt=prompt, **options)
@@ -188,10 +196,10 @@ def _stop_set(stop: Stops, patterns: str | Iterable[str]) -> StopSet:
     return StopSet(stop, patterns=patterns) if patterns else StopSet(stop)
 
 
-def _taken(kwargs: dict[str, Any]) -> dict[str, Any]:
+def _row_options(kwargs: dict[str, Any]) -> dict[str, Any]:
     """Removes the options of rows from ``kwargs``, and returns them. Makes a tuple of each iterator, because an
     iterator can be read only once."""
-    options = {name: kwargs.pop(name) for name in OF_ROWS if name in kwargs}
+    options = {name: kwargs.pop(name) for name in ROW_OPTIONS if name in kwargs}
     return {name: tuple(value) if isinstance(value, Iterator) else value for name, value in options.items()}
 
 
@@ -213,16 +221,34 @@ class _Textless(TokenizerWrapper):
         self.__dict__.update(vars(tokenizer))
 
 
-def _responses(source: Generator[Any, None, None], row: RowScanner | None) -> Generator[GenerationResponse, None, None]:
+def _responses(
+    source: Generator[Any, None, None], row: RowScanner | None, caches: list[Any]
+) -> Generator[GenerationResponse, None, None]:
+    """Yields the responses of ``source`` with the text and the end of ``row``. If a stop ends the text, the ``caches``
+    of the prompt are trimmed to its tokens."""
+    start = _size(caches[0]) if caches and can_trim_prompt_cache(caches) else 0
     with closing(source):
         for response in source:
-            finish, match = ENDS.get(response.finish_reason), None
+            values = {name: getattr(response, name) for name in RESPONSE}
+            finish = ENDS.get(response.finish_reason)
+            kept = response.generation_tokens - (response.finish_reason == "stop")
             if row is not None:
                 row.advance(response.token)
-                response.text, finish, match = row.text(response), row.finish, row.match
+                values["text"], finish, kept = row.text(response), row.finish, row.tokens_kept
+                values["match"] = row.match
             if finish is not None:
                 # Close mlx-lm's loop before the last response is yielded: the caller may never ask for another one, and
                 # only the close rewinds the cache of a draft model.
                 source.close()
-                response.finish_reason = "length" if finish.reason == "length" else "stop"
-            yield GenerationResponse(**vars(response), finish=finish, match=match)
+                reason = "length" if finish.reason == "length" else "stop"
+                values |= {"finish_reason": reason, "finish": finish, "tokens_kept": kept}
+                if finish.reason not in ("eos", "length") and can_trim_prompt_cache(caches):
+                    for cache in caches:
+                        cache.trim(max(0, _size(cache) - start - response.prompt_tokens - kept))
+            yield GenerationResponse(**values)
+
+
+def _size(cache: Any) -> int:
+    """Returns how many tokens a trimmable ``cache`` has. A ``CacheList`` has several caches with the same tokens."""
+    size: int = cache.offset if hasattr(cache, "offset") else _size(cache[0])
+    return size

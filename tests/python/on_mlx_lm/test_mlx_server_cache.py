@@ -1,0 +1,58 @@
+"""Requests that go on with what mlx_lm.server's prompt cache has: agents send the prompt, the answer and its stop."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("mlx_lm", reason="mlx-lm is not installed; ci/mlx-env makes its environment")
+
+from mlx_harness import Server, serving
+from mlx_lm.models.cache import KVCache, LRUPromptCache
+
+from stopscan.mlx_lm import server
+from stopscan_conformance.reciter import Reciter
+
+ENGINES: dict[str, dict[str, Any]] = {"batched": {}, "seeded": {"seed": 1}}
+
+
+def completion(running: Server, prompt: str, **body: Any) -> tuple[str, int]:
+    got = running.ask(prompt, chat=False, **body)
+    return got.text, got.tokens
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_prompt_that_the_cache_has_whole_is_answered(tmp_path: Path, engine: str, stream: bool) -> None:
+    """The prompt is the old prompt, its answer and the stop, token for token. Once, such a request ended the generation
+    thread, and mlx_lm.server answered nobody any more."""
+    # No character comes twice up to the stop, so the tokenizer writes the tokens that the model does.
+    reciter = Reciter({"chat": list("It's 5END and 6END.")})
+    with serving(server.main, "--model", reciter.write(tmp_path)) as running:
+        options = {"stop": ["END"], "stream": stream, **ENGINES[engine]}
+        assert completion(running, "[chat]", **options) == ("It's 5", 9)
+        for _ in range(2):
+            assert completion(running, "[chat]It's 5END", **options) == (" and 6", 9)
+
+
+@pytest.mark.parametrize("trimmable", [True, False])
+@pytest.mark.parametrize("length", [1, 2, 5])
+def test_a_token_is_left_to_compute(trimmable: bool, length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(KVCache, "is_trimmable", lambda _: trimmable)
+    caches, tokens = LRUPromptCache(), [*range(length)]
+    caches.insert_cache("model", tokens, [KVCache()])
+    fetched: list[Any] = []
+
+    def fetch(*key: Any) -> Any:
+        fetched.append(caches.fetch_nearest_cache(*key))
+        return fetched[-1]
+
+    cache, rest = server._nearest(fetch, "model", tokens)
+    assert 1 <= len(rest) <= length
+    assert tokens[length - len(rest) :] == rest
+    assert (cache is not None) == (trimmable and length > 1)
+    assert fetched[0][1] == []  # which would have ended mlx-lm's thread
+    assert server._nearest(caches.fetch_nearest_cache, "other", tokens) == (None, tokens)
+    assert server._nearest(caches.fetch_nearest_cache, "other", []) == (None, [])
