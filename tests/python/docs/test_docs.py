@@ -21,14 +21,18 @@ BLOCK = re.compile(r"^```(\w+) ?([\w ]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def blocks(language: str) -> list[Any]:
-    """The code blocks of a language. A block's first line also names the optional packages that the block needs."""
+    """The code blocks of a language. A block's first line also names the optional packages that the block needs. With
+    the word "continued", the block goes on where the block before it ends."""
     found = []
     for document in PAGES:
+        code = ""
         text = (ROOT / document).read_text(encoding="utf-8")
         for match in BLOCK.finditer(text):
             if match[1] == language:
                 line = text.count("\n", 0, match.start()) + 1
-                found.append(pytest.param(match[2].split(), match[3], id=f"{document}:{line}"))
+                code = (code if "continued" in match[2] else "") + match[3]
+                needs = match[2].removesuffix("continued").split()
+                found.append(pytest.param(needs, code, id=f"{document}:{line}"))
     return found
 
 
