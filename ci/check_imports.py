@@ -4,6 +4,9 @@ A name that begins with `_` is private to its package, a directory below `stopsc
 `stopscan_conformance`. Imports go in one direction: adapters -> engines -> regions -> segments and tokens -> the
 compiled module. The clients import only public names of the library, the library does not import the clients, and the
 conformance kit imports neither.
+
+`rust/python/unlocked.rs` has the state that is used without a lock. It must not name PyO3: a call into CPython can run
+other calls of the same stream between a read and a write.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 SOURCES = [ROOT / "python", ROOT / "clients" / "src", ROOT / "conformance" / "src"]
+UNLOCKED = ROOT / "rust" / "python" / "unlocked.rs"
 OURS = {"stopscan", "stopscan_clients", "stopscan_conformance"}
 
 # For each package of the library, the other packages of the library that it may import. Every package may also import
@@ -75,6 +79,10 @@ def faults(path: Path, source: Path) -> Iterator[str]:
 
 def main() -> int:
     found = [fault for source in SOURCES for path in sorted(source.rglob("*.py")) for fault in faults(path, source)]
+    code = [line.partition("//")[0] for line in UNLOCKED.read_text().splitlines()]
+    found += [
+        f"{UNLOCKED.relative_to(ROOT)}:{n} names PyO3" for n, line in enumerate(code, 1) if "pyo3" in line.lower()
+    ]
     print(*found, sep="\n", end="\n" if found else "")
     return 1 if found else 0
 

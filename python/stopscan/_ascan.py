@@ -21,6 +21,11 @@ class AsyncStopStream(AsyncDeltaStream[str]):
 
     _reader: StopScanner
 
+    @property
+    def stops(self) -> StopSet:
+        """The ``StopSet`` of the stream."""
+        return self._reader.stops
+
     def _feed(self, delta: str) -> list[str]:
         return _not_empty(self._reader.feed(delta))
 
@@ -42,7 +47,7 @@ def ascan(
     region: str | None = None,
 ) -> AsyncStopStream:
     """Returns an async iterator of the text in ``deltas`` that is safe to emit. The iterator has the properties
-    ``match``, ``held``, ``unused``, ``region`` and ``closes``.
+    ``match``, ``held``, ``unused``, ``region``, ``stops`` and ``closes``.
 
     As soon as a stop fires, the iterator closes ``deltas``. ``stop`` and the options are those of ``StopScanner``.
 

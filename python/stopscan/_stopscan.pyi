@@ -69,6 +69,8 @@ class _Set(_Copied):
         >>> SegmentSet(markers).region_after("<think>\n")
         'reasoning'
         """
+    def __len__(self) -> int: ...
+    def __bool__(self) -> bool: ...
 
 @type_check_only
 class _Scanner(_Copied):
@@ -81,6 +83,9 @@ class _Scanner(_Copied):
     @property
     def held(self) -> str:
         """The text that is withheld: a hidden stop, or a marker that is not in the output, may begin with it."""
+    @property
+    def unused(self) -> str:
+        """The text after the stop in the delta or token that completed the stop."""
     def reset(self) -> None:
         """Goes back to the start of the stream. Returns nothing."""
     def copy(self) -> Self:
@@ -134,7 +139,7 @@ class _Stream(Iterator[_Out]):
         """
     @property
     def match(self) -> StopMatch | None:
-        """The stop that fired, or ``None``."""
+        """The stop that fired, or ``None``. The source's own code may read it, too: it is as after the last step."""
     @property
     def held(self) -> str:
         """The text that is withheld: a hidden stop, or a marker that is not in the output, may begin with it."""
@@ -276,8 +281,6 @@ class StopSet(_Set):
         >>> StopSet("END").truncate("The END.")
         ('The ', StopMatch('END', 4))
         """
-    def __len__(self) -> int: ...
-    def __bool__(self) -> bool: ...
 
 @final
 class StopScanner(_Scanner):
@@ -309,10 +312,7 @@ class StopScanner(_Scanner):
     ) -> StopScanner: ...
     @property
     def stops(self) -> StopSet:
-        """The ``StopSet`` of the scanner."""
-    @property
-    def unused(self) -> str:
-        """The text after the stop in the delta that completed the stop."""
+        """The ``StopSet`` of the stream."""
     def feed(self, delta: str, /, *, armed: bool = True) -> str:
         """Reads ``delta`` and returns the text that is safe to emit now: the object ``delta`` itself if nothing is held.
 
@@ -328,8 +328,9 @@ class StopScanner(_Scanner):
     def bypass(self, text: str, /) -> str:
         """Returns the held text and ``text``, joined, without scanning ``text``.
 
-        Use it for text that is not to be scanned, such as the arguments of a tool call. The text that was held can then
-        no longer become a stop. An open region stays open. After a match the result is ``""``.
+        Use it for text that is not to be scanned, such as the arguments of a tool call. The text that was held
+        can then no longer become a stop or marker. An open region stays open. After a match the result is
+        empty.
 
         >>> scanner = StopScanner("END")
         >>> scanner.feed("EN"), scanner.bypass("-"), scanner.feed("D")
@@ -349,6 +350,9 @@ class StopStream(_Stream[str]):
     The iterable of deltas is the source. At its end, the stream yields the held text. As soon as a stop fires, the
     stream closes the source. If the source raises, the error reaches the caller, and ``held`` keeps the withheld text.
     """
+    @property
+    def stops(self) -> StopSet:
+        """The ``StopSet`` of the stream."""
 
 @disjoint_base
 class Vocabulary(_Copied):
@@ -430,12 +434,15 @@ class TokenScanner(_OfTokens):
         unknown_ids: Literal["refuse", "count"] = "refuse",
         eos_ends_early: bool = False,
     ) -> TokenScanner: ...
+    @property
+    def stops(self) -> StopSet:
+        """The ``StopSet`` of the stream."""
     def feed(self, token_id: int, /) -> str:
-        """Returns what is safe to emit after ``token_id``. After the end of the stream the result is empty.
+        """Returns the text that is safe to emit after ``token_id``. After the end of the stream the result is ``""``.
 
-        Raises ``ValueError`` for an id that the tokenizer does not have, and ``TypeError`` for an id that is
-        not an integer. After an error the stream is as before. An EOS or stop token need not be an id of the
-        tokenizer.
+        Raises ``ValueError`` for an id that the tokenizer does not have, and ``TypeError`` for an id that is not an
+        integer. After an error the stream is as before. An EOS or stop token need not be an id of the tokenizer, nor a
+        token after the end of the stream.
         """
     def feed_many(self, token_ids: Iterable[int], /) -> str:
         """Returns what is safe to emit after all of ``token_ids``: the results of ``feed`` for each id, joined.
@@ -483,12 +490,13 @@ class TokenSegmenter(_OfTokens):
         unknown_ids: Literal["refuse", "count"] = "refuse",
         eos_ends_early: bool = False,
     ) -> TokenSegmenter: ...
+    @property
+    def segments(self) -> SegmentSet:
+        """The ``SegmentSet`` of the stream."""
     def feed(self, token_id: int, /) -> list[tuple[str, str, int]]:
-        """Returns what is safe to emit after ``token_id``. After the end of the stream the result is empty.
+        """Returns the list of segments that are safe to emit after ``token_id``. After the end of the stream it is empty.
 
-        Raises ``ValueError`` for an id that the tokenizer does not have, and ``TypeError`` for an id that is
-        not an integer. After an error the stream is as before. An EOS or stop token need not be an id of the
-        tokenizer.
+        Raises the errors of ``TokenScanner.feed``. After an error the stream is as before.
         """
     def feed_many(self, token_ids: Iterable[int], /) -> list[tuple[str, str, int]]:
         """Returns what is safe to emit after all of ``token_ids``: the results of ``feed`` for each id, joined.
@@ -518,8 +526,8 @@ def scan(
 ) -> StopStream:
     """Returns an iterator of the safe text of ``deltas``.
 
-    The iterator has the attributes ``match``, ``held``, ``unused``, ``region`` and ``closes``. As soon as a stop fires,
-    the iterator closes ``deltas``. ``stop`` and the options are those of ``StopScanner``.
+    The iterator has the attributes ``match``, ``held``, ``unused``, ``region``, ``stops`` and ``closes``. As soon as a
+    stop fires, the iterator closes ``deltas``. ``stop`` and the options are those of ``StopScanner``.
 
     >>> list(scan(["The E", "ast. EN", "D."], "END"))
     ['The ', 'East. ']
@@ -570,7 +578,6 @@ class SegmentSet(_Set):
     def __new__(
         cls,
         markers: SegmentSet | Mapping[str, Mapping[str, str]],
-        /,
         stop: str | Iterable[str] | None = None,
         *,
         visible: str | Iterable[str] | None = None,
@@ -580,6 +587,12 @@ class SegmentSet(_Set):
         max_held: int | None = None,
         repeat: Repeat | None = None,
     ) -> SegmentSet: ...
+    def find(self, text: str, /, *, region: str | None = None) -> StopMatch | None:
+        """Returns the match that a segmenter reports when it reads all of ``text``, or ``None`` if no stop fires.
+
+        >>> SegmentSet({"a": {"<": "b"}, "b": {}}, stop="END", stop_in="b").find("END<END")
+        StopMatch('END', 4)
+        """
     @property
     def markers(self) -> dict[str, dict[str, str]]:
         """The markers of each region and state, each with the state to which it leads. Each call makes a new dict."""
@@ -622,10 +635,7 @@ class Segmenter(_Scanner):
     ) -> Segmenter: ...
     @property
     def segments(self) -> SegmentSet:
-        """The ``SegmentSet`` of the segmenter."""
-    @property
-    def unused(self) -> str:
-        """The text after the stop in the delta that completed the stop."""
+        """The ``SegmentSet`` of the stream."""
     def feed(self, delta: str, /, *, armed: bool = True) -> list[tuple[str, str, int]]:
         """Reads ``delta`` and returns the list of segments that are safe to emit now. No segment is empty, and two
         segments in a row always belong to different parts.
@@ -636,6 +646,17 @@ class Segmenter(_Scanner):
 
         Raises ``TypeError`` for a delta that is not a string and ``UnicodeEncodeError`` for a lone surrogate. After an
         error the segmenter is as before.
+        """
+    def bypass(self, text: str, /) -> list[tuple[str, str, int]]:
+        """Returns the held text and ``text``, joined, without scanning ``text``.
+
+        Use it for text that is not to be scanned, such as the arguments of a tool call. The text that was held
+        can then no longer become a stop or marker. An open region stays open. After a match the result is
+        empty.
+
+        >>> scanner = StopScanner("END")
+        >>> scanner.feed("EN"), scanner.bypass("-"), scanner.feed("D")
+        ('', 'EN-', 'D')
         """
     def flush(self) -> list[tuple[str, str, int]]:
         r"""Returns the held text, which belongs to the open region. Call ``flush`` at the end of the stream.
@@ -651,6 +672,9 @@ class SegmentStream(_Stream[tuple[str, str, int]]):
     The iterable of deltas is the source. At its end, the stream yields the held text. As soon as a stop fires, the
     stream closes the source. If the source raises, the error reaches the caller, and ``held`` keeps the withheld text.
     """
+    @property
+    def segments(self) -> SegmentSet:
+        """The ``SegmentSet`` of the stream."""
 
 def split(
     deltas: Iterable[str],
@@ -662,8 +686,8 @@ def split(
 ) -> SegmentStream:
     """Returns an iterator of the segments of ``deltas``.
 
-    The iterator has the attributes ``match``, ``held``, ``unused``, ``region`` and ``closes``. As soon as a stop fires,
-    the iterator closes ``deltas``. ``segments`` and the options are those of ``Segmenter``.
+    The iterator has the attributes ``match``, ``held``, ``unused``, ``region``, ``segments`` and ``closes``. As soon as
+    a stop fires, the iterator closes ``deltas``. ``segments`` and the options are those of ``Segmenter``.
 
     >>> markers = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}}
     >>> list(split(["<thi", "nk>5?</", "think>6."], markers))

@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyUnicodeEncodeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyFrozenSet, PyIterator, PyMapping, PySet, PyString};
+use pyo3::types::{PyBool, PyBytes, PyFrozenSet, PyIterator, PyList, PyMapping, PySet, PyString, PyTuple};
 use stopscan::{Options, Snapshot, TokenOptions, UnknownIds};
 
 use crate::errors::{OrRaise, type_error, value_error};
@@ -27,7 +27,9 @@ impl<'py> Strings<'py> {
             strings.items.push(string.clone());
             return Ok(strings);
         }
-        if object.is_instance_of::<PyBytes>() {
+        // A mapping is iterable, but its values would be lost.
+        let is_list = object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>();
+        if object.is_instance_of::<PyBytes>() || !is_list && object.cast::<PyMapping>().is_ok() {
             return Err(no_string(object, name));
         }
         let items = iterated(object, || no_string(object, name))?.enumerate();
@@ -201,8 +203,11 @@ where
     }
 }
 
-/// Returns `object` as a `usize`. Raises `ValueError` if it is negative or too large.
+/// Returns `object` as a `usize`. Raises `TypeError` for a bool, and `ValueError` if it is negative or too large.
 pub(crate) fn size(object: &Bound<'_, PyAny>, name: &str) -> PyResult<usize> {
+    if object.is_instance_of::<PyBool>() {
+        return Err(unexpected(object, name, "int", ""));
+    }
     integer(object, name)?.ok_or_else(|| value_error(format!("{name}: {object} is out of range")))
 }
 

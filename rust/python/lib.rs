@@ -11,10 +11,31 @@ mod sources;
 mod streams;
 mod tokens;
 mod turns;
+mod unlocked;
 mod vocabulary;
 
 #[pymodule]
 mod _stopscan {
+    use pyo3::exceptions::PyImportError;
+    use pyo3::prelude::*;
+    use pyo3::sync::PyOnceLock;
+
+    use crate::objects::new_string;
+
+    /// Refuses to be imported in a second interpreter of the process: the module keeps objects of the first one.
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        static BUILTINS: PyOnceLock<Py<PyModule>> = PyOnceLock::new(); // each interpreter has a module of its own
+        let py = module.py();
+        let builtins = py.import(new_string(py, "builtins")?)?;
+        match BUILTINS.get_or_init(py, || builtins.clone().unbind()).is(&builtins) {
+            true => Ok(()),
+            false => Err(PyImportError::new_err(
+                "stopscan is in use in another interpreter of this process; only one interpreter can import it",
+            )),
+        }
+    }
+
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
     const __version__: &str = env!("CARGO_PKG_VERSION");

@@ -13,6 +13,7 @@ use stopscan::{Emit, EndReason, Finish, TokenStream};
 use crate::arguments::{hash, size, string};
 use crate::errors::value_error;
 use crate::objects::{self, int, new_string, some_int, tuple};
+use crate::sets::short_repr;
 
 /// The stop that fired and where: ``text[offset:end] == sequence``.
 ///
@@ -151,16 +152,10 @@ pub(crate) fn finished<'py, E: Emit, D>(py: Python<'py>, stream: &TokenStream<E,
 
 /// Reads the reason that the caller gives to `flush`.
 pub(crate) fn reason_of(reason: &Bound<'_, PyAny>) -> PyResult<EndReason> {
-    let py = reason.py();
-    if reason
-        .cast::<PyString>()
-        .is_ok_and(|reason| reason.to_str().is_ok_and(|reason| matches!(reason, "stop_sequence" | "stop_token")))
-    {
-        let reason = reason.repr()?;
-        let reason = reason.to_str()?;
-        return Err(value_error(format!("reason {reason} cannot be given to flush: the scanner reports it itself")));
+    let name = reason.cast::<PyString>().ok().and_then(|name| name.to_str().ok());
+    if let Some(reason) = name.and_then(EndReason::from_name) {
+        return Ok(reason);
     }
-    let checked = class(py)?.call1(tuple(py, [Ok(reason.clone())])?)?; // `Finish` raises an error for a wrong reason
-    let name: String = checked.getattr(new_string(py, "reason")?)?.extract()?;
-    EndReason::from_name(&name).ok_or_else(|| value_error(format!("unknown finish reason {name:?}")))
+    let names: Vec<&str> = (0..).map_while(EndReason::from_number).map(EndReason::name).collect();
+    Err(value_error(format!("reason must be one of {}, not {}", names.join(", "), short_repr(reason)?)))
 }

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyInt, PyString, PyTuple, PyType};
-use stopscan::{Emit, Format, Set, SetBuilder, StopSetBuilder, Target, keep};
+use stopscan::{Emit, Format, Options, Set, SetBuilder, StopSetBuilder, Target, keep};
 
 use crate::arguments::{Strings, hash, items, options, pairs, read_text, size, string, text, unexpected, with_text};
 use crate::errors::{OrRaise, type_error, value_error};
@@ -69,6 +69,17 @@ macro_rules! set_methods {
             #[getter]
             fn repeat(&self) -> Option<Repeat> {
                 self.core.repeat().map(Repeat)
+            }
+
+            /// Returns the number of stops: hidden stops, visible stops and patterns, and one more if there is a
+            /// `repeat`.
+            fn __len__(&self) -> usize {
+                self.core.len()
+            }
+
+            /// Always returns true, also for a set without stops.
+            fn __bool__(&self) -> bool {
+                true
             }
 
             fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
@@ -202,11 +213,7 @@ impl StopSet {
         start_protected: bool,
         region: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Option<Py<StopMatch>>> {
-        let options = options(false, start_protected, region)?;
-        with_text(string(text, "text")?, |text| {
-            let found = read_text(py, text, || self.core.find_with(text, &options)).or_raise()?;
-            found.map(|found| StopMatch::from_core(py, found)).transpose()
-        })
+        find(py, &self.core, text, &options(false, start_protected, region)?)
     }
 
     /// Returns the text before the stop, and the match; or ``text`` itself and ``None`` if no stop fires.
@@ -238,16 +245,6 @@ impl StopSet {
             };
             objects::tuple(py, both.map(Ok))
         })
-    }
-
-    /// Returns the number of stops: strings and patterns, hidden and visible, and one more if there is a `repeat`.
-    fn __len__(&self) -> usize {
-        self.core.len()
-    }
-
-    /// Always returns true, also for a set without stops.
-    fn __bool__(&self) -> bool {
-        true
     }
 
     fn __repr__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
@@ -334,7 +331,7 @@ pub(crate) struct SegmentSet {
 impl SegmentSet {
     #[new]
     #[pyo3(signature = (
-        markers, /, stop = None, *, visible = None, patterns = None, visible_patterns = None, stop_in = None,
+        markers, stop = None, *, visible = None, patterns = None, visible_patterns = None, stop_in = None,
         max_held = None, repeat = None
     ))]
     #[allow(clippy::too_many_arguments)]
@@ -369,6 +366,20 @@ impl SegmentSet {
     #[getter]
     fn regions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         objects::tuple(py, self.regions.iter().map(|name| Ok(name.bind(py).clone())))
+    }
+
+    /// Returns the match that a segmenter reports when it reads all of ``text``, or ``None`` if no stop fires.
+    ///
+    /// >>> SegmentSet({"a": {"<": "b"}, "b": {}}, stop="END", stop_in="b").find("END<END")
+    /// StopMatch('END', 4)
+    #[pyo3(signature = (text, /, *, region = None))]
+    fn find(
+        &self,
+        py: Python<'_>,
+        text: &Bound<'_, PyAny>,
+        region: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Option<Py<StopMatch>>> {
+        find(py, &self.core, text, &options(false, false, region)?)
     }
 
     /// The markers of each region and state, each with the state to which it leads. Each call makes a new dict.
@@ -594,6 +605,18 @@ impl<E: Emit> SetArguments<E> {
     fn compile(self, py: Python<'_>) -> PyResult<Set<E>> {
         if self.long { py.detach(|| self.set.build()) } else { self.set.build() }.or_raise()
     }
+}
+
+fn find<E: Emit>(
+    py: Python<'_>,
+    set: &Set<E>,
+    text: &Bound<'_, PyAny>,
+    options: &Options,
+) -> PyResult<Option<Py<StopMatch>>> {
+    with_text(string(text, "text")?, |text| {
+        let found = read_text(py, text, || set.find_with(text, options)).or_raise()?;
+        found.map(|found| StopMatch::from_core(py, found)).transpose()
+    })
 }
 
 /// Returns a new dict: the states of a set, their markers, and the state to which each marker leads.

@@ -14,6 +14,7 @@ use stopscan::{Segmented, Text};
 use crate::arguments::{iterated, short_text, string, unexpected, with_text};
 use crate::matches::StopMatch;
 use crate::objects::new_string;
+use crate::sets::{SegmentSet, StopSet};
 use crate::streams::{Deltas, Segmenter, StopScanner};
 use crate::turns::{GIL, NOBODY, in_use, this_thread};
 
@@ -22,12 +23,16 @@ use crate::turns::{GIL, NOBODY, in_use, this_thread};
 /// The iterable of deltas is the source. At its end, the stream yields the held text. As soon as a stop fires, the
 /// stream closes the source. If the source raises, the error reaches the caller, and ``held`` keeps the withheld text.
 #[pyclass(module = "stopscan", frozen, extends = DeltaStream)]
-pub(crate) struct StopStream;
+pub(crate) struct StopStream {
+    /// The ``StopSet`` of the stream.
+    #[pyo3(get)]
+    stops: Py<StopSet>,
+}
 
 /// Returns an iterator of the safe text of ``deltas``.
 ///
-/// The iterator has the attributes ``match``, ``held``, ``unused``, ``region`` and ``closes``. As soon as a stop fires,
-/// the iterator closes ``deltas``. ``stop`` and the options are those of ``StopScanner``.
+/// The iterator has the attributes ``match``, ``held``, ``unused``, ``region``, ``stops`` and ``closes``. As soon as a
+/// stop fires, the iterator closes ``deltas``. ``stop`` and the options are those of ``StopScanner``.
 ///
 /// >>> list(scan(["The E", "ast. EN", "D."], "END"))
 /// ['The ', 'East. ']
@@ -41,8 +46,9 @@ pub(crate) fn scan(
     region: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Py<StopStream>> {
     let scanner = StopScanner::new(stop, include_stop, start_protected, region)?;
+    let stops = scanner.stream.set.clone_ref(deltas.py());
     let stream = DeltaStream { reader: DeltaReader::Text(scanner.stream), source: Source::new(deltas, "ascan")? };
-    Py::new(deltas.py(), PyClassInitializer::from(stream).add_subclass(StopStream))
+    Py::new(deltas.py(), PyClassInitializer::from(stream).add_subclass(StopStream { stops }))
 }
 
 /// Iterates over deltas and yields segments that are safe to emit. Also a context manager. Made by ``split``.
@@ -50,12 +56,16 @@ pub(crate) fn scan(
 /// The iterable of deltas is the source. At its end, the stream yields the held text. As soon as a stop fires, the
 /// stream closes the source. If the source raises, the error reaches the caller, and ``held`` keeps the withheld text.
 #[pyclass(module = "stopscan.segments", frozen, extends = DeltaStream)]
-pub(crate) struct SegmentStream;
+pub(crate) struct SegmentStream {
+    /// The ``SegmentSet`` of the stream.
+    #[pyo3(get)]
+    segments: Py<SegmentSet>,
+}
 
 /// Returns an iterator of the segments of ``deltas``.
 ///
-/// The iterator has the attributes ``match``, ``held``, ``unused``, ``region`` and ``closes``. As soon as a stop fires,
-/// the iterator closes ``deltas``. ``segments`` and the options are those of ``Segmenter``.
+/// The iterator has the attributes ``match``, ``held``, ``unused``, ``region``, ``segments`` and ``closes``. As soon as
+/// a stop fires, the iterator closes ``deltas``. ``segments`` and the options are those of ``Segmenter``.
 ///
 /// >>> markers = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}}
 /// >>> list(split(["<thi", "nk>5?</", "think>6."], markers))
@@ -69,9 +79,10 @@ pub(crate) fn split(
     include_stop: bool,
 ) -> PyResult<Py<SegmentStream>> {
     let segmenter = Segmenter::new(segments, region, include_stop)?;
+    let segments = segmenter.stream.set.clone_ref(deltas.py());
     let reader = DeltaReader::Segments(segmenter.stream, Mutex::default());
     let stream = DeltaStream { reader, source: Source::new(deltas, "asplit")? };
-    Py::new(deltas.py(), PyClassInitializer::from(stream).add_subclass(SegmentStream))
+    Py::new(deltas.py(), PyClassInitializer::from(stream).add_subclass(SegmentStream { segments }))
 }
 
 /// The base of ``StopStream`` and ``SegmentStream``: an iterator over an iterable of deltas.
@@ -165,10 +176,13 @@ impl DeltaStream {
         self.source.error.try_lock().map_or(Ok(()), |error| visit.call(&*error))
     }
 
-    /// The stop that fired, or ``None``.
+    /// The stop that fired, or ``None``. The source's own code may read it, too: it is as after the last step.
     #[getter]
     fn r#match(&self, py: Python<'_>) -> PyResult<Option<Py<StopMatch>>> {
-        look_at!(self, stream => stream.found(py))
+        match &self.reader {
+            DeltaReader::Text(stream) => stream.found(py),
+            DeltaReader::Segments(stream, _) => stream.found(py),
+        }
     }
 
     /// The text that is withheld: a hidden stop, or a marker that is not in the output, may begin with it.
@@ -218,7 +232,7 @@ impl DeltaStream {
                 if !text.is_empty()
                     && let Some(node) = stream.feed_plain(text)
                 {
-                    return Ok(Some(stream.set.get().segment(node, stream.part(), delta)?.into_any()));
+                    return Ok(Some(stream.set.get().segment(node, stream.unlocked.part(), delta)?.into_any()));
                 }
                 let (segments, stopped) = stream.feed_locked(delta, text, true)?;
                 (first(segments, ready), stopped)

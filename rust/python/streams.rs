@@ -1,13 +1,10 @@
 //! The Python classes for streams of deltas. Threads can share a stream. Most deltas are read without its lock.
 
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
-
 use pyo3::PyClass;
 use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::True;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
-use stopscan::host::{NOTHING_PASSES, Place, Shape};
+use stopscan::host::{NOTHING_PASSES, Place};
 use stopscan::{Emit, Options, Segmented, Segments, Set, Snapshot, Stream, Text};
 
 use crate::arguments::{SNAPSHOT, options, read_snapshot, read_text, short_text, string, with_text};
@@ -16,10 +13,11 @@ use crate::matches::StopMatch;
 use crate::objects::{self, bytes, int, new_string, rebuild, room, set_item};
 use crate::sets::{SegmentSet, StopSet, short_repr};
 use crate::turns::{GIL, Turn, Turns};
+use crate::unlocked::Unlocked;
 
 /// The methods that `StopScanner`, `Segmenter`, `TokenScanner` and `TokenSegmenter` share.
 macro_rules! stream_methods {
-    ($class:ident) => {
+    ($class:ident, $name:ident: $set:ident) => {
         #[pymethods]
         impl $class {
             /// Returns a copy of the stream. The copy and the stream go on independently.
@@ -67,6 +65,18 @@ macro_rules! stream_methods {
                 self.stream.guarded().held(py)
             }
 
+            /// The text after the stop in the delta or token that completed the stop.
+            #[getter]
+            fn unused<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+                self.stream.guarded().unused(py)
+            }
+
+            #[doc = concat!("The ``", stringify!($set), "`` of the stream.")]
+            #[getter]
+            fn $name(&self, py: Python<'_>) -> Py<$set> {
+                self.stream.guarded().set.clone_ref(py)
+            }
+
             fn __repr__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
                 self.stream.guarded().repr(py, stringify!($class))
             }
@@ -94,8 +104,8 @@ pub(crate) use stream_methods;
 
 /// The methods that `StopScanner` and `Segmenter` share.
 macro_rules! delta_methods {
-    ($class:ident, $out:ty) => {
-        stream_methods!($class);
+    ($class:ident, $name:ident: $set:ident, $out:ty) => {
+        stream_methods!($class, $name: $set);
 
         #[pymethods]
         impl $class {
@@ -107,10 +117,18 @@ macro_rules! delta_methods {
                 self.stream.flush(py)
             }
 
-            /// The text after the stop in the delta that completed the stop.
-            #[getter]
-            fn unused<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-                self.stream.unused(py)
+            /// Returns the held text and ``text``, joined, without scanning ``text``.
+            ///
+            /// Use it for text that is not to be scanned, such as the arguments of a tool call. The text that was held
+            /// can then no longer become a stop or marker. An open region stays open. After a match the result is
+            /// empty.
+            ///
+            /// >>> scanner = StopScanner("END")
+            /// >>> scanner.feed("EN"), scanner.bypass("-"), scanner.feed("D")
+            /// ('', 'EN-', 'D')
+            #[pyo3(signature = (text, /))]
+            fn bypass<'py>(&self, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, $out>> {
+                self.stream.bypass(text)
             }
         }
     };
@@ -173,28 +191,9 @@ impl StopScanner {
         }
         self.stream.feed(delta, armed)
     }
-
-    /// Returns the held text and ``text``, joined, without scanning ``text``.
-    ///
-    /// Use it for text that is not to be scanned, such as the arguments of a tool call. The text that was held can then
-    /// no longer become a stop. An open region stays open. After a match the result is ``""``.
-    ///
-    /// >>> scanner = StopScanner("END")
-    /// >>> scanner.feed("EN"), scanner.bypass("-"), scanner.feed("D")
-    /// ('', 'EN-', 'D')
-    #[pyo3(signature = (text, /))]
-    fn bypass<'py>(&self, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
-        self.stream.bypass(text)
-    }
-
-    /// The ``StopSet`` of the scanner.
-    #[getter]
-    fn stops(&self, py: Python<'_>) -> Py<StopSet> {
-        self.stream.set.clone_ref(py)
-    }
 }
 
-delta_methods!(StopScanner, PyString);
+delta_methods!(StopScanner, stops: StopSet, PyString);
 
 /// Cuts one stream into segments: give ``feed`` each delta, emit the segments that ``feed`` returns, and call ``flush``
 /// at the end.
@@ -253,19 +252,13 @@ impl Segmenter {
             && !text.is_empty()
             && let Some(node) = self.stream.feed_plain(text)
         {
-            return Segmented::whole(self.stream.set.get(), node, self.stream.part(), delta);
+            return Segmented::whole(self.stream.set.get(), node, self.stream.unlocked.part(), delta);
         }
         self.stream.feed(delta, armed)
     }
-
-    /// The ``SegmentSet`` of the segmenter.
-    #[getter]
-    fn segments(&self, py: Python<'_>) -> Py<SegmentSet> {
-        self.stream.set.clone_ref(py)
-    }
 }
 
-delta_methods!(Segmenter, PyList);
+delta_methods!(Segmenter, segments: SegmentSet, PyList);
 
 impl<E: PyEmit> Core for Stream<E> {
     type Emit = E;
@@ -318,15 +311,6 @@ impl<E: PyEmit> Deltas<E> {
         Ok(Guarded::new(self.set.clone_ref(py), self.fork()?))
     }
 
-    /// Fast path: reads `text` without waiting for the lock, and returns the open node. All of `text` is then safe.
-    /// This needs an idle stream, and a `text` in which no stop or marker begins and no loop may complete. Otherwise,
-    /// or if `skip` needs the lock and another thread has it, returns `None` and changes nothing.
-    #[inline(always)]
-    pub(crate) fn feed_plain(&self, text: &str) -> Option<u32> {
-        let (node, length) = self.plain(text)?;
-        self.skip(text, length).then_some(node)
-    }
-
     /// Slow path: reads any `delta` with the lock held, and returns the safe output.
     #[cold]
     pub(crate) fn feed<'py>(&self, delta: &Bound<'py, PyString>, armed: bool) -> PyResult<Bound<'py, E::Out>> {
@@ -342,7 +326,7 @@ impl<E: PyEmit> Deltas<E> {
         armed: bool,
     ) -> PyResult<(Bound<'py, E::Out>, bool)> {
         self.change(|stream| {
-            stream.ask_memory(text.len()).or_raise()?;
+            stream.ask_memory(text).or_raise()?;
             let output = read_text(delta.py(), text, || match armed {
                 true => stream.feed(text),
                 false => stream.feed_unarmed(text),
@@ -354,13 +338,19 @@ impl<E: PyEmit> Deltas<E> {
 
     pub(crate) fn flush<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, E::Out>> {
         self.change(|stream| {
-            stream.ask_memory(0).or_raise()?;
+            stream.ask_memory("").or_raise()?;
             E::emit(py, self.set.get(), stream.flush().into(), None)
         })?
     }
 
-    pub(crate) fn unused<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        self.look(|stream| new_string(py, stream.unused()))?
+    pub(crate) fn bypass<'py>(&self, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, E::Out>> {
+        let delta = string(text, "text")?;
+        with_text(delta, |text| {
+            self.change(|stream| {
+                stream.ask_memory(text).or_raise()?;
+                E::emit(delta.py(), self.set.get(), stream.bypass(text).into(), Some((delta, text)))
+            })?
+        })
     }
 
     /// Returns the arguments that make an equal stream, for pickle.
@@ -368,18 +358,6 @@ impl<E: PyEmit> Deltas<E> {
         let options = objects::dict(py)?;
         self.look(|stream| add_options(&options, &stream.options()))??;
         Ok((objects::tuple(py, [Ok(self.set.bind(py).clone())])?, options))
-    }
-}
-
-impl Deltas<Text> {
-    pub(crate) fn bypass<'py>(&self, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
-        let delta = string(text, "text")?;
-        with_text(delta, |text| {
-            self.change(|stream| {
-                stream.ask_memory(text.len()).or_raise()?;
-                same_or_new(delta.py(), stream.bypass(text).text, Some((delta, text)))
-            })?
-        })
     }
 }
 
@@ -493,7 +471,11 @@ impl PyEmit for Segmented {
 
 /// Returns `safe` as a Python string: the object `delta` itself if `safe` is all of the delta's text.
 #[inline]
-fn same_or_new<'py>(py: Python<'py>, safe: &str, delta: Option<Delta<'_, 'py>>) -> PyResult<Bound<'py, PyString>> {
+pub(crate) fn same_or_new<'py>(
+    py: Python<'py>,
+    safe: &str,
+    delta: Option<Delta<'_, 'py>>,
+) -> PyResult<Bound<'py, PyString>> {
     match delta {
         Some((delta, text)) if std::ptr::eq(safe, text) => Ok(delta.clone()),
         _ => new_string(py, safe),
@@ -536,44 +518,21 @@ pub(crate) trait Core: Sized {
 /// A lock costs a fifth of a `feed`. Most text is plain: no stop or marker begins in it. While the stream is idle (no
 /// stop or marker has begun), reading plain text only counts it. Under the GIL, `Guarded` counts it without the lock.
 /// Streams with patterns or loops also need the text itself, and read it with the lock held.
-///
-/// The fields that plain text needs come first, so that reading plain text touches one cache line of a stream.
 #[repr(C)]
 pub(crate) struct Guarded<C: Core> {
-    /// The number of bytes that were read without the lock and not yet reported to `core`.
-    passed: AtomicUsize,
-    /// If the shape of a text (the kinds of its bytes) passes this filter, no stop or marker begins in the text.
-    filter: AtomicU64,
-    /// How many of the `passed` bytes are not the first byte of their code point.
-    continued: AtomicUsize,
-    /// The open node (a region, or a state of one) if the stream is idle. Otherwise `NOT_IDLE`.
-    node: AtomicU32,
-    /// The part (see `Segmenter`) to which the next text of an idle stream belongs.
-    part: AtomicU32,
+    pub(crate) unlocked: Unlocked<C::Unread>,
     /// Whether `core` needs the text itself and not only its length, because the set has patterns or loops.
-    needs_text: bool,
+    pub(crate) needs_text: bool,
     pub(crate) set: Py<<C::Emit as PyEmit>::Class>,
     core: Turns<C>,
-    pub(crate) unread: C::Unread,
 }
-
-const NOT_IDLE: u32 = u32::MAX;
 
 impl<C: Core> Guarded<C> {
     pub(crate) fn new(set: Py<<C::Emit as PyEmit>::Class>, core: C) -> Guarded<C> {
-        let unread = C::Unread::default();
-        core.publish(&unread);
-        let guarded = Guarded {
-            passed: AtomicUsize::new(0),
-            filter: AtomicU64::new(NOTHING_PASSES),
-            continued: AtomicUsize::new(0),
-            node: AtomicU32::new(NOT_IDLE),
-            part: AtomicU32::new(0),
-            needs_text: core.stream().set().needs_text(),
-            set,
-            core: Turns::new(core),
-            unread,
-        };
+        let unlocked = Unlocked::default();
+        core.publish(&unlocked.unread);
+        let needs_text = core.stream().set().needs_text();
+        let guarded = Guarded { unlocked, needs_text, set, core: Turns::new(core) };
         let _ = guarded.look(|_| ()); // opens the fast path; cannot fail, as no other thread has the stream yet
         guarded
     }
@@ -592,61 +551,30 @@ impl<C: Core> Guarded<C> {
     #[inline]
     fn with<T>(&self, mut turn: Turn<'_, C>, action: impl FnOnce(&mut C) -> T) -> T {
         let core = &mut *turn.value;
-        self.close_fast_path(core.stream_mut());
-        core.catch_up(&self.unread);
+        core.stream_mut().skip(self.unlocked.close());
+        core.catch_up(&self.unlocked.unread);
         let result = action(core);
-        core.publish(&self.unread);
+        core.publish(&self.unlocked.unread);
         if GIL && core.is_idle() {
-            self.open_fast_path(core.stream());
+            let (stream, node) = (core.stream(), core.stream().node());
+            let filter = if self.needs_text { NOTHING_PASSES } else { stream.set().filter(node) };
+            self.unlocked.open(node, stream.part(), filter);
         }
         result
     }
 
-    /// Tells `stream` how much was read without the lock, and closes the fast path.
-    fn close_fast_path(&self, stream: &mut Stream<C::Emit>) {
-        let (bytes, continued) = (self.passed.load(Relaxed), self.continued.load(Relaxed));
-        stream.skip(Place { bytes, code_points: bytes - continued });
-        self.passed.store(0, Relaxed);
-        self.continued.store(0, Relaxed);
-        self.node.store(NOT_IDLE, Relaxed);
-        self.filter.store(NOTHING_PASSES, Relaxed);
-    }
-
-    /// Opens the fast path for plain text. Call it only for an idle stream.
-    fn open_fast_path(&self, stream: &Stream<C::Emit>) {
-        let node = stream.node();
-        self.node.store(node, Relaxed);
-        self.part.store(stream.part(), Relaxed);
-        if !self.needs_text {
-            self.let_pass(stream.set().filter(node));
-        }
-    }
-
-    /// Returns the open node and the length of `text` if the stream is idle and `text` is plain (`Set::plain_length`).
+    /// Fast path: reads `text` without waiting for the lock, and returns the open node. All of `text` is then safe.
+    /// This needs an idle stream, and a `text` in which no stop or marker begins and no loop may complete. Otherwise,
+    /// or if the core needs the text and another thread has the lock, returns `None` and changes nothing.
     #[inline(always)]
-    pub(crate) fn plain(&self, text: &str) -> Option<(u32, Place)> {
-        let node = self.node.load(Relaxed);
-        if node == NOT_IDLE {
-            return None;
-        }
-        Some((node, C::Emit::core(self.set.get()).plain_length(node, text)?))
-    }
-
-    /// The part (see `Segmenter`) to which the next text of an idle stream belongs.
-    #[inline(always)]
-    pub(crate) fn part(&self) -> u32 {
-        self.part.load(Relaxed)
-    }
-
-    /// Reads plain `text`, which is `length` long, and returns `true`. If a loop may complete in the text, or another
-    /// thread has the stream, returns `false` and changes nothing.
-    #[inline(always)]
-    pub(crate) fn skip(&self, text: &str, length: Place) -> bool {
+    pub(crate) fn feed_plain(&self, text: &str) -> Option<u32> {
+        let node = self.unlocked.idle_node()?;
+        let length = C::Emit::core(self.set.get()).plain_length(node, text)?;
         if self.needs_text {
-            return self.skip_text(text, length);
+            return self.skip_text(text, length).then_some(node);
         }
-        self.count(length.bytes, length.bytes - length.code_points);
-        true
+        self.unlocked.count(length.bytes, length.bytes - length.code_points);
+        Some(node)
     }
 
     #[inline(never)]
@@ -654,33 +582,8 @@ impl<C: Core> Guarded<C> {
         self.core.if_free(|core| core.stream_mut().skip_text(text, length)).unwrap_or(false)
     }
 
-    /// Returns the open node if `shape`, the shape of a text, shows that no stop or marker begins in the text.
-    #[inline(always)]
-    pub(crate) fn plain_by(&self, shape: Shape) -> Option<u32> {
-        shape.passes(self.filter.load(Relaxed)).then(|| self.node.load(Relaxed))
-    }
-
-    /// Counts a text of this many `bytes` as read. `continued` of them are not the first byte of their code point.
-    #[inline(always)]
-    pub(crate) fn count(&self, bytes: usize, continued: usize) {
-        self.passed.store(self.passed.load(Relaxed) + bytes, Relaxed);
-        if continued > 0 {
-            self.continued.store(self.continued.load(Relaxed) + continued, Relaxed);
-        }
-    }
-
-    /// Returns the open node if the stream is idle and needs only the length of plain text, not the text itself.
-    pub(crate) fn node_to_count_at(&self) -> Option<u32> {
-        (self.is_idle() && !self.needs_text).then(|| self.node.load(Relaxed))
-    }
-
-    /// Sets the filter: a text whose shape passes it is read without the lock.
-    pub(crate) fn let_pass(&self, filter: u64) {
-        self.filter.store(filter, Relaxed);
-    }
-
     pub(crate) fn is_idle(&self) -> bool {
-        self.node.load(Relaxed) != NOT_IDLE
+        self.unlocked.idle_node().is_some()
     }
 
     /// Returns a copy of `core`, the stream behind the lock.
@@ -712,6 +615,10 @@ impl<C: Core> Guarded<C> {
 
     pub(crate) fn held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
         self.look(|core| new_string(py, core.stream().held()))?
+    }
+
+    pub(crate) fn unused<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        self.look(|core| new_string(py, core.stream().unused()))?
     }
 
     pub(crate) fn repr<'py>(&self, py: Python<'py>, class: &str) -> PyResult<Bound<'py, PyString>> {

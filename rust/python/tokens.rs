@@ -2,14 +2,12 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicU32, AtomicUsize};
 
 use pyo3::call::PyCallArgs;
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
-use stopscan::host::{Cursor, Decode, NOTHING_PASSES, Native, Reader, Sink, Writer, code_points, end_bit};
+use stopscan::host::{Decode, Native, Reader, Sink, Writer, end_bit};
 use stopscan::{
     Emit, EndReason, Options, Segmented, Snapshot, Stream, Text, TokenOptions, TokenOptionsError, TokenStream,
     UnknownIds,
@@ -20,7 +18,8 @@ use crate::errors::{OrRaise, value_error};
 use crate::matches::{StopMatch, finished, reason_of};
 use crate::objects::{self, bytes, int, new_string, rebuild, room, set_item, some_int};
 use crate::sets::{SegmentSet, StopSet};
-use crate::streams::{Core, Guarded, PyEmit, add_options, stream_methods};
+use crate::streams::{Core, Guarded, PyEmit, add_options, same_or_new, stream_methods};
+use crate::unlocked::UnreadTokens;
 use crate::vocabulary::{Ready, Vocabulary};
 
 /// Defines a class of streams of tokens, which emits `$emit` as the Python class `$out`. Only this class has the
@@ -29,7 +28,7 @@ use crate::vocabulary::{Ready, Vocabulary};
 macro_rules! token_class {
     (
         $(#[$doc:meta])*
-        $class:ident emits $emit:ty as $out:ty;
+        $class:ident emits $emit:ty as $out:ty, with $name:ident: $set_class:ident;
         signature ($($signature:tt)*) $text_signature:literal;
         arguments ($($own:ident: $type:ty),*);
         set $set:expr;
@@ -82,17 +81,6 @@ macro_rules! token_class {
                 Ok($class { stream })
             }
 
-            /// Returns what is safe to emit after ``token_id``. After the end of the stream the result is empty.
-            ///
-            /// Raises ``ValueError`` for an id that the tokenizer does not have, and ``TypeError`` for an id that is
-            /// not an integer. After an error the stream is as before. An EOS or stop token need not be an id of the
-            /// tokenizer.
-            #[pyo3(signature = (token_id, /))]
-            #[inline]
-            fn feed<'py>(&self, token_id: &Bound<'py, PyAny>) -> PyResult<Bound<'py, $out>> {
-                self.stream.feed(token_id)
-            }
-
             /// Returns what is safe to emit after all of ``token_ids``: the results of ``feed`` for each id, joined.
             ///
             /// Use ``feed_many`` if a step of the model yields several tokens. Tokens after the end of the stream
@@ -125,7 +113,7 @@ macro_rules! token_class {
             /// The number of tokens that were fed, for a usage report.
             #[getter]
             fn tokens_seen<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
-                int(py, self.stream.guarded.unread.seen.load(Relaxed))
+                int(py, self.stream.guarded.unlocked.unread.seen())
             }
 
             /// The number of tokens up to the last one with text in the output. Cut ids and logprobs to this length.
@@ -145,7 +133,7 @@ macro_rules! token_class {
             }
         }
 
-        stream_methods!($class);
+        stream_methods!($class, $name: $set_class);
     };
 }
 
@@ -184,7 +172,7 @@ token_class! {
     /// ...     print(scanner.feed(token_id), end="")
     /// ...     if scanner.finish:
     /// ...         break
-    TokenScanner emits Text as PyString;
+    TokenScanner emits Text as PyString, with stops: StopSet;
     signature (tokenizer_or_vocabulary, /, stop = None, *, start_protected = false)
         "(tokenizer_or_vocabulary, /, stop=(), *, stop_token_ids=(), eos_token_ids=(), min_tokens=0, max_tokens=None, \
         include_stop=False, start_protected=False, region=None, skip_special_tokens=True, prompt_token_ids=(), \
@@ -192,6 +180,20 @@ token_class! {
     arguments (stop: Option<&Bound<'_, PyAny>>, start_protected: bool);
     set StopSet::of(stop);
     start_protected start_protected;
+}
+
+#[pymethods]
+impl TokenScanner {
+    /// Returns the text that is safe to emit after ``token_id``. After the end of the stream the result is ``""``.
+    ///
+    /// Raises ``ValueError`` for an id that the tokenizer does not have, and ``TypeError`` for an id that is not an
+    /// integer. After an error the stream is as before. An EOS or stop token need not be an id of the tokenizer, nor a
+    /// token after the end of the stream.
+    #[pyo3(signature = (token_id, /))]
+    #[inline]
+    fn feed<'py>(&self, token_id: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
+        self.stream.feed(token_id)
+    }
 }
 
 token_class! {
@@ -207,7 +209,7 @@ token_class! {
     /// ...     for region, text, part in segmenter.feed(token_id):
     /// ...         print(region, text)
     /// >>> reasoning_tokens = segmenter.tokens_in["reasoning"]
-    TokenSegmenter emits Segmented as PyList;
+    TokenSegmenter emits Segmented as PyList, with segments: SegmentSet;
     signature (tokenizer_or_vocabulary, segments, /, *)
         "(tokenizer_or_vocabulary, segments, /, *, region=None, stop_token_ids=(), eos_token_ids=(), min_tokens=0, \
         max_tokens=None, include_stop=False, skip_special_tokens=True, prompt_token_ids=(), unknown_ids='refuse', \
@@ -215,6 +217,18 @@ token_class! {
     arguments (segments: &Bound<'_, PyAny>);
     set SegmentSet::of(segments);
     start_protected false;
+}
+
+#[pymethods]
+impl TokenSegmenter {
+    /// Returns the list of segments that are safe to emit after ``token_id``. After the end of the stream it is empty.
+    ///
+    /// Raises the errors of ``TokenScanner.feed``. After an error the stream is as before.
+    #[pyo3(signature = (token_id, /))]
+    #[inline]
+    fn feed<'py>(&self, token_id: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+        self.stream.feed(token_id)
+    }
 }
 
 /// A stream of tokens that threads of Python can share.
@@ -249,7 +263,7 @@ impl<E: PyEmit> Core for Box<TokenStream<E, Decoding>> {
 
     fn catch_up(&mut self, unread: &UnreadTokens) {
         let begun = unread.ids();
-        self.skip_tokens(unread.seen.load(Relaxed) - begun.len() - self.tokens_seen());
+        self.skip_tokens(unread.seen() - begun.len() - self.tokens_seen());
         for id in begun {
             let _ = self.try_feed(id); // no error: the vocabulary has this id
         }
@@ -257,7 +271,7 @@ impl<E: PyEmit> Core for Box<TokenStream<E, Decoding>> {
     }
 
     fn publish(&self, unread: &UnreadTokens) {
-        unread.seen.store(self.tokens_seen(), Relaxed);
+        unread.set_seen(self.tokens_seen());
     }
 
     fn fork(&self) -> PyResult<Box<TokenStream<E, Decoding>>> {
@@ -318,100 +332,63 @@ impl<E: PyEmit> Tokens<E> {
 
     #[inline(always)]
     fn feed<'py>(&self, token_id: &Bound<'py, PyAny>) -> PyResult<Bound<'py, E::Out>> {
-        let Some((id, seen, Ready { shape, text })) = self.ready(token_id) else {
+        let Some((id, Ready { shape, text })) = self.ready(token_id) else {
             return self.feed_locked(token_id);
         };
-        let text = text.bind(token_id.py());
-        let safe = match self.guarded.plain_by(*shape) {
-            Some(node) => {
-                let safe = E::whole(self.guarded.set.get(), node, self.guarded.part(), text)?;
-                self.guarded.count(shape.bytes(), shape.continued());
-                safe
-            }
-            None => match self.walk(id, text)? {
-                Some(safe) => safe,
-                None => return self.feed_locked(token_id),
-            },
-        };
-        self.guarded.unread.seen.store(seen, Relaxed);
-        Ok(safe)
+        let (unlocked, text) = (&self.guarded.unlocked, text.bind(token_id.py()));
+        match unlocked.pass(*shape) {
+            Some(node) => E::whole(self.guarded.set.get(), node, unlocked.part(), text),
+            None => self.walk(id, text).unwrap_or_else(|| self.feed_locked(token_id)),
+        }
     }
 
-    /// Fast path: if `token_id` cannot end the stream and has a text in `Vocabulary::ready`, returns the id, the number
-    /// of tokens including this one, and the text. Otherwise returns `None`.
+    /// Fast path: if `token_id` cannot end the stream and has a text in `Vocabulary::ready`, returns the id and the
+    /// text. Otherwise returns `None`.
     ///
     /// Also returns `None` for an object that is not exactly an `int`. Reading such an object may run Python code, so
     /// only `feed_locked` reads it, once and with the lock held.
     #[inline(always)]
-    fn ready(&self, token_id: &Bound<'_, PyAny>) -> Option<(u32, usize, &Ready)> {
+    fn ready(&self, token_id: &Bound<'_, PyAny>) -> Option<(u32, &Ready)> {
         let id: u32 = token_id.cast_exact::<PyInt>().ok()?.extract().ok()?;
-        let seen = self.guarded.unread.seen.load(Relaxed) + 1;
-        if seen >= self.max_tokens || self.end_bits & end_bit(id) != 0 && self.options.is_end(id) {
+        let last = self.guarded.unlocked.unread.seen() + 1 >= self.max_tokens;
+        if last || self.end_bits & end_bit(id) != 0 && self.options.is_end(id) {
             return None;
         }
-        Some((id, seen, self.vocabulary.get().ready.get(id as usize)?.as_ref()?))
+        Some((id, self.vocabulary.get().ready.get(id as usize)?.as_ref()?))
     }
 
-    /// Fast path: reads a token in which a stop or marker may begin or go on, and returns the safe output. If a stop or
-    /// marker completes in the token, or goes on for more than `MOST` tokens, returns `None` and changes nothing; the
-    /// caller then calls `feed_locked`.
+    /// Fast path: reads a token in which a stop or marker may begin or go on, and returns the safe output. If
+    /// `Unlocked::walk` cannot read the token, returns `None` and changes nothing.
     #[inline(never)]
-    fn walk<'py>(&self, id: u32, ready: &Bound<'py, PyString>) -> PyResult<Option<Bound<'py, E::Out>>> {
-        let (guarded, unread, py) = (&self.guarded, &self.guarded.unread, ready.py());
-        let set = guarded.set.get();
-        let core = E::core(set);
+    fn walk<'py>(&self, id: u32, ready: &Bound<'py, PyString>) -> Option<PyResult<Bound<'py, E::Out>>> {
+        let (unlocked, set, py) = (&self.guarded.unlocked, self.guarded.set.get(), ready.py());
         let vocabulary = &self.vocabulary.get().core;
-        let text = vocabulary.text(id);
-        let Some(node) = guarded.node_to_count_at() else {
-            let Some((node, length)) = guarded.plain(text) else {
-                return Ok(None);
-            };
-            let safe = E::whole(set, node, guarded.part(), ready)?;
-            return Ok(guarded.skip(text, length).then_some(safe));
-        };
-        let before = Cursor { node, state: unread.state() };
-        let Some(after) = core.skim(before, text) else {
-            return Ok(None);
-        };
-        let goes_on = after != Cursor::start(node);
-        let kept = core.held_at(after, self.include_stop);
-        let held = core.held_at(before, self.include_stop);
-        if goes_on && !unread.has_room() {
-            return Ok(None);
-        }
-        let output = |safe: &str| match safe {
-            "" => E::emit(py, set, Default::default(), None),
-            safe => E::whole(set, node, guarded.part(), &new_string(py, safe)?),
-        };
-        let safe = match (held, kept) {
-            (0, 0) => E::whole(set, node, guarded.part(), ready)?,
-            (0, _) => output(&text[..text.len() - kept])?,
-            _ => {
-                let begun: usize = unread.ids().map(|id| vocabulary.text(id).len()).sum();
-                room(begun + text.len())?;
-                let joined: String = unread.ids().map(|id| vocabulary.text(id)).chain([text]).collect();
-                output(&joined[begun - held..joined.len() - kept])?
-            }
-        };
-        if goes_on {
-            unread.push(id, after.state);
-            guarded.let_pass(NOTHING_PASSES);
+        let (text, node) = (vocabulary.text(id), unlocked.idle_node()?);
+        let safe = if self.guarded.needs_text {
+            self.guarded.feed_plain(text)?;
+            unlocked.unread.add();
+            text.into()
         } else {
-            for text in unread.ids().map(|id| vocabulary.text(id)).chain([text]) {
-                guarded.count(text.len(), text.len() - code_points(text));
-            }
-            unread.forget();
-            guarded.let_pass(core.filter(node));
-        }
-        Ok(Some(safe))
+            unlocked.walk(E::core(set), node, self.include_stop, vocabulary, id)?
+        };
+        let part = unlocked.part(); // read now: making a Python object may run code that feeds the stream
+        Some(match safe.is_empty() {
+            true => E::emit(py, set, Default::default(), None),
+            false => same_or_new(py, &safe, Some((ready, text))).and_then(|safe| E::whole(set, node, part, &safe)),
+        })
     }
 
     #[cold]
     fn feed_locked<'py>(&self, token: &Bound<'py, PyAny>) -> PyResult<Bound<'py, E::Out>> {
         self.guarded.change(|stream| {
-            let safe = match stream.finish() {
-                Some(_) => Default::default(),
-                None => stream.try_feed(token_id(token, "token_id")?.ok_or_else(|| unknown(token))?)?,
+            let id = token_id(token, "token_id")?;
+            let safe = match (stream.finish(), id) {
+                (Some(_), _) => Default::default(),
+                (None, None) => return Err(unknown(token)),
+                (None, Some(id)) => {
+                    self.ask_memory(stream, &[id])?;
+                    stream.try_feed(id)?
+                }
             };
             self.emit(token.py(), safe)
         })?
@@ -420,40 +397,47 @@ impl<E: PyEmit> Tokens<E> {
     fn feed_many<'py>(&self, token_ids: &Bound<'py, PyAny>) -> PyResult<Bound<'py, E::Out>> {
         let tokens = token_list(token_ids, "token_ids")?;
         let py = token_ids.py();
-        room(size_of::<u32>() * 2 * tokens.len())?;
-        let mut wrong = None;
-        let id = |token| match token_id(token, "token_ids").and_then(|id| id.ok_or_else(|| unknown(token))) {
-            Ok(id) => Some(id),
-            Err(error) => {
-                wrong = Some(error);
-                None
-            }
-        };
-        let ids: Vec<u32> = tokens.iter().map_while(id).collect();
+        room(size_of::<Option<u32>>() * 2 * tokens.len())?;
+        let ids: Vec<Option<u32>> = tokens.iter().map(|token| token_id(token, "token_ids")).collect::<PyResult<_>>()?;
+        // The ids before the first one that no vocabulary has, because it is out of range.
+        let known: Vec<u32> = ids.iter().map_while(|id| *id).collect();
         let Vocabulary { core, native, .. } = self.vocabulary.get();
         self.guarded.change(|stream| {
-            // Ask for the memory of the output, and of the list of places where the tokens' texts begin (kept to count
-            // tokens).
-            let bytes: usize = ids.iter().map(|&id| 16 + core.bytes(id).map_or(0, <[u8]>::len)).sum();
-            room(4 * bytes + 2 * stream.text().size())?;
-            if wrong.is_none() && *native && ids.iter().all(|&id| core.contains(id)) {
-                return self.emit(py, stream.try_feed_many(&ids)?);
+            self.ask_memory(stream, &known)?;
+            if known.len() == ids.len() && *native && known.iter().all(|&id| core.contains(id)) {
+                return self.emit(py, stream.try_feed_many(&known)?);
             }
-            // An invalid id is an error only if the stream has not ended before it. To find this out, a copy of the
-            // stream reads the ids before the invalid one.
+            // An unknown id is an error only if the stream has not ended before it. To find this out, a copy of the
+            // stream reads the ids before it.
             let mut copy = stream.try_clone()?;
-            let safe = self.emit(py, copy.try_feed_many(&ids)?)?;
-            if let Some(error) = wrong.filter(|_| copy.finish().is_none()) {
-                return Err(error);
+            let safe = self.emit(py, copy.try_feed_many(&known)?)?;
+            if let (Some(token), None) = (tokens.get(known.len()), copy.finish()) {
+                return Err(unknown(token));
             }
             **stream = copy;
             Ok(safe)
         })?
     }
 
+    /// Raises `MemoryError` if there is no memory for reading `ids`.
+    fn ask_memory(&self, stream: &TokenStream<E, Decoding>, ids: &[u32]) -> PyResult<()> {
+        /// For each token: where its text begins, and its region, in queues that count tokens.
+        const COUNTED: usize = 64;
+
+        let core = &self.vocabulary.get().core;
+        room(
+            stream.text().memory_for(ids.iter().map(|&id| core.text(id)))
+                + COUNTED * ids.len()
+                + 2 * stream.text().size(),
+        )
+    }
+
     fn flush<'py>(&self, py: Python<'py>, reason: Option<Bound<'py, PyAny>>) -> PyResult<Bound<'py, E::Out>> {
         let reason = reason.map_or(Ok(EndReason::Eos), |reason| reason_of(&reason))?;
-        self.guarded.change(|stream| self.emit(py, stream.try_flush(reason)?))?
+        self.guarded.change(|stream| {
+            self.ask_memory(stream, &[])?;
+            self.emit(py, stream.try_flush(reason)?)
+        })?
     }
 
     fn emit<'py>(&self, py: Python<'py>, safe: E::Tokens<'_>) -> PyResult<Bound<'py, E::Out>> {
@@ -497,53 +481,6 @@ impl<E: PyEmit> Tokens<E> {
 /// Wraps an argument that the caller gave, even `None`. PyO3 alone would treat `None` as if the argument was left out.
 fn given<'py>(argument: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     Ok(Some(argument.clone()))
-}
-
-/// The most tokens in `UnreadTokens::ids`. A line break or a bracket often looks like the beginning of a stop. After
-/// more tokens than this, the text seldom still looks like a stop.
-const MOST: usize = 4;
-
-/// The number of all fed tokens, and the ids of those that the core (the stream behind the lock) must still read. The
-/// first of these tokens is the one in which a stop or marker may have begun.
-#[derive(Default)]
-pub(crate) struct UnreadTokens {
-    /// The number of all tokens that were fed, including those that the core has read.
-    seen: AtomicUsize,
-    /// The state of the automaton that finds stops and markers, after it read `ids`. The root (0) if there are no ids.
-    state: AtomicU32,
-    len: AtomicU32,
-    ids: [AtomicU32; MOST],
-}
-
-impl UnreadTokens {
-    fn state(&self) -> u32 {
-        self.state.load(Relaxed)
-    }
-
-    fn ids(&self) -> impl ExactSizeIterator<Item = u32> {
-        self.ids[..self.len()].iter().map(|id| id.load(Relaxed))
-    }
-
-    fn has_room(&self) -> bool {
-        self.len() < MOST
-    }
-
-    fn push(&self, id: u32, state: u32) {
-        if let Some(last) = self.ids.get(self.len()) {
-            last.store(id, Relaxed);
-            self.len.store(self.len() as u32 + 1, Relaxed);
-            self.state.store(state, Relaxed);
-        }
-    }
-
-    fn forget(&self) {
-        self.len.store(0, Relaxed);
-        self.state.store(0, Relaxed);
-    }
-
-    fn len(&self) -> usize {
-        (self.len.load(Relaxed) as usize).min(MOST)
-    }
 }
 
 /// Decodes the ids of a stream: `Native` in Rust, `Window` by calling the tokenizer.

@@ -81,6 +81,10 @@ impl Released {
         Released { of_delta: delta.len(), ..Released::default() }
     }
 
+    pub(crate) fn is_empty(self) -> bool {
+        !self.is_of_buffer() && self.of_delta == 0
+    }
+
     pub(crate) fn is_of_buffer(self) -> bool {
         self.from != self.to
     }

@@ -67,7 +67,7 @@ fn a_set_says_what_it_was_given() {
     assert_eq!((set.len(), set.is_empty()), (4, false));
     assert_eq!(
         format!("{set:?}"),
-        r#"StopSet { stop: ["b", "a", "aa"], visible: ["v"], patterns: [], regions: ["answer", "<", "|", "["] }"#
+        r#"StopSet { stop: ["b", "a", "aa"], visible: ["v"], patterns: [], visible_patterns: [], regions: ["answer", "<", "|", "["] }"#
     );
 }
 

@@ -27,7 +27,7 @@ fn a_set_says_what_it_was_given() {
     assert!(set.regions().eq(["answer", "reasoning", "tool", "end"]));
     assert_eq!(
         format!("{set:?}"),
-        r#"SegmentSet { stop: [], visible: [], patterns: [], regions: ["answer", "reasoning", "tool", "end"] }"#
+        r#"SegmentSet { stop: [], visible: [], patterns: [], visible_patterns: [], regions: ["answer", "reasoning", "tool", "end"] }"#
     );
 }
 

@@ -15,7 +15,7 @@ from typing import Any
 import stopscan.engines
 from stopscan import StopSet
 from stopscan.engines import Defaults, read_options
-from stopscan.regions import NAMES, begins, read_protect
+from stopscan.regions.shared import NAMES, begins, read_protect
 from stopscan_clients.api import Api
 from stopscan_clients.body import Plan
 from stopscan_clients.framing import LIMIT, dumps

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from stopscan import StopSet
 from stopscan.engines._options import ANSWER, StopOptions
-from stopscan.regions import NAMES, Graph, begins, graph_of, known, protected, read_protect, restricted, segments_of
+from stopscan.regions import Graph, graph_of, protected, segments_of
+from stopscan.regions.shared import NAMES, begins, known, read_protect, restricted
 from stopscan.segments import SegmentSet
 from stopscan.tokens import TokenScanner, TokenSegmenter, Vocabulary
 

@@ -12,7 +12,7 @@ from reprlib import Repr
 from typing import Any
 
 from stopscan import Repeat, StopSet
-from stopscan.regions import NAMES, read_protect
+from stopscan.regions.shared import NAMES, read_protect
 from stopscan.repeats import add_repeat, in_environment, requested
 from stopscan.segments import SegmentSet
 

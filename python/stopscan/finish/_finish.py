@@ -51,7 +51,7 @@ class Finish:
 
     @classmethod
     def of(cls, match: StopMatch | None, otherwise: EndReason = "eos") -> Finish:
-        """Returns the `Finish` of a scanner's match. If `match` is None, the reason is `otherwise`.
+        """Returns the `Finish` of a scanner's match. If `match` is None, the reason is `otherwise`, an `EndReason`.
 
         A match with a `period` is a loop of the model, and is reported as a "repetition". For a pattern, `matched_stop`
         is the text that matched.
@@ -62,6 +62,8 @@ class Finish:
         'length'
         """
         if match is None:
+            if otherwise == "stop_sequence":  # type: ignore[comparison-overlap]
+                raise ValueError("without a match the reason cannot be 'stop_sequence'")
             return cls(otherwise)
         if not isinstance(match, StopMatch):
             raise TypeError(f"match must be StopMatch or None, not {type(match).__name__}")

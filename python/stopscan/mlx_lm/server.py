@@ -28,7 +28,7 @@ from stopscan.engines import CHAT, Defaults, Failures, StopOptions, add_defaults
 from stopscan.finish import to_openai
 from stopscan.mlx_lm._row import BatchRow, RowScanner, checkpoint_of, of_model
 from stopscan.mlx_lm._versions import SERVER, require
-from stopscan.regions import described
+from stopscan.regions.shared import described
 
 require("server", SERVER)
 

@@ -22,6 +22,11 @@ class AsyncSegmentStream(AsyncDeltaStream[Segment]):
 
     _reader: Segmenter
 
+    @property
+    def segments(self) -> SegmentSet:
+        """The ``SegmentSet`` of the stream."""
+        return self._reader.segments
+
     def _feed(self, delta: str) -> list[Segment]:
         return self._reader.feed(delta)
 
@@ -39,8 +44,8 @@ def asplit(
 ) -> AsyncSegmentStream:
     """Returns an async iterator of the segments of ``deltas``.
 
-    The iterator has the attributes ``match``, ``held``, ``unused``, ``region`` and ``closes``. As soon as a stop fires,
-    it closes ``deltas``. ``segments`` and the options are those of ``Segmenter``.
+    The iterator has the attributes ``match``, ``held``, ``unused``, ``region``, ``segments`` and ``closes``. As soon as
+    a stop fires, it closes ``deltas``. ``segments`` and the options are those of ``Segmenter``.
 
     >>> async for region, text, part in asplit(deltas, SegmentSet(FORMATS["think"], stop=["END"], stop_in=["answer"])):
     ...     print(region, text)

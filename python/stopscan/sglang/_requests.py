@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from stopscan.engines import Checkpoint, Defaults, Failures, StopOptions, read_options
-from stopscan.regions import Graph, graph_of, with_reasoning
+from stopscan.regions import Graph, graph_of
+from stopscan.regions.shared import with_reasoning
 from stopscan.sglang._guard import Refused
 from stopscan.tokens import TokenScanner
 

@@ -14,7 +14,7 @@ from typing import Any
 from sglang.srt.managers.schedule_batch import FINISH_ABORT, FINISH_MATCHED_STR, FINISHED_MATCHED_REGEX
 
 from stopscan.engines import Failures
-from stopscan.regions import described
+from stopscan.regions.shared import described
 from stopscan.sglang._guard import Refused
 from stopscan.sglang._requests import LAST_TOKENS, Requests, beyond
 

@@ -13,7 +13,7 @@ from vllm.exceptions import VLLMValidationError
 from vllm.sampling_params import RequestOutputKind, SamplingParams
 
 from stopscan.engines import Defaults, Failures, Limits, read_options
-from stopscan.regions import described
+from stopscan.regions.shared import described
 from stopscan.vllm._detokenizer import ScanningDetokenizer, arm
 from stopscan.vllm._engine import Engine
 

@@ -12,7 +12,8 @@ from vllm.reasoning import ReasoningParserManager
 
 from stopscan import StopScanner, StopSet
 from stopscan.engines import CHAT, Checkpoint, StopOptions
-from stopscan.regions import Graph, graph_of, region_name, with_reasoning
+from stopscan.regions import Graph, graph_of
+from stopscan.regions.shared import region_name, with_reasoning
 from stopscan.tokens import TokenScanner, Vocabulary
 from stopscan.vllm._parsers import BEGINS_INSIDE, HARMONY, OF_THE_CHECKPOINT, REASONING, form_of, form_of_calls
 

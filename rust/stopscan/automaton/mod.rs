@@ -49,7 +49,7 @@ pub(crate) struct Config {
 
 #[derive(Debug)]
 pub(crate) struct Automaton {
-    words: Words,
+    pub(crate) words: Words,
     /// For each word, the longest marker with which it ends. For a marker, this is the marker itself.
     markers: Vec<u32>,
     plain: Plain,

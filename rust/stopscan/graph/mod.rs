@@ -166,7 +166,7 @@ impl Graph {
     }
 
     pub(crate) fn text(&self, word: Word) -> &str {
-        self.words(word.node).text(word.index as usize)
+        self.node(word.node).automaton.words.text(word.index as usize)
     }
 
     /// Returns the index of a stop in the user's list of hidden stops or of visible stops.

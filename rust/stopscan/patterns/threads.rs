@@ -22,6 +22,8 @@ pub(crate) struct Threads {
     pub(super) markers: Option<State>,
     /// The number of bytes that are held for markers because of the state `markers`.
     held_for_markers: usize,
+    /// Whether the last character that was scanned is unarmed. Then the end of the text completes no match.
+    unarmed: bool,
 }
 
 /// The first marker or stop that completes.
@@ -54,6 +56,9 @@ impl Threads {
         place: Place,
         armed: bool,
     ) -> Option<Found> {
+        if !text.is_empty() {
+            self.unarmed = !armed;
+        }
         let (latest, word) = match machines {
             Some(machines) if !armed => scan_unarmed_stops(automaton, machines, state, text, place),
             _ => (None, automaton.scan(state, text, armed)),
@@ -172,13 +177,13 @@ impl Threads {
         }
     }
 
-    /// Returns the match that only the end of the text completes, as for `a$`. In the result, `end` and `completed` are
-    /// 0.
+    /// Returns the match that only the end of the text completes, as for `a$`, if the last character is armed. In the
+    /// result, `end` and `completed` are 0.
     pub(crate) fn confirmed_at_end(&self, machines: &Machines) -> Option<PatternHit> {
         let hits = [(&self.hidden, &machines.hidden), (&self.visible, &machines.visible)].into_iter();
         let hits = hits.filter_map(|(places, machine)| places.confirmed_at_end(machine.as_ref()?));
         let hits = hits.map(|(pattern, start)| PatternHit { pattern, start, end: 0, completed: 0 });
-        hits.min_by_key(PatternHit::order)
+        hits.min_by_key(PatternHit::order).filter(|_| !self.unarmed)
     }
 
     /// Whether no match has begun and `markers` is `None`. Text in which no stop or marker begins need not be scanned
@@ -291,14 +296,16 @@ impl Threads {
     }
 
     /// Returns the matches of hidden patterns, those of visible patterns, and the text of the state `markers`. For
-    /// either kind of patterns, these are: the kind of the last character that was read, the kind of the character
-    /// before the first begun match, the number of begun matches, and how many bytes ago each of them began.
+    /// either kind of patterns, these are: the kind of the last character that was read (plus the number of kinds if
+    /// matches have begun and the character is unarmed), the kind of the character before the first begun match, the
+    /// number of begun matches, and how many bytes ago each of them began.
     fn to_bytes(&self, automaton: &Automaton) -> Vec<u8> {
         let mut writer = Writer::default();
         for places in [&self.hidden, &self.visible] {
             let (before, lengths) = (places.before, Vec::from_iter(places.all()));
-            let kinds = [before, places.before_first().unwrap_or(before)];
-            let numbers = kinds.into_iter().map(|kind| kind as usize).chain([lengths.len()]).chain(lengths);
+            let [last, first] = [before, places.before_first().unwrap_or(before)].map(|kind| kind as usize);
+            let unarmed = if self.unarmed && !lengths.is_empty() { Kind::ALL.len() } else { 0 };
+            let numbers = [last + unarmed, first, lengths.len()].into_iter().chain(lengths);
             numbers.for_each(|number| writer.number(number));
         }
         writer.0.extend(self.markers.map(|state| automaton.text(state)).unwrap_or_default());
@@ -317,12 +324,14 @@ impl Threads {
         let SavedThreads { text, bytes } = begun;
         let mut reader = Reader(bytes);
         let mut threads = Threads::default();
-        let Threads { hidden, visible, .. } = &mut threads;
+        let Threads { hidden, visible, unarmed, .. } = &mut threads;
         let hidden = (hidden, machines.and_then(|machines| machines.hidden.as_ref()));
         let visible = (visible, machines.and_then(|machines| machines.visible.as_ref()));
         for (places, machine) in [hidden, visible] {
             let kind = |number| Kind::ALL.get(number).copied();
-            let (before, before_first) = (kind(reader.number()?)?, kind(reader.number()?)?);
+            let (last, kinds) = (reader.number()?, Kind::ALL.len());
+            let (before, before_first) = (kind(last.checked_sub(kinds).unwrap_or(last))?, kind(reader.number()?)?);
+            *unarmed |= last >= kinds;
             let starts = (0..reader.count()?).map(|_| text.len().checked_sub(reader.number()?));
             let starts: Vec<usize> = starts.collect::<Option<_>>()?;
             places.before = before_first;

@@ -9,7 +9,7 @@ use crate::automaton::WordKind;
 use crate::error::{ErrorKind, StopSetError};
 use crate::graph::{Completed, Completion, Cursor, Graph, History, Target};
 use crate::repeat::Repeat;
-use crate::stream::{Emit, Options, Segmented, StopMatch, Text};
+use crate::stream::{Emit, FiredStop, Options, Segmented, StopMatch, Text};
 use crate::text::Place;
 
 mod builder;
@@ -220,6 +220,64 @@ impl<E: Emit> Set<E> {
         self.0.name(self.0.node_after(prefix))
     }
 
+    /// Returns the match at which a scanner would end if it were fed all of `text`, or `None` if no stop fires.
+    ///
+    /// ```
+    /// use stopscan::StopSet;
+    ///
+    /// let set = StopSet::new(["b", "ab"])?;
+    /// assert_eq!(set.find("xab").unwrap().sequence(), "ab");
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn find<'a>(&'a self, text: &'a str) -> Option<StopMatch<'a>> {
+        self.search(0, text)
+    }
+
+    /// As [`Set::find`], with `options` instead of the default options.
+    ///
+    /// # Errors
+    /// If the set does not have the region in which the text begins according to `options`, or if both `region` and
+    /// `start_protected` are set.
+    ///
+    /// ```
+    /// use stopscan::{Options, StopSet};
+    ///
+    /// let options = Options::default().start_protected(true);
+    /// assert!(StopSet::new(["END"])?.find_with("END", &options).is_err());
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn find_with<'a>(&'a self, text: &'a str, options: &Options) -> Result<Option<StopMatch<'a>>, StopSetError> {
+        Ok(self.search(self.start(options)?, text))
+    }
+
+    fn search<'a>(&'a self, start: u32, text: &'a str) -> Option<StopMatch<'a>> {
+        let graph = self.graph();
+        let (mut cursor, mut history, mut read) = (Cursor::start(start), History::new(graph), Place::default());
+        loop {
+            let rest = &text[read.bytes..];
+            let found = graph.scan(&mut cursor, history.as_mut(), rest, read, true).or_else(|| {
+                let completed = history.as_ref()?.confirmed_at_end(graph, cursor)?;
+                Some(Completion { completed, end: rest.len() })
+            })?;
+            read.advance(&rest[..found.end]);
+            let stop = match found.completed {
+                Completed::Stop(word) => FiredStop::Word(word),
+                Completed::Pattern(hit) => {
+                    FiredStop::Pattern { index: hit.pattern, sequence: &text[hit.start.bytes..read.bytes] }
+                }
+                Completed::Loop(found) => {
+                    let sequence = &text[read.bytes - found.sequence.len()..read.bytes];
+                    FiredStop::Loop { period: found.period, sequence }
+                }
+                Completed::Marker(_) => {
+                    history.iter_mut().for_each(History::forget_loops);
+                    continue;
+                }
+            };
+            return Some(StopMatch { graph, stop, read });
+        }
+    }
+
     /// Returns the node (the state of a region) in which a stream with these options begins.
     pub(crate) fn start(&self, options: &Options) -> Result<u32, StopSetError> {
         let start = match (&options.region, options.start_protected) {
@@ -267,36 +325,6 @@ impl Set<Text> {
         closings.map(pair)
     }
 
-    /// Returns the match at which a scanner would end if it were fed all of `text`, or `None` if no stop fires.
-    ///
-    /// ```
-    /// use stopscan::StopSet;
-    ///
-    /// let set = StopSet::new(["b", "ab"])?;
-    /// assert_eq!(set.find("xab").unwrap().sequence(), "ab");
-    /// # Ok::<(), stopscan::StopSetError>(())
-    /// ```
-    pub fn find<'a>(&'a self, text: &'a str) -> Option<StopMatch<'a>> {
-        self.search(0, text)
-    }
-
-    /// As [`StopSet::find`], with `options` instead of the default options.
-    ///
-    /// # Errors
-    /// If the set does not have the region in which the text begins according to `options`, or if both `region` and
-    /// `start_protected` are set.
-    ///
-    /// ```
-    /// use stopscan::{Options, StopSet};
-    ///
-    /// let options = Options::default().start_protected(true);
-    /// assert!(StopSet::new(["END"])?.find_with("END", &options).is_err());
-    /// # Ok::<(), stopscan::StopSetError>(())
-    /// ```
-    pub fn find_with<'a>(&'a self, text: &'a str, options: &Options) -> Result<Option<StopMatch<'a>>, StopSetError> {
-        Ok(self.search(self.start(options)?, text))
-    }
-
     /// Returns the text before the stop, and the match; or all of `text` and `None` if no stop fires. A visible stop
     /// stays at the end of the text, and so does the first copy of a loop.
     ///
@@ -331,27 +359,6 @@ impl Set<Text> {
         options: &Options,
     ) -> Result<(&'a str, Option<StopMatch<'a>>), StopSetError> {
         Ok(self.cut(text, self.find_with(text, options)?, options.include_stop))
-    }
-
-    fn search<'a>(&'a self, start: u32, text: &'a str) -> Option<StopMatch<'a>> {
-        let graph = self.graph();
-        let mut cursor = Cursor::start(start);
-        let mut history = History::new(graph);
-        let stop = graph.scan(&mut cursor, history.as_mut(), text, Place::default(), true);
-        let at_end = || history.as_ref().and_then(|history| history.confirmed_at_end(graph, cursor));
-        let at_end = || Some(Completion { completed: at_end()?, end: text.len() });
-        let Completion { completed, end } = stop.or_else(at_end)?;
-        let place = Place::after(&text[..end]);
-        match completed {
-            Completed::Stop(word) => Some(StopMatch::of_word(graph, word, place)),
-            Completed::Pattern(hit) => {
-                Some(StopMatch::of_pattern(graph, hit.pattern, &text[hit.start.bytes..end], place))
-            }
-            Completed::Loop(found) => {
-                Some(StopMatch::of_loop(&text[end - found.sequence.len()..end], found.period, place))
-            }
-            Completed::Marker(_) => None, // does not occur: only a `SegmentSet` stops at markers
-        }
     }
 
     fn cut<'t, 'm>(

@@ -138,6 +138,23 @@ impl<E: Emit> Stream<E> {
         E::feed(self, delta, false)
     }
 
+    /// Returns the held text and `text`, joined, without scanning `text`. A stop or marker that has begun is forgotten.
+    /// The current region stays the same. Once a stop has fired, the result is empty.
+    ///
+    /// ```
+    /// use stopscan::{StopScanner, StopSet};
+    ///
+    /// let mut scanner = StopScanner::new(&StopSet::new(["END"])?);
+    /// scanner.feed("The EN");
+    /// assert_eq!(scanner.bypass("D, which is no stop").text, "END, which is no stop");
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn bypass<'a>(&'a mut self, text: &'a str) -> E::Output<'a> {
+        self.begin();
+        let released = if self.has_fired() { Released::default() } else { self.release_all(text) };
+        E::released(self, text, released)
+    }
+
     /// Ends the stream, and returns the held text, which belongs to the current region. A stop or marker that has begun
     /// is forgotten. A pattern that matches only at the end of the text, such as `END$`, may fire here.
     ///
@@ -203,17 +220,46 @@ impl<E: Emit> Stream<E> {
         self.held().len() + self.unused().len() + self.history.as_ref().map_or(0, |history| history.size())
     }
 
-    /// Checks that the memory for reading a delta of `bytes` bytes can be allocated. If memory runs out in `feed`, the
-    /// process ends. A caller that can raise an error instead, as the Python package can, calls this first.
+    /// Checks that the memory for reading `delta` can be allocated. If memory runs out in `feed`, the process ends. A
+    /// caller that can raise an error instead, as the Python package can, calls this first.
     ///
     /// # Errors
     /// If there is not enough memory.
     #[inline]
-    pub fn ask_memory(&self, bytes: usize) -> Result<(), TryReserveError> {
+    pub fn ask_memory(&self, delta: &str) -> Result<(), TryReserveError> {
+        room::ask(self.memory_for([delta]))
+    }
+
+    /// The most bytes of memory that reading `texts` one after the other takes, with the output of all of them.
+    #[doc(hidden)]
+    #[inline]
+    pub fn memory_for<'a>(&self, texts: impl IntoIterator<Item = &'a str, IntoIter: Clone>) -> usize {
+        /// Shorter text has so few markers that their memory need not be counted.
+        const SHORT: usize = 64;
+
+        let texts = texts.into_iter();
+        let bytes: usize = texts.clone().map(str::len).sum();
         let history = self.history.as_ref().map_or(0, |history| history.growth(bytes));
-        // Up to 7 bytes for each byte of the delta. 3 are for copies of the text of a match, of the text after a stop,
+        let segments = if E::MARKERS_STAY || bytes < SHORT { 0 } else { self.count_segments(texts) };
+        // Up to 7 bytes for each byte of the text. 3 are for copies of the text of a match, of the text after a stop,
         // and of text that is cut out. 4 are for the caller's string: Python's may need four bytes for a character.
-        room::ask(self.held.growth(bytes) + 7 * bytes + 4 * self.held.len() + history)
+        self.held.growth(bytes) + 7 * bytes + 4 * self.held.len() + history + segments * SEGMENT_MEMORY
+    }
+
+    /// Returns the most segments that reading `texts` can make. Stops are not looked for.
+    #[cold]
+    fn count_segments<'a>(&self, texts: impl Iterator<Item = &'a str>) -> usize {
+        let (graph, mut cursor, mut segments) = (self.graph(), self.cursor, 1);
+        for mut text in texts {
+            while let Some(marker) = graph.scan_words(&mut cursor, text, false) {
+                let Completed::Marker(word) = marker.completed else { break };
+                let kept = usize::from(graph.lead_of(word).kept);
+                segments += kept + usize::from(marker.end > graph.text(word).len());
+                text = &text[marker.end..];
+            }
+            segments += usize::from(!text.is_empty());
+        }
+        segments
     }
 
     #[inline(always)]
@@ -238,6 +284,10 @@ impl<E: Emit> Stream<E> {
     }
 }
 
+/// The memory of one segment: the lists in which it is collected, which grow by doubling, and the caller's objects.
+/// (Python needs a tuple, a string and an int, and a place in two lists.)
+const SEGMENT_MEMORY: usize = 768;
+
 /// Scans one stream of text: deltas in, safe text out.
 ///
 /// ```
@@ -257,23 +307,6 @@ impl<E: Emit> Stream<E> {
 pub type StopScanner = Stream<Text>;
 
 impl Stream<Text> {
-    /// Returns the held text and `text`, joined, without scanning `text`. A stop that has begun is forgotten. The
-    /// current region stays the same. Once a stop has fired, the result is empty.
-    ///
-    /// ```
-    /// use stopscan::{StopScanner, StopSet};
-    ///
-    /// let mut scanner = StopScanner::new(&StopSet::new(["END"])?);
-    /// scanner.feed("The EN");
-    /// assert_eq!(scanner.bypass("D, which is no stop").text, "END, which is no stop");
-    /// # Ok::<(), stopscan::StopSetError>(())
-    /// ```
-    pub fn bypass<'a>(&'a mut self, text: &'a str) -> Output<'a> {
-        self.begin();
-        let released = if self.has_fired() { Released::default() } else { self.release_all(text) };
-        Text::released(self, text, released)
-    }
-
     /// The [`StopSet`] of the scanner.
     pub fn stops(&self) -> &StopSet {
         &self.set
@@ -308,7 +341,7 @@ impl Stream<Text> {
 pub type Segmenter = Stream<Segmented>;
 
 impl Stream<Segmented> {
-    /// The set of the stream.
+    /// The [`SegmentSet`] of the segmenter.
     pub fn segments(&self) -> &SegmentSet {
         &self.set
     }
@@ -522,10 +555,17 @@ impl<E: Emit> Stream<E> {
         released
     }
 
-    fn fire(&mut self, stop: FiredStop, unused: &str) {
+    fn fire(&mut self, stop: FiredStop<Box<str>>, unused: &str) {
         let fired = Fired { stop, unused: unused.into() };
         self.fired = Some(Box::new(fired));
         self.history = None;
+    }
+
+    /// Adds text to the unused text, if a stop has fired.
+    pub(crate) fn add_unused(&mut self, text: &str) {
+        if let Some(fired) = &mut self.fired {
+            fired.unused = [&fired.unused, text].concat().into();
+        }
     }
 
     /// Returns the text of a match that ends with `through`, the text being read, which `self.read` does not yet count.

@@ -1,6 +1,7 @@
 //! The output of a stream: text or segments, and the stop that fired.
 
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
+use std::hash::{Hash, Hasher};
 use std::{iter, option, vec};
 
 use super::{Part, Passed, Step, Stream};
@@ -141,7 +142,9 @@ impl Emit for Segmented {
                 break (part, released);
             };
             let (through, behind) = rest.split_at(end);
-            before.push((part, through, released, kept_in.map(|part| (part, word))));
+            if !released.is_empty() || kept_in.is_some() {
+                before.push((part, through, released, kept_in.map(|part| (part, word))));
+            }
             rest = behind;
         };
         let Stream { set, held, read, fired, joined, .. } = stream;
@@ -288,83 +291,105 @@ pub(super) fn join<'a>(pieces: Vec<(Part, &'a str)>, joined: &'a mut Box<str>) -
 /// assert_eq!((found.byte_offset(), found.byte_end()), (2, 5));
 /// # Ok::<(), stopscan::StopSetError>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy)]
 pub struct StopMatch<'a> {
-    pub(crate) sequence: &'a str,
-    pub(crate) pattern: Option<&'a str>,
-    pub(crate) index: usize,
-    pub(crate) visible: bool,
-    pub(crate) period: Option<usize>,
-    pub(crate) start: Place,
-    pub(crate) end: Place,
+    pub(crate) graph: &'a Graph,
+    pub(crate) stop: FiredStop<&'a str>,
+    /// Where the stream stopped reading.
+    pub(crate) read: Place,
 }
 
 impl<'a> StopMatch<'a> {
-    /// Returns the match of the stop string `stop`, which ends at `end`.
-    pub(crate) fn of_word(graph: &'a Graph, stop: Word, end: Place) -> StopMatch<'a> {
-        let (sequence, visible) = (graph.text(stop), graph.kind(stop) == WordKind::Visible);
-        let start = end.before(sequence);
-        StopMatch { sequence, pattern: None, index: graph.index(stop), visible, period: None, start, end }
-    }
-
-    /// Returns the match of the pattern `number`, whose text `sequence` ends at `end`.
-    pub(crate) fn of_pattern(graph: &'a Graph, number: usize, sequence: &'a str, end: Place) -> StopMatch<'a> {
-        let pattern = Some(&*graph.patterns().patterns[number]);
-        let (patterns, start) = (graph.patterns(), end.before(sequence));
-        let (index, visible) = (patterns.index(number), patterns.is_visible(number));
-        StopMatch { sequence, pattern, index, visible, period: None, start, end }
-    }
-
-    /// Returns the match of a loop that ends at `end`.
-    pub(crate) fn of_loop(sequence: &'a str, period: usize, end: Place) -> StopMatch<'a> {
-        let start = end.before(sequence);
-        StopMatch { sequence, pattern: None, index: 0, visible: true, period: Some(period), start, end }
-    }
-
     /// The length of the block that a loop repeats, in code points. `None` for any other stop.
     pub fn period(&self) -> Option<usize> {
-        self.period
+        if let FiredStop::Loop { period, .. } = self.stop { Some(period) } else { None }
     }
 
     /// The stop string as the user gave it. For a pattern or a loop, the text that matched.
     pub fn sequence(&self) -> &'a str {
-        self.sequence
+        match self.stop {
+            FiredStop::Word(word) | FiredStop::Special(word) => self.graph.text(word),
+            FiredStop::Pattern { sequence, .. } | FiredStop::Loop { sequence, .. } => sequence,
+        }
     }
 
     /// The pattern that matched, as the user gave it. `None` for any other stop.
     pub fn pattern(&self) -> Option<&'a str> {
-        self.pattern
+        match self.stop {
+            FiredStop::Pattern { index, .. } => Some(&self.graph.patterns().patterns[index]),
+            _ => None,
+        }
     }
 
     /// The index of the stop in the list in which it was given: hidden stops, visible stops, patterns or visible
     /// patterns. If the list has equal stops, the index of the first of them.
     pub fn index(&self) -> usize {
-        self.index
+        match self.stop {
+            FiredStop::Word(word) | FiredStop::Special(word) => self.graph.index(word),
+            FiredStop::Pattern { index, .. } => self.graph.patterns().index(index),
+            FiredStop::Loop { .. } => 0,
+        }
     }
 
     /// Whether the stop was given as visible, and so stays in the output. A loop is always visible.
     pub fn visible(&self) -> bool {
-        self.visible
+        match self.stop {
+            FiredStop::Word(word) | FiredStop::Special(word) => self.graph.kind(word) == WordKind::Visible,
+            FiredStop::Pattern { index, .. } => self.graph.patterns().is_visible(index),
+            FiredStop::Loop { .. } => true,
+        }
     }
 
     /// Where the stop begins in the text of the stream, in code points.
     pub fn offset(&self) -> usize {
-        self.start.code_points
+        self.range().0.code_points
     }
 
     /// Where the stop ends in the text of the stream, in code points.
     pub fn end(&self) -> usize {
-        self.end.code_points
+        self.range().1.code_points
     }
 
     /// Where the stop begins in the text of the stream, in bytes of UTF-8.
     pub fn byte_offset(&self) -> usize {
-        self.start.bytes
+        self.range().0.bytes
     }
 
     /// Where the stop ends in the text of the stream, in bytes of UTF-8.
     pub fn byte_end(&self) -> usize {
-        self.end.bytes
+        self.range().1.bytes
+    }
+
+    fn range(&self) -> (Place, Place) {
+        match self.stop {
+            FiredStop::Special(_) => (self.read, self.read + Place::after(self.sequence())),
+            _ => (self.read.before(self.sequence()), self.read),
+        }
+    }
+
+    /// What two equal matches have in common.
+    fn key(&self) -> impl PartialEq + Hash + Debug {
+        (self.sequence(), self.pattern(), self.index(), self.visible(), self.period(), self.range())
+    }
+}
+
+impl PartialEq for StopMatch<'_> {
+    fn eq(&self, other: &StopMatch<'_>) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for StopMatch<'_> {}
+
+impl Hash for StopMatch<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.key().hash(state);
+    }
+}
+
+impl Debug for StopMatch<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("StopMatch").field(&self.key()).finish()
     }
 }
 
@@ -372,34 +397,35 @@ impl<'a> StopMatch<'a> {
 /// because its text is not part of the stream's text.
 #[derive(Clone, Debug)]
 pub(crate) struct Fired {
-    pub(crate) stop: FiredStop,
+    pub(crate) stop: FiredStop<Box<str>>,
     /// The text after the stop in the delta that completed the stop.
     pub(crate) unused: Box<str>,
 }
 
-#[derive(Clone, Debug)]
-pub(crate) enum FiredStop {
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum FiredStop<S> {
     Word(Word),
     /// A special token whose text is not part of the stream's text. The match begins where the stream's text ends.
     Special(Word),
     Pattern {
         index: usize,
-        sequence: Box<str>,
+        sequence: S,
     },
     Loop {
         period: usize,
-        sequence: Box<str>,
+        sequence: S,
     },
 }
 
 impl Fired {
     /// Returns the match in a stream that was read up to `read`.
     pub(crate) fn stop_match<'a>(&'a self, graph: &'a Graph, read: Place) -> StopMatch<'a> {
-        match &self.stop {
-            FiredStop::Word(word) => StopMatch::of_word(graph, *word, read),
-            FiredStop::Special(word) => StopMatch::of_word(graph, *word, read + Place::after(graph.text(*word))),
-            FiredStop::Pattern { index, sequence } => StopMatch::of_pattern(graph, *index, sequence, read),
-            FiredStop::Loop { period, sequence } => StopMatch::of_loop(sequence, *period, read),
-        }
+        let stop = match &self.stop {
+            FiredStop::Word(word) => FiredStop::Word(*word),
+            FiredStop::Special(word) => FiredStop::Special(*word),
+            FiredStop::Pattern { index, sequence } => FiredStop::Pattern { index: *index, sequence: &**sequence },
+            FiredStop::Loop { period, sequence } => FiredStop::Loop { period: *period, sequence: &**sequence },
+        };
+        StopMatch { graph, stop, read }
     }
 }

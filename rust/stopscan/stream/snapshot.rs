@@ -165,7 +165,7 @@ impl Fired {
 
     fn read<E: Emit>(kind: usize, stream: &Stream<E>, reader: &mut Reader<'_>) -> Option<Fired> {
         let (graph, index) = (stream.graph(), reader.number()?);
-        let stop = match kind {
+        let stop: FiredStop<Box<str>> = match kind {
             1 => FiredStop::Word(stop(graph, stream.cursor.node, index)?),
             2 => FiredStop::Special(stop(graph, stream.cursor.node, index)?),
             3 if index < graph.patterns().patterns.len() => {

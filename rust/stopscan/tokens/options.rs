@@ -1,7 +1,9 @@
-use crate::snapshot::Fingerprint;
-use crate::vocabulary::UnknownToken;
 use std::error::Error;
 use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use crate::snapshot::Fingerprint;
+use crate::vocabulary::UnknownToken;
 
 /// The options of a [`TokenScanner`](crate::TokenScanner) or [`TokenSegmenter`](crate::TokenSegmenter), except its
 /// stops.
@@ -12,7 +14,7 @@ use std::fmt;
 /// let options = TokenOptions::default().eos_token_ids([2]).max_tokens(100);
 /// assert_eq!((options.max_tokens, options.skip_special_tokens), (Some(100), true));
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TokenOptions {
     /// Tokens that end the stream; their text is not emitted.
@@ -94,8 +96,12 @@ impl TokenOptions {
     }
 
     /// Returns the options as a stream keeps them: the ids sorted, and without the prompt, which only the decoder
-    /// needs. Refuses `min_tokens` above `max_tokens`.
-    pub(super) fn for_stream(mut self) -> Result<TokenOptions, TokenOptionsError> {
+    /// needs. Streams with equal options share them. Refuses `min_tokens` above `max_tokens`.
+    pub(super) fn for_stream(mut self) -> Result<Arc<TokenOptions>, TokenOptionsError> {
+        /// The options of streams. No more than `MOST` are kept, so that looking for equal ones stays fast.
+        static SHARED: Mutex<Vec<Weak<TokenOptions>>> = Mutex::new(Vec::new());
+        const MOST: usize = 64;
+
         let (min_tokens, max_tokens) = (self.min_tokens, self.max_tokens.unwrap_or(usize::MAX));
         if min_tokens > max_tokens {
             return Err(TokenOptionsError::MinAboveMax { min_tokens, max_tokens });
@@ -105,7 +111,16 @@ impl TokenOptions {
             ids.dedup();
         }
         self.prompt_token_ids = Vec::new();
-        Ok(self)
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(equal) = shared.iter().filter_map(Weak::upgrade).find(|options| **options == self) {
+            return Ok(equal);
+        }
+        shared.retain(|options| options.strong_count() > 0);
+        let options = Arc::new(self);
+        if shared.len() < MOST {
+            shared.push(Arc::downgrade(&options));
+        }
+        Ok(options)
     }
 
     /// Returns a filter of the ids that end a stream: 64 bits, in which the [`end_bit`] of each such id is set. An id
@@ -299,7 +314,8 @@ impl EndReason {
         EndReason::NAMES.iter().find(|known| known.1 == name).map(|known| known.0)
     }
 
-    pub(super) fn from_number(number: usize) -> Option<EndReason> {
+    #[doc(hidden)]
+    pub fn from_number(number: usize) -> Option<EndReason> {
         EndReason::NAMES.get(number).map(|known| known.0)
     }
 }

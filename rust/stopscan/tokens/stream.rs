@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::decoder::{Decode, Native};
 use super::ledger::{Ledger, NO_REGION, Tally};
 use super::options::{EndReason, Finish, TokenOptions, TokenOptionsError, UnknownIds, end_bit};
+use crate::set::{SegmentSet, Set, StopSet};
 use crate::snapshot::{Snapshot, SnapshotError};
 use crate::stream::{Emit, Passed, SafeText, Segmented, Step, StopMatch, Stream, Text};
 use crate::text::{Released, code_points};
@@ -84,6 +85,20 @@ pub struct TokenStream<E: Emit, D = Native> {
 impl<E: Emit, D: Clone> Clone for TokenStream<E, D> {
     fn clone(&self) -> TokenStream<E, D> {
         TokenStream { decoder: self.decoder.clone(), decoded: self.decoded.clone() }
+    }
+}
+
+impl<D> TokenStream<Text, D> {
+    /// The [`StopSet`] of the scanner.
+    pub fn stops(&self) -> &StopSet {
+        self.set()
+    }
+}
+
+impl<D> TokenStream<Segmented, D> {
+    /// The [`SegmentSet`] of the segmenter.
+    pub fn segments(&self) -> &SegmentSet {
+        self.set()
     }
 }
 
@@ -370,6 +385,16 @@ impl<E: Emit, D> TokenStream<E, D> {
         self.decoded.stream.held()
     }
 
+    /// The text after the stop in the token that completed the stop.
+    pub fn unused(&self) -> &str {
+        self.decoded.stream.unused()
+    }
+
+    /// The set of the stream.
+    pub fn set(&self) -> &Set<E> {
+        self.decoded.stream.set()
+    }
+
     /// The name of the current region: the one to which the next text belongs.
     pub fn region(&self) -> &str {
         self.decoded.stream.region()
@@ -426,8 +451,8 @@ impl<E: Emit> Clone for Decoded<E> {
 }
 
 impl<E: Emit> Decoded<E> {
-    fn new(stream: Stream<E>, options: TokenOptions) -> Decoded<E> {
-        let (end_bits, options) = (options.end_bits(), Arc::new(options));
+    fn new(stream: Stream<E>, options: Arc<TokenOptions>) -> Decoded<E> {
+        let end_bits = options.end_bits();
         let (ledger, out) = (Ledger::default(), E::Safe::default());
         let mut decoded = Decoded { options, end_bits, stream, ledger, finish: None, marker_ends: false, out };
         decoded.reset();
@@ -485,20 +510,24 @@ impl<E: Emit> Decoded<E> {
         }
     }
 
-    /// Scans a piece of text. `token` is the place in the stream of the last token that adds text to the piece. Does
-    /// nothing after the end of the stream.
+    /// Scans a piece of text. `token` is the place in the stream of the last token that adds text to the piece. If a
+    /// stop fired in an earlier piece of the token, the text is unused.
     fn scan(&mut self, text: &str, token: usize, armed: bool) {
         if self.is_over() {
-            return;
+            return self.stream.add_unused(text);
         }
         self.ledger.read(code_points(text), token);
         if self.ledger.tally.is_some() {
             // The ledger needs the region of the last character, and whether a marker ends with it.
             let (before, last) = text.split_at(last_character(text));
             self.advance(before, armed);
-            let marker = !self.stream.has_fired() && self.stream.completes_marker(last);
-            self.advance(last, armed);
-            self.marker_ends = marker && !self.stream.has_fired();
+            if self.stream.has_fired() {
+                self.stream.add_unused(last);
+            } else {
+                let marker = self.stream.completes_marker(last);
+                self.advance(last, armed);
+                self.marker_ends = marker && !self.stream.has_fired();
+            }
         } else {
             self.advance(text, armed);
         }

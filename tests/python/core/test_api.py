@@ -16,7 +16,7 @@ from stopscan import StopMatch, StopScanner, StopSet, truncate
         (["END", "STOP"], ("END", "STOP")),
         (("b", "a", "b", "c", "a"), ("b", "a", "c")),
         (iter(["END"]), ("END",)),
-        ({"END": 1}, ("END",)),
+        ({"END": 1}.keys(), ("END",)),
         (None, ()),
         ((), ()),
         ([], ()),

@@ -51,6 +51,9 @@ BAD_SETS: list[tuple[str, tuple[Any, ...], dict[str, Any], type[Exception], str]
         UnicodeEncodeError,
         r"protect 0 1: surrogates",
     ),
+    ("a dict of stops", ({"END": 1},), {}, TypeError, r"stop.*str.*dict"),
+    ("a dict of patterns", ((),), {"patterns": {"a": 1}}, TypeError, r"pattern.*str.*dict"),
+    ("max_held is a bool", ((),), {"max_held": True}, TypeError, r"max_held.*int.*bool"),
     ("too many regions", ((),), {"protect": [(str(i), ">") for i in range(100)]}, ValueError, r"101 regions.* 100"),
 ]
 

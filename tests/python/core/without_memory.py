@@ -9,8 +9,8 @@ from pathlib import Path
 
 from stopscan import Repeat, StopScanner, StopSet
 from stopscan._stopscan import Vocabulary
-from stopscan.segments import Segmenter, SegmentSet
-from stopscan.tokens import TokenScanner
+from stopscan.segments import Segmenter, SegmentSet, keep, split
+from stopscan.tokens import TokenScanner, TokenSegmenter
 
 ROOM = int(sys.argv[1]) << 20
 LONG = 6_000_000
@@ -57,6 +57,9 @@ STREAMS: dict[str, tuple[StopScanner | Segmenter, list[str], str]] = {
     "a match": (StopScanner(StopSet(patterns=["[a-z ]{900}!"])), ["a"], PLAIN[:400_000]),
     "a loop": (StopScanner(StopSet(repeat=Repeat(3, max_period=65_536, min_length=200_000))), ["x"], "ab" * 90_000),
     "segments": (Segmenter({"a": {"<": "b"}, "b": {">": "a"}}), ["a<b"], PLAIN + "<" + PLAIN + ">" + PLAIN),
+    "markers in a row": (Segmenter({"a": {"<x>": "b"}, "b": {"<x>": "a"}}), ["a<x"], "><x>" * 500_000),
+    "many segments": (Segmenter({"a": {"<x>": "b"}, "b": {"<x>": "a"}}), ["a<x"], ">t<x" * 300_000),
+    "many kept markers": (Segmenter({"a": {"<x>": keep("a")}}), ["a<x"], "><x" * 300_000),
 }
 for name, (stream, before, delta) in STREAMS.items():
     for text in before:
@@ -76,6 +79,14 @@ for name, (stream, before, delta) in STREAMS.items():
         stream.reset() if what == "flush" else None
         assert stream.held is not None
 
+MANY = ["<x>t" * 300_000]
+for unlimited in (list(split(MANY, {"a": {"<x>": "b"}, "b": {"<x>": "a"}})),):
+    stream = split(MANY, {"a": {"<x>": "b"}, "b": {"<x>": "a"}})
+    got = limited(lambda stream=stream: next(stream))
+    assert got == ("b", "t", 1) or (got is None and stream.held == "")
+    assert list(stream) == (unlimited[1:] if got else [])
+    check("segments of a source", got is not None)
+
 vocabulary = Vocabulary(["a ", "E", "ND"])
 scanner = TokenScanner(vocabulary, "END")
 tokens = [1, *[0] * 2_000_000]
@@ -83,3 +94,9 @@ got = limited(lambda: scanner.feed_many(tokens))
 assert got == "E" + "a " * 2_000_000 or (got is None and scanner.tokens_seen == 0)
 check("many tokens", got is not None)
 assert scanner.feed(0) == "a "
+
+segmenter = TokenSegmenter(Vocabulary(["t", "<x>"]), {"a": {"<x>": "b"}, "b": {"<x>": "a"}})
+got = limited(lambda: segmenter.feed_many([1, 0] * 300_000))
+assert segmenter.tokens_seen in ((600_000,) if got else (0, 600_000))
+check("many tokens and segments", got is not None)
+assert segmenter.feed(0) in ([("a", "t", 0)], [("a", "t", 300_000)])

@@ -131,6 +131,11 @@ def test_what_is_no_match_is_an_error_that_names_its_type(match: Any) -> None:
         Finish.of(match)
 
 
+def test_without_a_match_no_stop_sequence_is_reported() -> None:
+    with pytest.raises(ValueError, match="stop_sequence"):
+        Finish.of(None, "stop_sequence")  # type: ignore[arg-type]
+
+
 def test_a_reason_that_does_not_exist_is_an_error() -> None:
     with pytest.raises(ValueError, match=r"^unknown finish reason 'limit', expected one of .*, length, "):
         Finish.of(None, "limit")  # type: ignore[arg-type]

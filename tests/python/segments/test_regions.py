@@ -9,7 +9,8 @@ import pytest
 from segment_setups import by_region
 
 from stopscan import StopScanner, StopSet
-from stopscan.regions import begins, described, graph_of, known, protected, region_after, segments_of
+from stopscan.regions import graph_of, protected, region_after, segments_of
+from stopscan.regions.shared import begins, described, known
 from stopscan.segments import FORMATS, Segmenter, SegmentSet, split
 
 QWEN3 = FORMATS["qwen3"]

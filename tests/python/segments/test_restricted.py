@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from stopscan import StopScanner, StopSet
-from stopscan.regions import protected, region_name, restricted
+from stopscan.regions import protected
+from stopscan.regions.shared import region_name, restricted
 from stopscan.segments import FORMATS
 
 NAMES = ("reasoning", "tool_call")

@@ -11,7 +11,9 @@ pub fn check(rules: &Rules, reference: &Reference<'_>, text: &str, unarmed: usiz
     let letters: Vec<char> = text.chars().collect();
     let string = |from: usize, to: usize| letters[from..to].iter().collect::<String>();
     let reading = reference.read(&letters, unarmed);
-    let expected = reading.fired.clone().or_else(|| reference.at_end(&letters, &reading));
+    // The end confirms no match whose last character is unarmed.
+    let at_end = || reference.at_end(&letters, &reading).filter(|_| unarmed < letters.len());
+    let expected = reading.fired.clone().or_else(at_end);
     let kept = match &expected {
         Some(fired) => string(0, if fired.hidden { fired.start } else { fired.end }),
         None => text.into(),

@@ -1,0 +1,71 @@
+"""A pytest plugin: Python's collector runs as often as it can, and finalizers read the streams of the running code.
+
+Before Python 3.12 the collector runs inside of an allocation, so such a finalizer runs in the middle of a call of a
+stream. It reads, and lets other threads run; the result of the call must not change.
+
+    PYTHONPATH=ci python -m pytest -p finalizers tests/python/core
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import sys
+import time
+from collections.abc import Iterator
+from types import FrameType
+
+import pytest
+
+from stopscan import StopScanner, StopStream
+from stopscan.segments import Segmenter, SegmentStream
+from stopscan.tokens import TokenScanner, TokenSegmenter
+
+STREAMS = (StopScanner, Segmenter, TokenScanner, TokenSegmenter, StopStream, SegmentStream)
+# The frames in which streams are looked for: the caller's and some around it.
+FRAMES = 3
+
+reads = 0
+
+
+class Garbage:
+    """An object in a cycle, which only the collector frees."""
+
+    def __init__(self) -> None:
+        self.cycle = self
+
+    def __del__(self) -> None:
+        global reads
+        for stream in streams(sys._getframe(1)):
+            with contextlib.suppress(RuntimeError):  # the collector may run while this thread holds the stream's lock
+                _ = (stream.held, stream.match, stream.region)
+                reads += 1
+        if reads % 16 == 0:
+            time.sleep(0)  # other threads run
+        if gc.get_threshold()[0] == 1:
+            Garbage()
+
+
+def streams(frame: FrameType | None) -> Iterator[StopScanner]:
+    for _ in range(FRAMES):
+        if frame is None:
+            return
+        for value in list(frame.f_locals.values()):
+            stream = getattr(value, "__self__", value) if callable(value) else value
+            if type(stream) in STREAMS:
+                yield stream
+        frame = frame.f_back
+
+
+@pytest.fixture(autouse=True)
+def _finalizers() -> Iterator[None]:
+    threshold = gc.get_threshold()
+    gc.collect()
+    gc.set_threshold(1, 1_000, 1_000)
+    Garbage()
+    yield
+    gc.set_threshold(*threshold)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    terminalreporter.write_line(f"{reads} reads by finalizers")

@@ -1,0 +1,180 @@
+//! The state of a stream that calls use without the stream's lock: how much plain text passed, and which tokens the
+//! core must still read.
+//!
+//! CPython may run finalizers and other threads whenever it makes or frees an object. So state must not be read before
+//! such a call and written after it. Only the functions of this file write the state, and this file does not use PyO3,
+//! so none of them can call CPython. Callers make Python objects of what these functions return, afterwards.
+
+use std::borrow::Cow;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
+
+use stopscan::host::{Cursor, NOTHING_PASSES, Place, Shape, ask_memory, code_points};
+use stopscan::{Emit, Set, Vocabulary};
+
+/// The state for plain text. `U` has the tokens that were read without the lock: `()` for a stream of deltas.
+///
+/// The fields that plain text needs come first, so that reading plain text touches one cache line of a stream.
+#[derive(Default)]
+#[repr(C)]
+pub(crate) struct Unlocked<U> {
+    /// The number of bytes that were read without the lock and not yet reported to the core.
+    passed: AtomicUsize,
+    /// If the shape of a text (the kinds of its bytes) passes this filter, no stop or marker begins in the text.
+    filter: AtomicU64,
+    /// How many of the `passed` bytes are not the first byte of their code point.
+    continued: AtomicUsize,
+    /// The open node (a region, or a state of one) plus 1 if the stream is idle. Otherwise 0.
+    node: AtomicU32,
+    /// The part (see `Segmenter`) to which the next text of an idle stream belongs.
+    part: AtomicU32,
+    pub(crate) unread: U,
+}
+
+impl<U> Unlocked<U> {
+    /// Closes the fast path. Returns the length of the text that was read without the lock.
+    pub(crate) fn close(&self) -> Place {
+        let (bytes, continued) = (self.passed.swap(0, Relaxed), self.continued.swap(0, Relaxed));
+        self.node.store(0, Relaxed);
+        self.filter.store(NOTHING_PASSES, Relaxed);
+        Place { bytes, code_points: bytes - continued }
+    }
+
+    /// Opens the fast path of an idle stream at `node` in `part`. Text whose shape passes `filter` is plain.
+    pub(crate) fn open(&self, node: u32, part: u32, filter: u64) {
+        self.node.store(node + 1, Relaxed);
+        self.part.store(part, Relaxed);
+        self.filter.store(filter, Relaxed);
+    }
+
+    /// The open node if the stream is idle.
+    #[inline(always)]
+    pub(crate) fn idle_node(&self) -> Option<u32> {
+        self.node.load(Relaxed).checked_sub(1)
+    }
+
+    /// The part (see `Segmenter`) to which the next text of an idle stream belongs.
+    #[inline(always)]
+    pub(crate) fn part(&self) -> u32 {
+        self.part.load(Relaxed)
+    }
+
+    /// Counts a text of this many `bytes` as read. `continued` of them are not the first byte of their code point.
+    #[inline(always)]
+    pub(crate) fn count(&self, bytes: usize, continued: usize) {
+        self.passed.store(self.passed.load(Relaxed) + bytes, Relaxed);
+        if continued > 0 {
+            self.continued.store(self.continued.load(Relaxed) + continued, Relaxed);
+        }
+    }
+}
+
+/// The most tokens in `UnreadTokens::ids`. A line break or a bracket often looks like the beginning of a stop. After
+/// more tokens than this, the text seldom still looks like a stop.
+const MOST: usize = 4;
+
+/// The number of all fed tokens, and the ids of those that the core must still read. The first of these tokens is the
+/// one in which a stop or marker may have begun.
+#[derive(Default)]
+pub(crate) struct UnreadTokens {
+    /// The number of all tokens that were fed, including those that the core has read.
+    seen: AtomicUsize,
+    /// The state of the automaton that finds stops and markers, after it read `ids`. The root (0) if there are no ids.
+    state: AtomicU32,
+    len: AtomicU32,
+    ids: [AtomicU32; MOST],
+}
+
+impl UnreadTokens {
+    #[inline(always)]
+    pub(crate) fn seen(&self) -> usize {
+        self.seen.load(Relaxed)
+    }
+
+    /// Sets the number of fed tokens to the number that the core has read.
+    pub(crate) fn set_seen(&self, seen: usize) {
+        self.seen.store(seen, Relaxed);
+    }
+
+    pub(crate) fn ids(&self) -> impl ExactSizeIterator<Item = u32> {
+        self.ids[..self.len()].iter().map(|id| id.load(Relaxed))
+    }
+
+    pub(crate) fn forget(&self) {
+        self.len.store(0, Relaxed);
+        self.state.store(0, Relaxed);
+    }
+
+    fn push(&self, id: u32, state: u32) {
+        if let Some(last) = self.ids.get(self.len()) {
+            last.store(id, Relaxed);
+            self.len.store(self.len() as u32 + 1, Relaxed);
+            self.state.store(state, Relaxed);
+        }
+    }
+
+    fn len(&self) -> usize {
+        (self.len.load(Relaxed) as usize).min(MOST)
+    }
+
+    /// Counts one more token.
+    #[inline(always)]
+    pub(crate) fn add(&self) {
+        self.seen.store(self.seen() + 1, Relaxed);
+    }
+}
+
+impl Unlocked<UnreadTokens> {
+    /// Reads a token by the `shape` of its text, and returns the open node. All of the text is then safe. If a stop or
+    /// marker may begin in the text, returns `None` and changes nothing.
+    #[inline(always)]
+    pub(crate) fn pass(&self, shape: Shape) -> Option<u32> {
+        if !shape.passes(self.filter.load(Relaxed)) {
+            return None;
+        }
+        self.count(shape.bytes(), shape.continued());
+        self.unread.add();
+        Some(self.node.load(Relaxed).wrapping_sub(1)) // the filter lets text pass only if a node is open
+    }
+
+    /// Reads a token in which a stop or marker may begin or go on, and returns the safe text. `node` is the open node.
+    /// If a stop or marker completes in the token, or goes on for more than `MOST` tokens, returns `None` and changes
+    /// nothing.
+    pub(crate) fn walk<'a, E: Emit>(
+        &self,
+        set: &Set<E>,
+        node: u32,
+        include_stop: bool,
+        vocabulary: &'a Vocabulary,
+        id: u32,
+    ) -> Option<Cow<'a, str>> {
+        let (unread, text) = (&self.unread, vocabulary.text(id));
+        let before = Cursor { node, state: unread.state.load(Relaxed) };
+        let after = set.skim(before, text)?;
+        let goes_on = after != Cursor::start(node);
+        if goes_on && unread.len() == MOST {
+            return None;
+        }
+        let texts = || unread.ids().map(|id| vocabulary.text(id)).chain([text]);
+        let safe = match (set.held_at(before, include_stop), set.held_at(after, include_stop)) {
+            (0, kept) => text[..text.len() - kept].into(),
+            (held, kept) => {
+                ask_memory(2 * texts().map(str::len).sum::<usize>()).ok()?;
+                let mut safe: String = texts().collect();
+                safe.drain(..safe.len() - text.len() - held);
+                safe.truncate(safe.len() - kept);
+                safe.into()
+            }
+        };
+        if goes_on {
+            unread.push(id, after.state);
+            self.filter.store(NOTHING_PASSES, Relaxed);
+        } else {
+            texts().for_each(|text| self.count(text.len(), text.len() - code_points(text)));
+            unread.forget();
+            self.filter.store(set.filter(node), Relaxed);
+        }
+        unread.add();
+        Some(safe)
+    }
+}
