@@ -3,6 +3,7 @@ cuts their text."""
 
 from __future__ import annotations
 
+import json
 from functools import reduce
 from typing import Any
 
@@ -16,9 +17,12 @@ from replay import sse
 from test_recorded import through
 from wholes import PATHS, WHOLES
 
+from stopscan import StopSet
 from stopscan_clients import scan_events, truncate_response
 from stopscan_clients.body import loads
 from stopscan_clients.framing import Sse
+from stopscan_clients.machine import Options
+from stopscan_clients.request import NO_LIMITS, plan_of
 
 NAMES = ["tgi", "watsonx", "llama_on_bedrock", "conversations", *wire.CUMULATIVE]
 DELTAS = st.lists(st.text("abAB é", min_size=1, max_size=4), min_size=1, max_size=6)
@@ -81,3 +85,27 @@ def test_which_token_ends_a_tgi_stream() -> None:
     *_, last = scan_events(wire.tgi(["one ", "EN", "D"]), "END")
     assert last["details"] == {"finish_reason": "stop_sequence", "generated_tokens": 0}
     assert (last["token"]["text"], last["generated_text"]) == ("", None)
+
+
+PATHS_OF_REQUESTS = {
+    "/generate_stream": ("parameters", "stop"),
+    "/generate": ("sampling_params", "stop"),
+    "/ml/v1/text/generation_stream": ("parameters", "stop_sequences"),
+    "/api/v1/services/aigc/text-generation/generation": ("parameters", "stop"),
+    "/v1/conversations": ("completion_args", "stop"),
+    "/v1/conversations/conv_1": ("completion_args", "stop"),
+    "/api/generate": ("options", "stop"),
+    "/model/m/invoke-with-response-stream": ("stop_sequences",),
+    "/v1/chat/completions": ("stop",),
+}
+
+
+@pytest.mark.parametrize("path", PATHS_OF_REQUESTS)
+def test_the_stops_of_a_request_are_read_and_not_sent_on(path: str) -> None:
+    names = PATHS_OF_REQUESTS[path]
+    request: Any = reduce(lambda inner, name: {name: inner}, reversed(names), ["END"])
+    plan = plan_of(
+        "POST", path, {}, json.dumps({"stream": True, **request}).encode(), Options(StopSet()), None, NO_LIMITS
+    )
+    assert (plan.options.stops, plan.streamed) == (StopSet("END"), True)
+    assert plan.body == b'{"stream":true}'

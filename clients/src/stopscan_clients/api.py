@@ -139,6 +139,7 @@ class Api:
     beside_piece: Beside = NOTHING  # for the piece in which a stop fired
     settled: tuple[str, str] = ("", "")  # a field of the objects around that piece, and its value if it is there
     # Requests.
+    path: str = ""  # a pattern for the paths of requests; the first row that it fits gives the fields below
     stops: str = "stop"
     choices: tuple[str, ...] = ("n",)  # fields with the number of choices
     done: bool = False  # the API's server-sent events end with ``[DONE]``

@@ -22,26 +22,12 @@ from stopscan_clients.framing import LIMIT, dumps
 from stopscan_clients.machine import Options
 from stopscan_clients.native import native_stops
 from stopscan_clients.paths import dotted, get, items, put, without
-from stopscan_clients.rows import ANTHROPIC, BEDROCK, CHAT, COHERE, GEMINI, LLAMA, OLLAMA, RESPONSES, camel
+from stopscan_clients.rows import CHAT, GEMINI, OLLAMA, TABLE, camel
 
-# The API for each path of a request. The API gives the field of the stops and the form of errors, but not the form of
-# the answer, which is recognized in the answer itself.
-ROUTES: list[tuple[re.Pattern[str], Api]] = [
-    (re.compile(path), api)
-    for path, api in (
-        (r"/completions/?$", CHAT),  # chat, text, fim, agents
-        (r"/responses/?$", RESPONSES),
-        (r"^(?!.*/threads/).*/messages/?$", ANTHROPIC),
-        (r":(streamR|r)awPredict$", ANTHROPIC),
-        (r"/invoke(-with-response-stream)?$", replace(ANTHROPIC, errors="bedrock")),
-        (r"/converse(-stream)?$", BEDROCK),
-        (r":(streamG|g)enerateContent$", GEMINI),
-        (r"/api/(chat|generate)/?$", OLLAMA),
-        (r"/v2/chat/?$", COHERE),
-        (r"/completion/?$", LLAMA),
-    )
-]
-STREAM_PATHS = re.compile(r"(:stream\w+|-stream)$")
+# The row for each path of a request. It gives the field of the stops and the form of errors, but not the form of the
+# answer, which is recognized in the answer itself.
+ROUTES = [(re.compile(row.path), row) for row in TABLE if row.path]
+STREAM_PATHS = re.compile(r"(:stream\w+|[-_]stream)$")
 SIGNED = ("x-amz-date", "x-amz-content-sha256", "digest", "content-digest", "signature")
 # The fields of the object `stopscan` in a request. `OPTIONS` are read by ``read_options``, as in the adapters for
 # engines. `REGIONS` are read here, because a request may define its own regions.

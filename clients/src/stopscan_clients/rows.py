@@ -53,6 +53,7 @@ def _chat(at: str, **more: Any) -> Api:
         keeps=("index",),
         goes_on={"finish_reason": None, "logprobs": None},
         without_text=(at, {}),
+        path=r"/completions/?$",  # chat, text, fim, agents
         limits="openai",
         done=True,
         **more,
@@ -109,6 +110,7 @@ ANTHROPIC = Api(
         *pieces("content"),
     ),
     usage=named("service_tier inference_geo type", "usage.#."),
+    path=r"^(?!.*/threads/).*/messages/?$|:(streamR|r)awPredict$",
     stops="stop_sequences",
 )
 
@@ -135,6 +137,7 @@ BEDROCK = Api(
     piece={"contentBlockDelta": {"contentBlockIndex": Ref("place.0"), "delta": {"text": Ref("text")}}},
     closing=((1, {"contentBlockStop": {"contentBlockIndex": Ref("place.0")}}), (0, {"messageStop": Ref("finish")})),
     answer="output.message.content.*",
+    path=r"/converse(-stream)?$",
     stops="inferenceConfig.stopSequences",
 )
 
@@ -164,6 +167,7 @@ COHERE = Api(
         *pieces("message.content"),
     ),
     usage=("usage.#", "delta.usage.#"),
+    path=r"/v2/chat/?$",
     stops="stop_sequences",
     errors="bedrock",
 )
@@ -228,6 +232,7 @@ RESPONSES = Api(
         *pieces("output.*.content", "annotations logprobs"),
     ),
     usage=("usage.#", "response.usage.#"),
+    path=r"/responses/?$",
 )
 
 # The fields that a part of text or thought may have. A part with another field is content: it ends the text before it.
@@ -267,6 +272,7 @@ GEMINI = Api(
     keeps=("index", "content.role"),
     text_at="content.parts.0.text",
     without_text=("content.parts", []),
+    path=r":(streamG|g)enerateContent$",
     stops="generationConfig.stopSequences",
     choices=("generationConfig.candidateCount",),
 )
@@ -298,6 +304,7 @@ def _ollama(name: str, text: str, calls: tuple[str, ...], role: tuple[str, ...])
         write=finish.to_ollama,
         keeps=("model", "created_at", "remote_model", "remote_host", *role),
         goes_on={"done": False},
+        path=r"/api/(chat|generate)/?$",
         stops="options.stop",
     )
 
@@ -318,6 +325,7 @@ LLAMA = Api(
     write=lambda end: {"stop": True, **finish.to_llama_cpp(end)},
     keeps=("index", "id_slot"),
     goes_on={"stop": False},
+    path=r"/completion/?$",
     limits="none",
 )
 
@@ -335,6 +343,7 @@ TGI = Api(
     write=lambda end: {"details.generated_tokens": 0, "details.finish_reason": finish.to_tgi(end)["finish_reason"]},
     keeps=("index", *named("id logprob special", "token.")),
     goes_on={"generated_text": None, "details": None},
+    path=r"/generate_stream/?$",  # /generate is sglang's, too
     stops="parameters.stop",
     limits="none",
 )
@@ -351,6 +360,7 @@ WATSONX = Api(
     names=named("generated_text generated_token_count.# input_token_count.# seed.#"),
     write=lambda end: {"stop_reason": "stop_sequence"},
     goes_on={"stop_reason": "not_finished"},
+    path=r"/text/generation(_stream)?$",
     stops="parameters.stop_sequences",
     limits="none",
 )
@@ -365,6 +375,10 @@ LLAMA_ON_BEDROCK = Api(
     usage=named("prompt_token_count.# generation_token_count.# amazon-bedrock-invocationMetrics.#"),
     write=lambda end: {"stop_reason": "stop"},
     goes_on={"stop_reason": None},
+    path=r"/invoke(-with-response-stream)?$",  # the fields below are those of Anthropic's models
+    stops="stop_sequences",
+    limits="anthropic",
+    errors="bedrock",
 )
 
 SGLANG = Api(
@@ -378,6 +392,7 @@ SGLANG = Api(
     usage=named("prompt_tokens.# completion_tokens.# cached_tokens.# reasoning_tokens.# e2e_latency.#", "meta_info."),
     write=lambda end: {"meta_info.finish_reason": finish.to_sglang(end)["finish_reason"]},
     keeps=("index", "meta_info.id"),
+    path=r"/generate/?$",
     stops="sampling_params.stop",
     limits="none",
 )
@@ -397,6 +412,7 @@ def _dashscope(at: str, role: str) -> Api:
         usage=("usage.#",),
         write=lambda end: {word: "stop"},
         keeps=("request_id", *named(role, "output.")),
+        path=r"/services/aigc/.*generation$",
         stops="parameters.stop",
         limits="none",
     )
@@ -423,6 +439,7 @@ CONVERSATIONS = Api(
         *pieces("outputs.*.content"),
     ),
     usage=("usage.#",),
+    path=r"/conversations(/[^/]+(/restart)?)?$",
     stops="completion_args.stop",
     limits="mistral",
 )
