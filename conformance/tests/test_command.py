@@ -17,6 +17,7 @@ import pytest
 from stopscan_conformance import APIS, Case, cases
 from stopscan_conformance import __main__ as command
 from stopscan_conformance import run as running
+from stopscan_conformance.sentences import VERSIONS
 
 BY_NAME = {str(case): case for case in cases("openai-completions")}
 FEW = ("split", "no-stop", "think")
@@ -161,7 +162,8 @@ def test_wrong_server(staged_url: str, tmp_path: Path, capsys: pytest.CaptureFix
     out = capsys.readouterr().out
     assert "FAIL  openai-chat-whole-held-at-eos\n      text (documented): text 'Please do not ', not" in out
     assert "openai-chat: text is broken in 2 cases: held-at-eos\n  documented: the text is all" in out
-    assert "platform.openai.com/docs/api-reference/chat\n" in out
+    assert "  \u201cUp to 4 sequences where the API will stop generating further tokens. The returned text" in out
+    assert f"(openai {VERSIONS['openai']}, types/chat/completion_create_params.py)\n" in out
     assert "curl -sNL" in out
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from stopscan_conformance.apis import APIS as BY_NAME
 from stopscan_conformance.apis import Api
 from stopscan_conformance.cases import counted, named_cases, result_of
 from stopscan_conformance.client import Answer
-from stopscan_conformance.judge import LEVELS, RULES, Expected, Findings, judge, lateness
+from stopscan_conformance.judge import LEVELS, RULES, Expected, Findings, judge, lateness, merged
 from stopscan_conformance.oracle import Asked, Recital
 from stopscan_conformance.plays import Exchange, NotSupported, exchange
 from stopscan_conformance.probe import Can
 from stopscan_conformance.reciter import Reciter
+from stopscan_conformance.sentences import SENTENCES
 from stopscan_conformance.wire import Wire
 
 END = ("stop_sequence", "END")
@@ -42,9 +45,9 @@ def answered(
         (answered("one ", reasoning=""), RIGHT),
         (answered("why one ", reasoning=""), RIGHT),
         (answered("one ", end=("eos", None)), RIGHT),
-        (answered("one ", tokens=7), {**RIGHT, "usage": None}),
-        (answered("one ", tokens=6), {**RIGHT, "usage": None}),
-        (answered("one ", tokens=0), {**RIGHT, "usage": "0 tokens counted, not 7"}),
+        (answered("one ", tokens=7), {**RIGHT, "usage": None, "exact-usage": None}),
+        (answered("one ", tokens=6), {**RIGHT, "usage": None, "exact-usage": None}),
+        (answered("one ", tokens=0), {**RIGHT, "usage": None, "exact-usage": "0 tokens counted, not 7"}),
         (answered("one"), {**RIGHT, "text": "text 'one', not 'one '"}),
         (answered("one ", reasoning="w"), {**RIGHT, "text": "reasoning 'w', not 'why'"}),
         (answered("why one "), {**RIGHT, "text": "reasoning 'why', not 'why'"}),
@@ -55,10 +58,13 @@ def answered(
          {**NO_END, "finish-reason": "ended by unknown 'STOP', not stop_sequence 'END'"}),
         (answered("one ", end=("stop_token", 5)),
          {**RIGHT, "names-the-stop": "ended by stop_token 5, not stop_sequence 'END'"}),
-        (answered("one ", error="reset"), {**RIGHT, "form": "reset"}),
-        (answered(error="reset", end=None), {"text": "no answer: reset"}),
-        (answered("one ", end=None, error="reset"), {**NO_END, "form": "reset"}),
-        (answered(end=None, error="late", timed_out=True), {**NO_END, "text": "text '', not 'one '", "form": "late"}),
+        (answered("one ", error="reset"), {**RIGHT, "usual-form": "reset"}),
+        (answered(error="reset", end=None), {"answers": "no answer: reset"}),
+        (answered("one ", end=None, error="reset"), {**NO_END, "usual-form": "reset"}),
+        (answered(end=None, error="late", timed_out=True), {"answers": "no answer: late"}),
+        (answered("on", end=None, error="late", timed_out=True),
+         {**{rule: fault for rule, fault in NO_END.items() if rule != "text"}, "answers": "text 'on', not 'one '",
+          "usual-form": "late"}),
     ],
 )  # fmt: skip
 def test_judged(answer: Answer, found: Findings) -> None:
@@ -105,7 +111,9 @@ def test_each_rule_has_a_source_for_each_api() -> None:
         for rule in RULES.values():
             assert rule.says
             assert rule.source(api)
-            assert rule.level_of(api) == "advice" or "https://" in rule.source(api), rule.name
+            assert (rule.level_of(api) == "documented") == any(
+                rule.name == one.rule and api.name in one.apis.split() for one in SENTENCES
+            )
 
 
 @pytest.mark.parametrize(("rule", "outcomes"), [
@@ -121,7 +129,49 @@ def test_a_level_says_which_rules_fail_a_case(rule: str, outcomes: tuple[str, ..
 def test_all_breaches_of_the_form_are_told() -> None:
     answer = answered("one ", error="reset")
     answer.faults += ["no id", "no model"]
-    assert judge(answer, EXPECTED, stream=False)["form"] == "reset; no id; no model"
+    found = judge(answer, EXPECTED, stream=False)
+    assert (found["form"], found["usual-form"]) == ("no id; no model", "reset")
+
+
+def test_only_faults_with_a_sentence_break_the_documented_form() -> None:
+    answer = answered("one ")
+    answer.faults += ["a chunk lacks the key id", "the first delta has None as role"]
+    found = judge(answer, replace(EXPECTED, api="openai-chat"), stream=True)
+    assert (found["form"], found["usual-form"]) == ("a chunk lacks the key id", "the first delta has None as role")
+
+
+@pytest.mark.parametrize(("tokens", "broken"), [
+    (4, []), (9, ["cost-of-a-stop"]), (20, ["cost-of-a-stop"]), (21, ["usage"]), (3, ["exact-usage"]), (2, ["usage"]),
+])  # fmt: skip
+def test_usage_after_a_stop_within_a_speculative_step_is_not_below_the_text_and_not_above_the_limit(
+    tokens: int, broken: list[str]
+) -> None:
+    expected = replace(EXPECTED, tokens=(4,), least=3, most=20, stopped=True)
+    found = judge(answered("one ", tokens=tokens), expected, stream=False)
+    assert [rule for rule, fault in found.items() if fault] == broken
+    assert [RULES[rule].level_of(BY_NAME["openai-chat"]) for rule in broken] == [
+        {"usage": "documented", "exact-usage": "usual", "cost-of-a-stop": "advice"}[rule] for rule in broken
+    ]
+
+
+def test_a_missing_answer_is_not_an_answer_of_another_request() -> None:
+    broken = [judge(answered(end=None, error="reset"), EXPECTED, stream=True),
+              judge(answered("on", end=None, error="reset"), EXPECTED, stream=True)]  # fmt: skip
+    found = merged(broken, together=True)
+    assert found["answers"]
+    assert not found.get("isolation")
+    assert merged([judge(answered("on"), EXPECTED, stream=True)] * 2, together=True)["isolation"]
+
+
+def test_the_refusal_of_a_documented_form_is_a_failure() -> None:
+    answer = Answer(Wire(400, body=bytearray(b"stop: invalid")), error="400: stop: invalid")
+    promised = exchange(BY_NAME["openai-chat"], False, KNOWN["null"], name="null")
+    assert promised.judged(answer) == {"refuses-a-documented-form": "refused: 400: stop: invalid"}
+    with pytest.raises(NotSupported):
+        exchange(BY_NAME["openai-chat"], False, KNOWN["five"], name="five").judged(answer)
+    busy = Answer(Wire(503, retry_after="1"), error="503: busy")
+    with pytest.raises(NotSupported):
+        promised.judged(busy)
 
 
 def test_only_a_stream_of_the_right_text_can_be_late() -> None:
@@ -216,7 +266,7 @@ def test_a_request_without_stops_may_be_refused_for_anything() -> None:
 @pytest.mark.parametrize("status", [None, 200, 401, 409, 500, 503])
 def test_what_is_no_refusal_is_judged(status: int | None) -> None:
     asked = exchange(BY_NAME["openai-chat"], False, KNOWN["split"])
-    assert asked.judged(Answer(Wire(status), error="why")) == {"text": "no answer: why"}
+    assert asked.judged(Answer(Wire(status), error="why")) == {"answers": "no answer: why"}
 
 
 TELL_ALL = {"openai-chat", "openai-completions", "generate"}

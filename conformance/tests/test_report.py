@@ -29,6 +29,7 @@ from stopscan_conformance.report import (
     write_json,
     write_junit,
 )  # fmt: skip
+from stopscan_conformance.sentences import VERSIONS
 
 EVERY = cases("anthropic", "ollama-chat")
 SPLIT, STREAMED, OTHER = (
@@ -126,10 +127,19 @@ def test_the_summary_cites_each_rule_that_is_broken() -> None:
     ]
     for rule, level in (("text", "documented"), ("form", "documented"), ("withheld", "advice")):
         at = lines.index(f"anthropic: {rule} is broken in 1 case: split")
-        assert lines[at + 1] == f"{level}: {RULES[rule].says}; {RULES[rule].source(APIS['anthropic'])}"
+        assert lines[at + 1] == f"{level}: {RULES[rule].says}"
+        assert lines[at + 2] == RULES[rule].source(APIS["anthropic"], FAILS.findings.get(rule) or "")
     assert "not supported: ollama-chat, 1 case: 422: no stops" in lines
     assert "1 pass (1 of them break advice), 1 fail, 1 not supported" in lines
     assert lines[-1].startswith(f"text form of {SPLIT}: {SPLIT.why} curl -sNL http://127.0.0.1:9/v1/messages")
+
+
+def test_the_summary_counts_the_documented_forms_that_were_refused() -> None:
+    (string,) = [case for case in cases("openai-chat") if str(case) == "openai-chat-whole-a-string"]
+    (null,) = [case for case in cases("openai-chat") if str(case) == "openai-chat-whole-null"]
+    refused = Result("fail", "refused: 400: no", {"refuses-a-documented-form": "refused: 400: no"})
+    lines = printed(reported({string: refused, null: Result("pass"), SPLIT: FAILS}))
+    assert "openai-chat: 1 of 2 documented forms of request were refused" in lines
 
 
 def test_json(tmp_path: Path) -> None:
@@ -161,7 +171,8 @@ def test_json(tmp_path: Path) -> None:
         "rule": "text",
         "promise": "text",
         "level": "documented",
-        "source": "https://docs.anthropic.com/en/api/messages",
+        "quote": "Custom text sequences that will cause the model to stop generating.",
+        "source": f"anthropic {VERSIONS['anthropic']}, types/message_create_params.py",
         "fault": "no\x1b text",
         "new": True,
     }

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from stopscan_conformance import clock, plays, space
 from stopscan_conformance.apis import APIS, Api, Request, Said
@@ -25,7 +25,7 @@ TOGETHER = ("one-token", "three-tokens", "split", "as-encoded", "no-stop", "held
 ONE_PROMPT = ("one-token", "three-tokens", "first-of-three", "no-stop", "no-stop-limit", "limit-of-one")
 IN_TURN = ("no-stop", "three-tokens", "no-stop", "first-of-three", "no-stop-limit", "held-at-eos", "no-stop")
 LASTING = ("long-text", "long-text-never", "long")
-PLAIN = "no-stop"
+PLAIN, STOPPED = "no-stop", "as-encoded"
 LONG, EARLY = "long-stream", "slowly"  # a script of 828 tokens, and a stop soon after its beginning
 LIMIT_OF_PAIRS = 80
 OPENING = THINKING[0].encode()
@@ -134,7 +134,7 @@ class Case:
         if isinstance(play, (plays.Wrong, plays.Rows)):
             body = play.body(server.model)
         elif isinstance(asked, plays.Exchange) and (not isinstance(play, plays.Generated) or play.alone):
-            body = api.body(server.model, asked.request)
+            body = api.written(server.model, asked.request)
         else:
             return None
         content = body if isinstance(body, str) else json.dumps(body)
@@ -185,6 +185,7 @@ class Named(NamedTuple):
     asked: Asked
     said: Said
     apis: Sequence[str]
+    streams: Sequence[bool] = (False, True)
 
 
 def named_cases() -> list[Named]:
@@ -195,26 +196,17 @@ def named_cases() -> list[Named]:
             stops = {"stop": case.get("stop", MISSING), "stop_pieces": tuple(case.get("stop_pieces", ()))}
             limit = {"max_tokens": case["max_tokens"]} if "max_tokens" in case else {}
             asked = Asked(one["script"], one["pieces"], **stops, **limit)
-            said = Said(case.get("options", {}))
-            found.append(Named(one["topic"], case["name"], one["why"], asked, said, case.get("apis", ())))
+            said = Said(**case.get("says", {}), options=case.get("options", {}))
+            streams = [case["stream"]] if "stream" in case else [False, True]
+            found.append(Named(one["topic"], case["name"], one["why"], asked, said, case.get("apis", ()), streams))
     return found
 
 
 def _cases(api: Api, points: Sequence[Point]) -> Iterator[Case]:
     """Yields the cases of an API in the order of the report."""
-    every = [one for one in named_cases() if _fits(api, one)]
-    by_name = {one.name: one for one in every}
+    fitting = [one for one in named_cases() if _fits(api, one)]
     for stream in (False, True):
-
-        def made(names: Sequence[str], stream: bool = stream) -> list[plays.Exchange]:
-            return [plays.exchange(api, stream, by_name[name].asked) for name in names if name in by_name]
-
-        for one in every:
-            play = plays.exchange(api, stream, one.asked, one.said).run
-            yield Case(api.name, stream, one.topic, one.name, one.why, play)
-        for kind in (_together, _requests, _wrong, _rows, _pairs, _paces, _costs):
-            for told in kind(api, stream, made):
-                yield Case(api.name, stream, *told)
+        yield from _Maker(api, stream, fitting).every()
     why = "the stop that completes first ends the answer, whatever else the request says"
     for point in points if api.stops else dict.fromkeys(map(_without_stops, points)):
         if plays.fits(api, point):
@@ -237,100 +229,139 @@ def _fits(api: Api, one: Named) -> bool:
     return not (api.lists_only and (one.asked.stop is None or isinstance(one.asked.stop, str)))
 
 
-Told = tuple[str, str, str, plays.Play]  # the topic, name, reason and play (what it runs) of a case
-Made = Any  # a function that returns the exchanges (requests with their right answers) of named cases
+@dataclass(frozen=True)
+class _Maker:
+    """Makes the cases of an API that are not generated, for streams or for whole answers."""
 
+    api: Api
+    stream: bool
+    named: Sequence[Named]
 
-def _runs(exchanges: Sequence[plays.Exchange]) -> list[plays.Play]:
-    return [one.run for one in exchanges]
+    def every(self) -> Iterator[Case]:
+        yield from self.one_request()
+        yield from self.together()
+        for make in (self.leaving, self.twice, self.wrong, self.rows, self.pairs, self.paces, self.costs):
+            yield from make()
 
+    def case(self, topic: str, name: str, why: str, play: plays.Play) -> Case:
+        return Case(self.api.name, self.stream, topic, name, why, play)
 
-def _together(api: Api, stream: bool, made: Made) -> Iterator[Told]:
-    every, others = _runs(made(TOGETHER)), _runs(made(TOGETHER, not stream))
-    half = len(every) // 2
-    told = {
-        "at-once": ("requests at the same time do not know of each other", plays.at_once(every)),
-        "at-once-mixed": ("streams and whole answers go together", plays.at_once([*every[:half], *others[half:]])),
-        "one-prompt": ("requests for one prompt have their own stops", plays.at_once(_runs(made(ONE_PROMPT)))),
-        "in-turn": ("nothing of a request is left for the next one", plays.in_turn(_runs(made(IN_TURN)))),
-    }
-    yield from (("together", name, *one) for name, one in told.items())
+    def exchanges(self, *names: str, stream: bool | None = None) -> list[plays.Exchange]:
+        """Returns the requests of the named cases, with the answers that must come. Those that the API lacks are left
+        out."""
+        known = {one.name: one.asked for one in self.named}
+        stream = self.stream if stream is None else stream
+        return [plays.exchange(self.api, stream, known[name]) for name in names if name in known]
 
+    def runs(self, *names: str, stream: bool | None = None) -> list[plays.Play]:
+        return [one.run for one in self.exchanges(*names, stream=stream)]
 
-def _requests(api: Api, stream: bool, made: Made) -> Iterator[Told]:
-    """Yields cases in which clients leave, and cases that send a request twice. The answers that clients leave are
-    long, so that the server still generates them at that time."""
-    left = plays.exchange_of(api, Point(script="paced", place=None, stream=True))
-    after = plays.in_turn([plays.leaving(left), left.run, plays.at_once(_runs(made(TOGETHER)))])
-    paced = Point(script="paced", place=None, stream=stream)
-    others = [paced, replace(paced, place=250, length=12), replace(paced, among="decoys-3")]
-    lasting = [plays.exchange_of(api, point).run for point in others]
-    # The clients leave after 4 pieces, because by then all other requests run.
-    beside = plays.at_once([plays.leaving(left, 4), *lasting, *_runs(made(LASTING))])
-    yield "together", "after-leaving", "a client that leaves does not change later answers", after
-    yield "together", "beside-leaving", "a client that leaves does not change the answers beside it", beside
-    (plain,) = made([PLAIN])
-    longer, same = plays.prompted_twice(plain, space.LONG_PROMPT), plays.prompted_twice(plain)
-    yield "together", "prompt-tokens", "a longer prompt has more tokens", longer
-    yield "together", "twice-the-same", "a second answer has another id, and is otherwise the same", same
+    def plain(self) -> plays.Exchange:
+        return self.exchanges(PLAIN)[0]
 
+    def stopped(self) -> plays.Exchange:
+        """Returns a request with a stop, or without one if the API has no stops."""
+        return self.exchanges(STOPPED if self.api.stops else PLAIN)[0]
 
-def _wrong(api: Api, stream: bool, made: Made) -> Iterator[Told]:
-    (plain,) = made(["as-encoded"] if api.stops else [PLAIN])
-    for name, change in plays.WRONG.items() if not stream else ():
-        if (name == "no-content" and api.name.startswith("ollama")) or ("stop" in name and not api.stops):
-            continue  # for Ollama, a request without content loads the model
-        yield "wrong", name, "a wrong request gets a 4xx", plays.Wrong(api, plain.request, change)
-    for name, odd in plays.odd_stops(plain) if api.stops else ():
-        yield "wrong", name, "a wrong stop is refused, or the others count", odd
+    def one_request(self) -> Iterator[Case]:
+        for one in self.named:
+            if self.stream in one.streams:
+                play = plays.exchange(self.api, self.stream, one.asked, one.said, one.name).run
+                yield self.case(one.topic, one.name, one.why, play)
 
+    def together(self) -> Iterator[Case]:
+        every, others = self.runs(*TOGETHER), self.runs(*TOGETHER, stream=not self.stream)
+        half = len(every) // 2
+        mixed = [*every[:half], *others[half:]]
+        one_prompt, turns = self.runs(*ONE_PROMPT), self.runs(*IN_TURN)
+        topic = "together"
+        yield self.case(topic, "at-once", "requests at the same time do not know of each other", plays.at_once(every))
+        yield self.case(topic, "at-once-mixed", "streams and whole answers go together", plays.at_once(mixed))
+        yield self.case(topic, "one-prompt", "requests for one prompt have their own stops", plays.at_once(one_prompt))
+        yield self.case(topic, "in-turn", "nothing of a request is left for the next one", plays.in_turn(turns))
 
-def _rows(api: Api, stream: bool, made: Made) -> Iterator[Told]:
-    rule = "each row has its own stop and end"
-    if api.name in ("openai-chat", "openai-completions"):
-        (row,) = made(["as-encoded"])
-        yield "rows", "two-rows", rule, plays.Rows(api, [row, row])
-    if api.name == "openai-completions":
-        # The stop of the first row is not in the text of the second row, which ends at the token limit.
-        stopped = plays.asked_of(Point())
-        other = replace(stopped, script="paced", pieces=made_scripts()["paced"])
-        both = [plays.exchange(api, stream, one) for one in (stopped, other)]
-        yield "rows", "two-prompts", rule, plays.Rows(api, both, prompts=True)
+    def leaving(self) -> Iterator[Case]:
+        """Yields cases in which clients leave long answers, which the server still generates at that time."""
+        topic, paced = "together", Point(script="paced", place=None, stream=self.stream)
+        left = plays.exchange_of(self.api, replace(paced, stream=True))
+        after = [plays.leaving(left), left.run, plays.at_once(self.runs(*TOGETHER))]
+        why = "a client that leaves does not change later answers"
+        yield self.case(topic, "after-leaving", why, plays.in_turn(after))
+        late = replace(paced, place=250, length=12)
+        if not self.stream:
+            early = plays.exchange_of(self.api, late if self.api.stops else paced)
+            turns = plays.in_turn(
+                [plays.leaving_early(early, self.plain()), early.run, self.plain().run, self.stopped().run]
+            )
+            yield self.case(topic, "after-leaving-early", f"{why}: it has read nothing of its own", turns)
+        lasting = [plays.exchange_of(self.api, one).run for one in (paced, late, replace(paced, among="decoys-3"))]
+        # The clients leave after 4 pieces, because by then all other requests run.
+        beside = plays.at_once([plays.leaving(left, 4), *lasting, *self.runs(*LASTING)])
+        yield self.case(topic, "beside-leaving", "a client that leaves does not change the answers beside it", beside)
 
+    def twice(self) -> Iterator[Case]:
+        """Yields cases that send a request more than once."""
+        longer, same = plays.prompted_twice(self.plain(), space.LONG_PROMPT), plays.prompted_twice(self.plain())
+        yield self.case("together", "prompt-tokens", "a longer prompt has more tokens", longer)
+        yield self.case("together", "twice-the-same", "a second answer has another id, and is otherwise the same", same)
+        header = Said(headers={"X-Request-Id": "the-same"})
+        every = [self.plain(), self.stopped(), self.plain()]
+        equal = [replace(one, request=replace(one.request, said=header)).run for one in every]
+        why = "requests that share the header X-Request-Id have their own answers"
+        yield self.case("together", "one-request-id", why, plays.at_once(equal))
 
-def _pairs(api: Api, stream: bool, made: Made) -> Iterator[Told]:
-    rule = "requests that differ in one field alone have their own answers"
-    for name, pair in space.PAIRS.items():
-        both = [replace(point, stream=point.stream != stream) for point in pair]
-        if not all(plays.fits(api, point) for point in both):
-            continue
-        # Both requests get the same limit, unless the limit is the field in which the pair differs.
-        asked = [plays.asked_of(point) for point in both]
-        if "limit" not in name:
-            asked = [replace(one, max_tokens=LIMIT_OF_PAIRS) for one in asked]
-        one, other = (plays.exchange(api, point.stream, mine) for point, mine in zip(both, asked, strict=True))
-        yield "pairs", f"{name}-in-turn", rule, plays.on_one_connection([one, other, one, other])
-        yield "pairs", f"{name}-at-once", rule, plays.at_once(_runs([one, other] * 3))
+    def wrong(self) -> Iterator[Case]:
+        sent = self.stopped()
+        for name, change in plays.WRONG.items() if not self.stream else ():
+            if (name == "no-content" and self.api.name.startswith("ollama")) or ("stop" in name and not self.api.stops):
+                continue  # for Ollama, a request without content loads the model
+            wrong = plays.Wrong(self.api, sent.request, change)
+            yield self.case("wrong", name, "a wrong request gets a 4xx", wrong)
+        for name, odd in plays.odd_stops(sent) if self.api.stops else ():
+            yield self.case("wrong", name, "a wrong stop is refused, or the others count", odd)
 
+    def rows(self) -> Iterator[Case]:
+        why = "each row has its own stop and end"
+        if self.api.name in ("openai-chat", "openai-completions"):
+            yield self.case("rows", "two-rows", why, plays.Rows(self.api, [self.stopped()] * 2))
+        if self.api.name == "openai-completions":
+            # The stop of the first row is not in the text of the second row, which ends at the token limit.
+            first = plays.asked_of(Point())
+            second = replace(first, script="paced", pieces=made_scripts()["paced"])
+            both = [plays.exchange(self.api, self.stream, one) for one in (first, second)]
+            yield self.case("rows", "two-prompts", why, plays.Rows(self.api, both, prompts=True))
 
-def _paces(api: Api, stream: bool, made: Made) -> Iterator[Told]:
-    for name, among in PACED.items() if stream and api.stops else ():
-        point = Point(script="paced", place=None, among=among, stream=True)
-        yield "pace", name, "text comes as soon as it is safe", clock.Pace(plays.exchange_of(api, point))
+    def pairs(self) -> Iterator[Case]:
+        why = "requests that differ in one field alone have their own answers"
+        for name, pair in space.PAIRS.items():
+            points = [replace(point, stream=point.stream != self.stream) for point in pair]
+            if not all(plays.fits(self.api, point) for point in points):
+                continue
+            both = [plays.exchange_of(self.api, point) for point in points]
+            if "limit" not in name:  # both requests get the same limit, unless the pair differs in its limit
+                both = [plays.limited(self.api, point, LIMIT_OF_PAIRS) for point in points]
+            one, other = both
+            yield self.case("pairs", f"{name}-in-turn", why, plays.on_one_connection([one, other, one, other]))
+            yield self.case("pairs", f"{name}-at-once", why, plays.at_once([one.run, other.run] * 3))
 
+    def paces(self) -> Iterator[Case]:
+        for name, among in PACED.items() if self.stream and self.api.stops else ():
+            point = Point(script="paced", place=None, among=among, stream=True)
+            play = clock.Pace(plays.exchange_of(self.api, point))
+            yield self.case("pace", name, "text comes as soon as it is safe", play)
 
-def _costs(api: Api, stream: bool, made: Made) -> Iterator[Told]:
-    load = clock.Load(api, f"[{LONG}]", (space.NEVER, EARLY), stream)
-    if api.stops:
-        yield "cost", "cost-of-a-stop", "generation ends with the stop", clock.of_a_stop(load)
-    left = {"during an answer": load.tokens(clock.LASTING)}
-    if stream and api.stops:
-        # Clients also leave an answer whose text is held from the third token on, and an answer with reasoning.
-        pieces = next(one["pieces"] for one in named() if one["script"] == LONG)
-        held = {"stop": [pieces_text(pieces[2:]) + "#"]}
-        left["while text was held"] = Request(load.prompt, stream, held, 300)
-        thinking = Point(script="thought", place=None, limit="all", stream=True)
-        if plays.fits(api, thinking):
-            left["in the reasoning"] = plays.exchange_of(api, thinking).request
-    why = "nothing goes on after a stop, or for a client that has left, so the next answer does not wait"
-    yield "cost", "cost-for-the-next", why, clock.for_the_next(load, left)
+    def costs(self) -> Iterator[Case]:
+        load = clock.Load(self.api, f"[{LONG}]", (space.NEVER, EARLY), self.stream)
+        if self.api.stops:
+            yield self.case("cost", "cost-of-a-stop", "generation ends with the stop", clock.of_a_stop(load))
+        left = {"during an answer": load.tokens(clock.LASTING)}
+        if self.stream and self.api.stops:
+            # Clients also leave an answer whose text is held from the third token on, and an answer with reasoning.
+            pieces = next(one["pieces"] for one in named() if one["script"] == LONG)
+            held = {"stop": [pieces_text(pieces[2:]) + "#"]}
+            left["while text was held"] = Request(load.prompt, self.stream, held, 300)
+            thinking = Point(script="thought", place=None, limit="all", stream=True)
+            if plays.fits(self.api, thinking):
+                left["in the reasoning"] = plays.exchange_of(self.api, thinking).request
+        why = "nothing goes on after a stop, or for a client that has left, so the next answer does not wait"
+        yield self.case("cost", "cost-for-the-next", why, clock.for_the_next(load, left))

@@ -13,8 +13,9 @@ from bisect import bisect_left
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from email.utils import parsedate, parsedate_to_datetime
 from functools import cache, cached_property
-from time import perf_counter
+from time import perf_counter, time
 from typing import Any
 
 import httpx
@@ -24,6 +25,8 @@ from stopscan_conformance.apis import Api, End, Part, Request
 from stopscan_conformance.wire import Wire
 
 REFUSALS = (400, 404, 405, 413, 415, 422, 501)  # statuses that mean: the server does not support the request
+BUSY = (429, 503)  # with Retry-After, such a request is sent again
+RETRIES = 2  # as the official clients do
 TICK = 0.001
 SLEPT = 0.004  # a tick that takes longer means that this process did not run
 
@@ -144,8 +147,13 @@ class Answer:
 
     @property
     def refused(self) -> bool:
-        """Whether the server said that it does not support the request."""
-        return self.wire.status in REFUSALS
+        """Whether the server said that it does not support the request, or that it cannot answer now."""
+        return self.wire.status in REFUSALS or self.busy
+
+    @property
+    def busy(self) -> bool:
+        """Whether the server asks the client to send the request later."""
+        return self.wire.status in BUSY and self.wire.retry_after is not None
 
     def add(self, part: Part) -> None:
         if (part.text or part.reasoning) and self.end is not None:
@@ -185,11 +193,34 @@ async def ask(
 ) -> Answer:
     """Returns the answer of `server`, or the part that came within the server's time limit.
 
-    Errors of the server are not raised: they are in the answer. If `leave` is not 0, closes the connection after that
-    many pieces of text. `kept` is a connection to use, which stays open. `body` replaces the body made from `request`.
+    Errors of the server are not raised: they are in the answer. A request that is answered with 429 or 503 and a
+    Retry-After is sent again, up to `RETRIES` times, unless the wait is longer than the server's time limit. If `leave`
+    is not 0, closes the connection after that many pieces of text. `kept` is a connection to use, which stays open.
+    `body` replaces the body made from `request`.
     """
+    sent = api.written(server.model, request) if body is None else body
+    for _ in range(RETRIES):
+        answer = await _ask(server, api, request, leave, kept, sent)
+        pause = _pause(answer.wire.retry_after) if answer.busy else None
+        if pause is None or pause > server.timeout:
+            return answer
+        await asyncio.sleep(pause)
+    return await _ask(server, api, request, leave, kept, sent)
+
+
+def _pause(retry_after: str | None) -> float | None:
+    """Returns the seconds that a Retry-After asks for: it has a number or a date. None if it has neither."""
+    try:
+        return max(0.0, float(retry_after or ""))
+    except ValueError:
+        date = parsedate_to_datetime(retry_after) if retry_after and parsedate(retry_after) else None
+        return None if date is None else max(0.0, date.timestamp() - time())
+
+
+async def _ask(
+    server: Server, api: Api, request: Request, leave: int, kept: httpx.AsyncClient | None, sent: Any
+) -> Answer:
     answer = Answer()
-    sent = api.body(server.model, request) if body is None else body
     async with _watch() as gaps:
         with server.flying() as flight:
             try:
@@ -232,9 +263,10 @@ async def _send(
     client: httpx.AsyncClient, api: Api, request: Request, answer: Answer, leave: int, options: Mapping[str, Any]
 ) -> None:
     wire = answer.wire
-    headers = {"Content-Type": "application/json"}
+    headers = {"Content-Type": "application/json", **request.said.headers}
     async with client.stream("POST", api.path, headers=headers, **options) as reply:
         wire.status = reply.status_code
+        wire.retry_after = reply.headers.get("retry-after")
         wire.media_type = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
         async for part in reply.aiter_bytes():
             wire.add(part, perf_counter())

@@ -29,7 +29,8 @@ from stopscan_conformance.probe import probe
 
 OTHERS = 16
 FEW, LASTING = 100, 800  # the tokens of a measured answer, and of a long answer that a client leaves or a stop ends
-TRIES = 6  # an even number, because two tries share a scale
+TRIES = 6  # of a stream's pace: one good try is enough
+ENOUGH_TRIES = 3  # two can be disturbed at once
 TOO_MUCH = 0.6  # a larger `Times.share` is a fault: it is near 0 if the server stops generating, near 1 if not
 
 
@@ -70,10 +71,9 @@ class Cost:
     """A play (what a case runs) that compares the times of `works` with the times that `scale` returns.
 
     A share says where a measured time lies between the time of little work (0) and the time of much work (1).
-    Disturbances make times longer, so each work gets up to `TRIES` tries, and the scale is measured again after every
-    second try. Of two shares the smaller one is judged: that of the shortest times of all tries, and the median of the
-    tries' shares. When it is small enough, no further try is needed. If much work takes less than twice as long as
-    little work, the server is too fast to be judged.
+    A disturbance can make any of the three times longer, and so a share too large or too small. Each work is tried
+    until `ENOUGH_TRIES` tries agree on one side of `TOO_MUCH`, and every second try has a new scale. If much work takes
+    less than twice as long as little work, the server is too fast to be judged.
     """
 
     load: Load
@@ -82,30 +82,33 @@ class Cost:
 
     async def __call__(self, server: Server) -> Findings:
         found: dict[str, str | None] = {}
-        too_fast = False
-        scaled: tuple[float, float] | None = None
+        too_fast, count, scale = False, 0, (0.0, 0.0)
         for rule, complaint, seconds in self.works:
-            tried = []
+            tried: list[Times] = []
             try:
-                for attempt in range(TRIES):
-                    little, much = scaled = scaled or await self.scale(server, self.load)
+                while not _decided(tried):
+                    little, much = scale = scale if count % 2 else await self.scale(server, self.load)
+                    count += 1
                     tried.append(Times(little, await seconds(server), much))
-                    least = Times(*map(min, zip(*tried, strict=True)))
-                    share = min(least.share, median(times.share for times in tried))
-                    if share < TOO_MUCH / 2:
-                        break
-                    if attempt % 2:
-                        scaled = None  # the server may still do this work, so the next try needs a new scale
             except NoAnswer as error:
                 return {**found, rule: str(error)}
+            share = median(times.share for times in tried)
             found.setdefault(rule, None)
-            if least.much < 2 * least.little:
+            if median(times.much for times in tried) < 2 * median(times.little for times in tried):
                 too_fast = True
             elif share > TOO_MUCH:
                 found[rule] = found[rule] or f"{complaint} ({share:.0%} of what it would cost to go on)"
         if too_fast and not any(found.values()):
             raise NotSupported(TOO_FAST)
         return found
+
+
+def _decided(tried: Sequence[Times]) -> bool:
+    """Returns whether enough tries agree that the work is done, or that it is not. Two of two are enough if both are
+    far below the limit."""
+    done = sum(times.share > TOO_MUCH for times in tried)
+    quiet = sum(times.share < TOO_MUCH / 2 for times in tried)
+    return max(done, len(tried) - done) >= ENOUGH_TRIES or quiet == len(tried) == 2
 
 
 class NoAnswer(Exception):  # noqa: N818

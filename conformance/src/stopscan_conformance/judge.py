@@ -10,12 +10,14 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Literal
+from math import inf
+from typing import Any, Literal
 
 from stopscan_conformance.apis import Api, End
 from stopscan_conformance.client import Answer
 from stopscan_conformance.oracle import Recital
 from stopscan_conformance.probe import Can
+from stopscan_conformance.sentences import REFUSES, SENTENCES, Sentence, sentence
 
 Column = Literal["text", "finish", "form", "late", "cost"]  # a promise: a group of rules, and a column of the report
 COLUMNS: tuple[Column, ...] = ("text", "finish", "form", "late", "cost")
@@ -26,47 +28,39 @@ Findings = Mapping[str, "str | None"]  # what is wrong, by rule; None if the rul
 VLLM = "https://docs.vllm.ai/en/latest/api/vllm/sampling_params/"
 SGLANG = "https://docs.sglang.ai/basic_usage/sampling_params.html"
 VLLM_OUTPUTS = "https://docs.vllm.ai/en/latest/api/vllm/outputs/"
-ISOLATION = {
-    "openai": "https://platform.openai.com/docs/guides/conversation-state",
-    "anthropic": "https://docs.anthropic.com/en/docs/build-with-claude/working-with-messages",
-}
-STREAMS = {
-    "openai-chat": "https://platform.openai.com/docs/api-reference/chat-streaming",
-    "openai-responses": "https://platform.openai.com/docs/api-reference/responses-streaming",
-    "anthropic": "https://docs.anthropic.com/en/docs/build-with-claude/streaming",
-}
-ERRORS = {
-    "openai": "https://platform.openai.com/docs/guides/error-codes",
-    "anthropic": "https://docs.anthropic.com/en/api/errors",
-}
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule, its promise (`column`), its level and its source. The default source is the API's own page. `sources` is
-    another source for all APIs, or maps beginnings of API names to other pages."""
+    """A rule and its promise (`column`). The rule is "documented" for an API if a sentence of `sentences.json` says so;
+    otherwise it has the given level, and `basis` says what it is based on (the default is the API's own page)."""
 
     name: str
     column: Column
     level: Level
     says: str
-    sources: str | Mapping[str, str] = field(default_factory=dict)
-
-    def source(self, api: Api) -> str:
-        """Returns what the rule is based on: a page that documents it, engines that keep it, or a reason to keep it."""
-        if isinstance(self.sources, str):
-            return self.sources
-        return next((page for name, page in self.sources.items() if api.name.startswith(name)), api.source)
+    basis: str = ""
 
     def level_of(self, api: Api) -> Level:
-        """Returns the rule's level for an API: higher for `names-the-stop` if the API documents how it names a stop."""
-        return "documented" if self.name == "names-the-stop" and api.names == "documented" else self.level
+        return "documented" if any(self.name == one.rule and api.name in one.apis.split() for one in SENTENCES) else (
+            self.level)  # fmt: skip
+
+    def sentence(self, api: Api, fault: str = "", case: str = "") -> Sentence | None:
+        """Returns the sentence that documents the rule for an API, or None. A rule may have several sentences: the
+        complaint and the name of the case choose one."""
+        return sentence(self.name, api.name, fault, case)
+
+    def source(self, api: Api, fault: str = "", case: str = "") -> str:
+        """Returns the quoted sentence and its document, or if there is none, what the rule is based on."""
+        found = self.sentence(api, fault, case)
+        return f"\u201c{found.quote}\u201d ({found.source})" if found else self.basis or api.source
 
 
 _RULES = (
-    Rule("text", "text", "documented", "the text is all of what comes before the stop, and nothing else"),
-    Rule("isolation", "text", "documented", "no request changes another one's answer", ISOLATION),
-    Rule("rows", "text", "documented", "each row of an answer has its own text and end"),
+    Rule("text", "text", "usual", "the text is all of what comes before the stop, and nothing else"),
+    Rule("answers", "text", "usual", "each right request gets a whole answer", "all engines answer"),
+    Rule("isolation", "text", "usual", "no request changes another one's answer"),
+    Rule("rows", "text", "usual", "each row of an answer has its own text and end"),
     Rule("competing-stops", "text", "usual", "of several stops the one that completes first counts, then the longest",
          f"{VLLM} and {SGLANG}: generation ends as soon as a stop is there"),
     Rule("stop-token-ids", "text", "usual", "a stop token ends the answer, and is not in it", f"{VLLM} and {SGLANG}"),
@@ -74,18 +68,24 @@ _RULES = (
          "what the model said should not get lost"),
     Rule("stop-in-reasoning", "text", "advice", "no stop fires in reasoning, or around it",
          "a user's stop is about the answer"),
-    Rule("finish-reason", "finish", "documented", "the finish reason is the API's own word for why the answer ended"),
+    Rule("finish-reason", "finish", "usual", "the finish reason is the API's own word for why the answer ended"),
     Rule("names-the-stop", "finish", "usual", "the answer names the stop that fired", f"{VLLM_OUTPUTS} and {SGLANG}"),
     Rule("same-step", "finish", "usual", "a stop, or the model's own end, in the last token beats the limit",
          f"{VLLM}: stops and end tokens are looked for before the limit"),
-    Rule("form", "form", "documented", "the answer has the form of its API", STREAMS),
-    Rule("official-client", "form", "documented", "the official client of the API reads the same answer", STREAMS),
-    Rule("wrong-request", "form", "documented", "a wrong request gets a 4xx", ERRORS),
+    Rule("form", "form", "usual", "the answer has the form of its API"),
+    Rule("usual-form", "form", "usual", "the answer has the form that clients are written for",
+         "no sentence says so, but the API's own servers and the engines do it"),
+    Rule("official-client", "form", "usual", "the official client of the API reads the same answer",
+         "the official client itself"),
+    Rule(REFUSES, "form", "usual", "a form of request that the reference promises is not refused"),
+    Rule("wrong-request", "form", "usual", "a wrong request gets a 4xx", f"{VLLM} and {SGLANG} check their requests"),
     Rule("odd-stops", "form", "usual", "a wrong stop is refused, or the others count", f"{VLLM} and {SGLANG}"),
+    Rule("logprobs", "form", "usual", "the log probabilities are those of the text's tokens", VLLM_OUTPUTS),
     Rule("refusal", "form", "advice", "a refusal of stops names the stops as the reason",
          "the user has to know what to change"),
-    Rule("usage", "cost", "documented", "the tokens of the answer are counted right"),
-    Rule("prompt-tokens", "cost", "documented", "the tokens of the prompt are counted right"),
+    Rule("usage", "cost", "usual", "no fewer tokens are counted than the visible text has, no more than the limit"),
+    Rule("exact-usage", "cost", "usual", "exactly the tokens of the answer are counted", VLLM_OUTPUTS),
+    Rule("prompt-tokens", "cost", "usual", "the tokens of the prompt are counted right"),
     Rule("withheld", "late", "advice", "only what may become a stop is withheld, and no longer",
          "users read as it comes"),
     Rule("pace", "late", "advice", "text comes as soon as it is safe", "users read as it comes"),
@@ -109,13 +109,18 @@ class Expected:
     finish: str = "finish-reason"  # the name of the rule that a wrong finish reason breaks
     worded: bool = False  # the API has a finish reason of its own for stops
     also: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    most: float = inf  # the limit of tokens
+    least: int = 0  # the tokens of the visible text
+    rest: str = ""  # the rest of the text that the last token completes: the stop, and text after it
+    stopped: bool = False  # a stop string ends the answer, although the API may not say so
+    api: str = ""  # the name of the API, whose sentences tell its documented form from its usual form
 
 
 def judge(answer: Answer, expected: Expected, /, *, stream: bool, can: Can = Can()) -> Findings:  # noqa: B008
     """Returns what is wrong with an answer, by each rule that applies to it."""
-    if answer.error is not None and not answer.timed_out and not answer.chunks and answer.end is None:
-        return {expected.text: f"no answer: {answer.error}"}
-    found: dict[str, str | None] = {"form": "; ".join([*filter(None, [answer.error]), *answer.faults]) or None}
+    if answer.error is not None and not answer.chunks and answer.end is None:
+        return {"answers": f"no answer: {answer.error}"}
+    found = _form(answer, expected.api)
     if answer.read_again:
         found["official-client"] = answer.unread
     said = (answer.text, answer.reasoning)
@@ -126,15 +131,33 @@ def judge(answer: Answer, expected: Expected, /, *, stream: bool, can: Can = Can
         if lesser == "stop-in-reasoning":  # the answer ends elsewhere, so the other rules cannot be judged
             return found
     else:
-        found |= {**dict.fromkeys(expected.also if wrong is None else ()), expected.text: wrong}
+        # An answer that broke off is no sign of another fault, as of requests that change each other's answers.
+        rule = "answers" if wrong and answer.error else expected.text
+        found |= {**dict.fromkeys(expected.also if wrong is None else ()), rule: wrong}
     found |= _end(answer, expected, can)
     if stream and expected.recital is not None and wrong is None:
         found["withheld"] = lateness(answer.chunks, expected.recital)
-    tokens = answer.head.get("tokens")
-    if tokens is not None:
-        right = tokens in expected.tokens
-        found["usage"] = None if right else f"{tokens} tokens counted, not {expected.tokens[0]}"
-    return found
+    return {**found, **judge_usage(answer.head.get("tokens"), expected)}
+
+
+def _form(answer: Answer, api: str) -> dict[str, str | None]:
+    """Sorts the faults of the form: those for which the API's reference has a sentence, and the others."""
+    usual = [fault for fault in answer.faults if api and sentence("form", api, fault) is None]
+    documented = [fault for fault in answer.faults if fault not in usual]
+    found = {"form": "; ".join(documented) or None, "usual-form": "; ".join([*filter(None, [answer.error]), *usual])}
+    return {rule: fault for rule, fault in found.items() if fault or rule == "form"}
+
+
+def judge_usage(tokens: Any, expected: Expected) -> Findings:
+    """Judges a count of tokens. What a speculative step generated after the stop may be counted: it only costs."""
+    if type(tokens) is not int:
+        return {}
+    wrong = f"{tokens} tokens counted, not {expected.tokens[0]}"
+    if not expected.least <= tokens <= expected.most:
+        return {"usage": wrong}
+    if expected.stopped and tokens > expected.tokens[0]:
+        return {"usage": None, "cost-of-a-stop": wrong}
+    return {"usage": None, "exact-usage": None if tokens in expected.tokens else wrong}
 
 
 def _end(answer: Answer, expected: Expected, can: Can) -> Findings:
@@ -164,11 +187,11 @@ def _words(end: End | None) -> str:
 def _other_text(answer: Answer, expected: Expected) -> str:
     text, reasoning = expected.answers[0]
     if answer.text not in [text for text, _ in expected.answers]:
-        return f"text {_short(answer.text, text)}, not {_short(text, answer.text)}"
-    return f"reasoning {_short(answer.reasoning, reasoning)}, not {_short(reasoning, answer.reasoning)}"
+        return f"text {shown(answer.text, text)}, not {shown(text, answer.text)}"
+    return f"reasoning {shown(answer.reasoning, reasoning)}, not {shown(reasoning, answer.reasoning)}"
 
 
-def _short(text: str, other: str) -> str:
+def shown(text: str, other: str) -> str:
     """Returns the text in quotes. Of a long text, returns only the part around the first difference from `other`."""
     if len(text) <= 200:
         return repr(text)

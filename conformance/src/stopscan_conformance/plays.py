@@ -8,26 +8,30 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import inf
 from typing import Any
 
 import httpx
 
 from stopscan_conformance.apis import Api, Request, Said
 from stopscan_conformance.client import Answer, Server, ask
-from stopscan_conformance.judge import Expected, Findings, judge, merged
-from stopscan_conformance.oracle import MISSING, Asked, Recital, recite
+from stopscan_conformance.judge import RULES, Expected, Findings, judge, judge_usage, merged, shown
+from stopscan_conformance.oracle import MISSING, Asked, Recital, pieces_text, recite
 from stopscan_conformance.probe import Can, probe
-from stopscan_conformance.reciter import default_checkpoint
+from stopscan_conformance.reciter import EOS, default_checkpoint
 from stopscan_conformance.scripts import NEAR, THINKING
+from stopscan_conformance.sentences import REFUSES, promises
 from stopscan_conformance.space import CHATS, Point, said, script, stop_of, stop_pieces_of, stops_of
 
 Play = Callable[[Server], Awaitable[Findings]]
 
 REASONING = re.compile("{}(.*?)(?:{}|$)".format(*map(re.escape, THINKING)), re.DOTALL)
 LEAVING = 4
+EARLY = 0.05  # seconds after which a client leaves a whole answer at the earliest
 ENOUGH = 60  # the tokens that the limit allows after a stop
 DEFAULT_LIMIT = 500  # below mlx-lm's default limit of 512 tokens
 LOOKS = [f"looks-{name}" for name in NEAR]
@@ -46,6 +50,7 @@ class Exchange:
     request: Request
     expected: Expected
     optional: bool = False  # a server may refuse the request for reasons other than its stops
+    promised: bool = False  # the API's reference promises this form of request
 
     async def run(self, server: Server, kept: httpx.AsyncClient | None = None, /) -> Findings:
         """Returns what is wrong with the answer. Raises `NotSupported` if the server refuses the request."""
@@ -58,21 +63,47 @@ class Exchange:
 
     def judged(self, answer: Answer, can: Can = Can(), /) -> Findings:  # noqa: B008
         if not answer.refused:
-            return judge(answer, self.expected, stream=self.request.stream, can=can)
+            found = judge(answer, self.expected, stream=self.request.stream, can=can)
+            return {**found, **self._spelled(answer, found)}
+        if answer.busy:
+            raise NotSupported(answer.error)
+        if self.promised:
+            return {REFUSES: f"refused: {answer.error}"}
         if self.request.stops and not self.optional and "stop" not in answer.wire.text.lower():
             return {"refusal": f"the refusal does not name the stops as its reason: {answer.error}"}
         raise NotSupported(answer.error)
 
+    def _spelled(self, answer: Answer, found: Findings) -> Findings:
+        """Judges the tokens with log probabilities: those of the text, and perhaps those of the stop."""
+        spelled = self.api.spelled(answer.wire, self.request) if self.request.said.options.get("logprobs") else None
+        joined, text = "".join(spelled or []), answer.text
+        # Half characters are spelled in several ways.
+        if not joined or "\N{REPLACEMENT CHARACTER}" in joined or found.get("text", "") is not None:
+            return {}
+        right = joined.startswith(text) and (text + self.expected.rest).startswith(joined)
+        return {
+            "logprobs": None if right else f"log probabilities of {shown(joined, text)}, not of {shown(text, joined)}"
+        }
 
-def exchange(api: Api, stream: bool, asked: Asked, /, said: Said = Said()) -> Exchange:  # noqa: B008
-    """Returns the request for `asked` through `api`, with the answer that must come."""
+
+def exchange(api: Api, stream: bool, asked: Asked, /, said: Said = Said(), name: str = "") -> Exchange:  # noqa: B008
+    """Returns the request for `asked` through `api`, with the answer that must come. `name` is the name of the case."""
     checkpoint = default_checkpoint()
-    ids = checkpoint.token_ids(asked.script)
+    script = asked.script
+    ids = checkpoint.token_ids(script)
     stops = {} if asked.stop is MISSING else {"stop": asked.stop}
     if asked.stop_pieces:
         stops["stop_token_ids"] = [ids[piece] for piece in asked.stop_pieces]
-    request = Request(checkpoint.prompt(asked.script), stream, stops, asked.max_tokens, said=said)
-    return Exchange(api, request, _expected(api, asked, ids), optional=bool(said.options))
+    if said.prompt:
+        prompts = {"list": [checkpoint.prompt(script)], "ids": [checkpoint.prompt_id(script)],
+                   "ids-in-a-list": [[checkpoint.prompt_id(script)]]}  # fmt: skip
+        said = replace(said, body={**said.body, "prompt": prompts[said.prompt]})
+    request = Request(checkpoint.prompt(script), stream, stops, asked.max_tokens, said=said)
+    expected = _expected(api, asked, ids)
+    if said.options.get("echo"):  # both answers are right: the prompt is a special token, which servers may leave out
+        echoed = tuple((request.prompt + text, reasoning) for text, reasoning in expected.answers)
+        expected = replace(expected, answers=(*expected.answers, *echoed), recital=None)
+    return Exchange(api, request, expected, optional=said != Said(), promised=promises(api.name, name))
 
 
 def _expected(api: Api, asked: Asked, ids: Sequence[int]) -> Expected:
@@ -92,6 +123,11 @@ def _expected(api: Api, asked: Asked, ids: Sequence[int]) -> Expected:
         recital=None if "<" in recital.text else recital,
         text="competing-stops" if recital.competes else "stop-token-ids" if asked.stop_pieces else "text",
         finish="same-step" if recital.at_limit else "finish-reason",
+        rest=EOS if recital.reason == "eos" else pieces_text(asked.pieces[: recital.tokens])[len(recital.text) :],
+        most=inf if asked.max_tokens is None else asked.max_tokens,
+        least=bisect_left(recital.said, len(recital.text)) + 1 if recital.text else 0,
+        stopped=recital.reason == "stop_sequence",
+        api=api.name,
         worded=api.name == "anthropic",
         also=_also(asked, recital, apart),
     )
@@ -212,16 +248,17 @@ def exchange_of(api: Api, point: Point) -> Exchange:
     """Returns the request of `point` itself, without those before or beside it, and the answer that must come."""
     if not api.stops:
         point = replace(point, among="none")
-    found = exchange(api, point.stream, asked_of(point))
     words = said(point.says, api.name, stop_of(point))
     assert words is not None, (api.name, point)
+    found = exchange(api, point.stream, asked_of(point), words)
     usage = {"asked": True, "not-asked": False, "false": None}[point.usage]
-    request = replace(found.request, said=words, usage=usage)
-    expected = found.expected
-    if point.says == "echo":  # both answers are correct: the prompt is a special token, which servers may leave out
-        echoed = tuple((request.prompt + text, reasoning) for text, reasoning in expected.answers)
-        expected = replace(expected, answers=(*expected.answers, *echoed), recital=None)
-    return Exchange(api, request, expected, optional=point.says != "nothing")
+    return replace(found, request=replace(found.request, usage=usage))
+
+
+def limited(api: Api, point: Point, limit: int) -> Exchange:
+    """Returns the request of `point`, as `exchange_of` does, with another limit of tokens."""
+    words = said(point.says, api.name, stop_of(point))
+    return exchange(api, point.stream, replace(asked_of(point), max_tokens=limit), words or Said())
 
 
 def asked_of(point: Point) -> Asked:
@@ -326,6 +363,22 @@ def leaving(left: Exchange, pieces: int = 1) -> Play:
     return play
 
 
+def leaving_early(left: Exchange, short: Exchange) -> Play:
+    """Returns a play in which several clients ask for a long answer and leave while it is generated, before they have
+    read anything: after more than the time that the answer to `short` takes."""
+
+    async def play(server: Server) -> Findings:
+        answer = await ask(server, short.api, short.request)
+        tasks = [asyncio.ensure_future(ask(server, left.api, left.request)) for _ in range(LEAVING)]
+        await asyncio.wait(tasks, timeout=max(EARLY, LEAVING * answer.seconds))
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return {}
+
+    return play
+
+
 def prompted_twice(exchange: Exchange, before: str = "") -> Play:
     """Returns a play that sends the request twice, the second time with `before` in front of the prompt. The answers
     must have different ids. The longer prompt must have more tokens; without `before`, both must have equally many."""
@@ -342,6 +395,8 @@ def prompted_twice(exchange: Exchange, before: str = "") -> Play:
         same = "id" in heads[0] and heads[0]["id"] == heads[1].get("id")
         short, other = (head.get("prompt") for head in heads)
         right = 0 < (short or 0) < (other or 0) if before else short == other
+        # Ollama counts the tokens that were evaluated: fewer, if a cache had some.
+        right = right or not (before or RULES["prompt-tokens"].level_of(exchange.api) == "documented")
         more = f"{other} tokens of a prompt that is longer than one of {short}"
         return {
             "form": f"two answers have the id {heads[0]['id']!r}" if same else None,
@@ -389,11 +444,12 @@ class Rows:
         ]
         text = [f"row {at}: {one['text']}" for at, one in enumerate(found) if one.get("text")]
         ends = merged([{k: v for k, v in one.items() if k not in ("text", "form", "usage")} for one in found])
-        least, most = (sum(one(row.expected.tokens) for row in self.rows) for one in (min, max))
-        tokens = answer.head.get("tokens")
-        wrong = tokens is not None and not least <= tokens <= most
-        usage = f"{tokens} tokens counted of all rows, not {most}" if wrong else None
-        return {"rows": "; ".join(text) or None, **ends, "usage": usage}
+        every = [row.expected for row in self.rows]
+        tokens = tuple(sum(one(row.tokens) for row in every) for one in (max, min))
+        least, most = sum(row.least for row in every), sum(row.most for row in every)
+        stopped = any(row.stopped for row in every)
+        total = replace(every[0], tokens=tokens, stopped=stopped, least=least, most=most)
+        return {"rows": "; ".join(text) or None, **ends, **judge_usage(answer.head.get("tokens"), total)}
 
 
 # Requests that are wrong on purpose. A correct server answers with a status of 4xx.

@@ -90,6 +90,10 @@ class Reciter:
         """Returns the prompt that starts a script. It is one token."""
         return f"[{name}]"
 
+    def prompt_id(self, name: str, /) -> int:
+        """Returns the id of the token that is the prompt of a script."""
+        return self._findable[self.prompt(name).encode()]
+
     def text(self, name: str, /) -> str:
         """Returns the whole text of a script, with U+FFFD for bytes that are not UTF-8."""
         return b"".join(self._scripts[name]).decode(errors="replace")

@@ -18,8 +18,10 @@ from stopscan_conformance._version import __version__
 from stopscan_conformance.apis import APIS
 from stopscan_conformance.cases import Case, Result, counted, result_of
 from stopscan_conformance.client import Server
-from stopscan_conformance.judge import COLUMNS, RULES, Column, Level
+from stopscan_conformance.judge import COLUMNS, RULES, Column, Level, Rule
 from stopscan_conformance.probe import Can
+from stopscan_conformance.sentences import REFUSES
+from stopscan_conformance.sentences import promises as promises_form
 
 Results = Mapping[Case, Result]
 Failure = tuple[str, bool, str, str]  # the API, whether the answer is a stream, the case and the rule
@@ -145,11 +147,20 @@ def summary(report: Report, *, shrink: bool = False) -> Iterator[str]:
     number = counts(report.results)
     advice = sum(result.outcome == "pass" and bool(result.broken) for result in report.results.values())
     more = f" ({advice} of them break advice)" if advice else ""
+    yield from _promised(report.results)
     yield f"{number['pass']} pass{more}, {number['fail']} fail, {number['not supported']} not supported"
     if report.known is not NOTHING_KNOWN:
         new = counts(fresh)["fail"]
         yield f"{new} of the {number['fail']} failures {'is' if new == 1 else 'are'} not in the baseline"
     yield from _shown(report, fresh, shrink=shrink)
+
+
+def _promised(results: Results) -> Iterator[str]:
+    """Yields how many forms of request, which the API's reference promises, were refused."""
+    for api, found in by_api(results):
+        refused = [REFUSES in result.broken for case, result in found.items() if promises_form(api, case.name)]
+        if any(refused):
+            yield f"{api}: {refused.count(True)} of {len(refused)} documented forms of request were refused"
 
 
 def _kept(results: Results) -> Iterator[str]:
@@ -174,7 +185,15 @@ def _rules(results: Results) -> Iterator[str]:
             if number:
                 first = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
                 yield f"{api}: {rule.name} is broken in {number} {'case' if number == 1 else 'cases'}: {first}"
-                yield f"  {rule.level_of(APIS[api])}: {rule.says}; {rule.source(APIS[api])}"
+                yield f"  {rule.level_of(APIS[api])}: {rule.says}"
+                for source in _sources(rule, api, found):
+                    yield f"  {source}"
+
+
+def _sources(rule: Rule, api: str, results: Results) -> list[str]:
+    """Returns what the rule is based on: the sentence for each of the complaints, or what stands for it."""
+    broken = [(case, fault) for case, result in results.items() if (fault := result.broken.get(rule.name))]
+    return list(dict.fromkeys(rule.source(APIS[api], fault, case.name) for case, fault in broken))[:MOST_SHOWN]
 
 
 def _shown(report: Report, fresh: Results, *, shrink: bool) -> Iterator[str]:
@@ -273,7 +292,10 @@ def _as_json(case: Case, result: Result, report: Report) -> dict[str, Any]:
 
 def _finding(rule: str, fault: str | None, case: Case, report: Report) -> dict[str, Any]:
     api, row = APIS[case.api], RULES[rule]
-    told = {"rule": rule, "promise": row.column, "level": row.level_of(api), "source": row.source(api), "fault": fault}
+    found = row.sentence(api, fault or "", case.name)
+    told: dict[str, Any] = {"rule": rule, "promise": row.column, "level": row.level_of(api)}
+    told |= {"quote": found and found.quote, "source": found.source if found else row.basis or api.source}
+    told |= {"fault": fault}
     return told if fault is None else {**told, "new": not report.known.has(case, rule)}
 
 
@@ -309,8 +331,8 @@ def _add(suite: ElementTree.Element, case: Case, result: Result, fresh: Result, 
 def explained(case: Case, result: Result, server: Server) -> Iterator[str]:
     """Yields what the case is about, the broken rules with their sources, and the command that sends its request."""
     yield f"{case.topic}: {case.why}"
-    for rule in result.broken:
-        yield f"{_cited(rule, case)}: {RULES[rule].says}; {RULES[rule].source(APIS[case.api])}"
+    for rule, fault in result.broken.items():
+        yield f"{_cited(rule, case)}: {RULES[rule].says}; {RULES[rule].source(APIS[case.api], fault, case.name)}"
     if curl := case.curl(server):
         yield curl
 

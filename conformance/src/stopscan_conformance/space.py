@@ -336,7 +336,9 @@ def stop_pieces_of(point: Point) -> tuple[int, ...]:
 # the answer of the other.
 PAIRS: Mapping[str, tuple[Point, Point]] = {
     "with-and-without-stops": (Point(), Point(among="none")),
+    "with-and-without-stops-greedy": (Point(says="greedy"), Point(among="none", says="greedy")),
     "another-stop": (Point(), Point(place=12)),
+    "another-stop-greedy": (Point(says="greedy"), Point(place=12, says="greedy")),
     "one-more-stop": (Point(among="later-first"), Point(place=12, skip=1, length=9)),
     "one-more-id": (Point(among="id-first"), Point(place=12, skip=1, length=9)),
     "another-id": (Point(among="id"), Point(place=12, among="id")),

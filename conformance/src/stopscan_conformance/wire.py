@@ -31,6 +31,7 @@ class Wire:
     media_type: str = ""
     body: bytearray = field(default_factory=bytearray)
     came: list[tuple[int, float]] = field(default_factory=list)
+    retry_after: str | None = None  # the header of this name
 
     def add(self, part: bytes, time: float) -> None:
         self.body += part

@@ -29,6 +29,7 @@ class Staged:
     model: str = "reciter"
     told_model: str | None = None  # the model's name in answers, if it differs from `model`
     mark: bytes = b""  # bytes before a stream
+    raw: Callable[[bytes], bytes] = lambda raw: raw  # changes the bytes of a request before they are parsed
     body: Callable[[Any], Any] = lambda body: body  # changes the body of a request before it is read
     stops: Callable[[Any], list[str]] = right_stops  # returns the stops for a request's value of `stop`
     ask: Callable[[Ask], Ask] = lambda ask: ask  # changes the request that was read
@@ -51,11 +52,12 @@ class Staged:
     around: Callable[[Any], Any] = lambda app: app  # wraps the server, as an ASGI application
     memory: dict[str, Any] = field(default_factory=dict)  # kept for later requests; a right server keeps nothing
 
-    async def answer(self, form: Form, body: Any, receive: Receive, send: Send, client: Any = None) -> None:
+    async def answer(self, form: Form, body: Any, receive: Receive, send: Send, scope: Any) -> None:
         try:
             ask = form.read(self.body(body), self.stops)
-            ask.client = client
-            made = self.generation(self, self.ask(ask))
+            ask.client, ask.headers = scope["client"], dict(scope["headers"])
+            ask = self.ask(ask)
+            made = self.generation(self, ask)
         except (Refusal, KeyError, TypeError, IndexError) as refusal:
             await _send_json(send, getattr(refusal, "status", 400), form.error(str(refusal)))
             return
@@ -95,7 +97,7 @@ def _line(name: str | None, data: str) -> str:
 async def _guarded(staged: Staged, form: Form, raw: bytes, scope: Any, receive: Receive, send: Send) -> None:
     sent = dict(scope["headers"])
     try:
-        body = json.loads(raw)
+        body = json.loads(staged.raw(raw))
         if not isinstance(body, dict):
             raise ValueError("no object")
     except ValueError:
@@ -106,7 +108,7 @@ async def _guarded(staged: Staged, form: Form, raw: bytes, scope: Any, receive: 
     elif body.get("model", staged.model).partition(":")[0] != staged.model.partition(":")[0]:
         await _send_json(send, 404, form.error(f"there is no model {body['model']}"))
     else:
-        await staged.answer(form, body, receive, send, scope["client"])
+        await staged.answer(form, body, receive, send, scope)
 
 
 async def _begin(send: Send, status: int, media: str) -> None:
@@ -133,7 +135,7 @@ def application(every: Iterable[Staged]) -> Any:
     servers = {staged.name: staged for staged in every}
 
     async def app(scope: Any, receive: Receive, send: Send) -> None:
-        await servers[scope["path"].split("/", 2)[1]].around(routed)(scope, receive, send)
+        await wrapped[scope["path"].split("/", 2)[1]](scope, receive, send)
 
     async def routed(scope: Any, receive: Receive, send: Send) -> None:
         _, name, path = scope["path"].split("/", 2)
@@ -150,4 +152,5 @@ def application(every: Iterable[Staged]) -> Any:
                     break
             await _guarded(staged, form, body, scope, receive, send)
 
+    wrapped = {name: staged.around(routed) for name, staged in servers.items()}
     return app

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from datetime import datetime, timezone
 from typing import Any, ClassVar
 
-from staged.generation import Generation
+from staged.generation import CHECKPOINT, Generation
 from staged.request import Ask, right_limit, right_options
 
 Data = dict[str, Any]
@@ -80,12 +80,16 @@ class Chat(Form):
         choices = []
         for index, row in enumerate(made.rows):
             answer, reasoning = await joined(row)
-            choices.append({"index": index, **self.answer(answer, reasoning), "logprobs": None, **self.end(row)})
+            logprobs = self.logprobs(row.spelled, 0) if made.ask.body.get("logprobs") else None
+            choices.append({"index": index, **self.answer(answer, reasoning), "logprobs": logprobs, **self.end(row)})
         return {**self.head(made, self.kind), "choices": choices, "usage": self.used(made)}
 
     def answer(self, text: str, reasoning: str) -> Data:
         thought = {"reasoning_content": reasoning} if reasoning else {}
         return {"message": {"role": "assistant", "content": text, **thought}}
+
+    def logprobs(self, tokens: list[str], offset: int) -> Data:
+        return {"content": [{"token": token, "logprob": 0.0, "bytes": None, "top_logprobs": []} for token in tokens]}
 
     def piece(self, kind: str, text: str) -> Data:
         return {"delta": {"content" if kind == "answer" else "reasoning_content": text}}
@@ -103,8 +107,12 @@ class Chat(Form):
         for index, row in enumerate(made.rows):
             if self.first is not None:
                 yield chunk(index, self.first)
+            known = offset = 0
             async for kind, text in row:
-                yield chunk(index, self.piece(kind, text))
+                tokens, known = row.spelled[known:], len(row.spelled)
+                more = {"logprobs": self.logprobs(tokens, offset)} if made.ask.body.get("logprobs") else {}
+                offset += sum(map(len, tokens))
+                yield chunk(index, self.piece(kind, text), **more)
             yield chunk(index, self.last, **self.end(row))
         if made.ask.usage:
             yield {**head, "choices": [], "usage": self.used(made)}
@@ -129,11 +137,23 @@ class Completions(Chat):
     def read(self, body: Data, stops: Any) -> Ask:
         ask = super().read(body, stops)
         ask.apart = False
-        ask.prompts = body["prompt"] if isinstance(body["prompt"], list) else []
+        ask.prompts = self.texts(body["prompt"])[1:] and self.texts(body["prompt"])
         return ask
 
     def prompt(self, body: Data) -> str:
-        return body["prompt"] if isinstance(body["prompt"], str) else body["prompt"][0]
+        return self.texts(body["prompt"])[0]
+
+    def texts(self, prompt: Any) -> list[str]:
+        """Returns the prompts of a request: a text, a list of texts, token ids, or a list of lists of token ids."""
+        prompts = prompt if isinstance(prompt, list) and not isinstance(prompt[0], int) else [prompt]
+        return [
+            one if isinstance(one, str) else b"".join(CHECKPOINT.tokens[token] for token in one).decode()
+            for one in prompts
+        ]
+
+    def logprobs(self, tokens: list[str], offset: int) -> Data:
+        offsets = [offset + sum(map(len, tokens[:index])) for index in range(len(tokens))]
+        return {"tokens": tokens, "token_logprobs": [0.0] * len(tokens), "text_offset": offsets, "top_logprobs": None}
 
     def answer(self, text: str, reasoning: str) -> Data:
         return {"text": text}

@@ -61,6 +61,7 @@ class Generation:
         self.staged = staged
         self.ask = ask
         self.tokens = 0
+        self.spelled: list[str] = []  # the texts of the tokens, whose log probabilities are sent
         self.end: tuple[str, str | int | None] = ("eos", None)
         name = ask.prompt.rpartition("[")[2].removesuffix("]")
         self.script = name
@@ -94,6 +95,7 @@ class Generation:
         for piece in self.pieces():
             await step(self.script)
             self.tokens += 1
+            self.spelled += [piece[1].decode(errors="replace")] if piece[1] else []
             yield piece
 
     async def texts(self) -> AsyncIterator[tuple[str, str]]:

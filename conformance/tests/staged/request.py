@@ -28,6 +28,7 @@ class Ask:
     prompts: list[str] = field(default_factory=list)  # all prompts, if the request has a list of them
     body: Mapping[str, Any] = field(default_factory=dict)
     client: Any = None  # the connection
+    headers: Mapping[bytes, bytes] = field(default_factory=dict)
 
 
 def right_limit(given: Any) -> int:

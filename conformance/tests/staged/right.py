@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -70,6 +71,35 @@ def one_at_a_time(app: App) -> App:
             await app(scope, receive, send)
 
     return alone
+
+
+def busy(times: int, status: int = 503) -> Callable[[App], App]:
+    """Returns a wrapper that first answers each request with stops `times` times with a Retry-After."""
+
+    def around(app: App) -> App:
+        seen: Counter[bytes] = Counter()
+
+        async def limited(scope: Any, receive: Any, send: Any) -> None:
+            message = await receive()
+            body = message.get("body", b"")
+            while message.get("more_body"):
+                message = await receive()
+                body += message["body"]
+            seen[body] += 1
+            if b'"stop' in body and seen[body] <= times:
+                await send({"type": "http.response.start", "status": status, "headers": [(b"retry-after", b"0.02")]})
+                await send({"type": "http.response.body", "body": b"{}"})
+                return
+            again = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+            async def received() -> Any:
+                return next(again, None) or await receive()
+
+            await app(scope, received, send)
+
+        return limited
+
+    return around
 
 
 def sending(change: Callable[[Any, dict[str, Any]], Any]) -> Callable[[App], App]:
@@ -270,6 +300,22 @@ async def signed(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
         yield data
 
 
+def speculated(made: Generation) -> int:
+    """Also counts tokens that the step of the stop brought behind it, up to the limit."""
+    return min(made.tokens + 3 * (made.end[0] == "stop_sequence"), made.ask.max_tokens)
+
+
+CACHE: set[int] = set()
+
+
+def cached_prompt(message: Any) -> Any:
+    """Counts a prompt of a length that came before as read from the cache, but for one token."""
+    tokens = message["usage"]["input_tokens"]
+    new, read = (1, tokens - 1) if tokens in CACHE else (tokens, 0)
+    CACHE.add(tokens)
+    return {**message, "usage": {**message["usage"], "input_tokens": new, "cache_read_input_tokens": read}}
+
+
 PING = {"type": "ping"}
 
 
@@ -457,6 +503,9 @@ FAILURES = (409, 500, 503)
 # Servers that refuse, fail or lack something, for tests of what the command `stopscan-conformance` prints.
 OTHERS = [
     *(Staged(f"stops are a {status}", stops=none_at_all(status)) for status in REFUSALS + FAILURES),
+    Staged("a speculative step behind a stop", counted=speculated),
+    Staged("no role", events=first(with_choices, lose("choices", 0, "delta", "role"))),
+    Staged("always busy", around=busy(10**9)),
     Staged("locked", key="secret"),
     Staged("another model", generation=OtherModel),
     Staged("dies", generation=Dies),
@@ -481,6 +530,12 @@ RIGHT = [
     unusual("stops are not named", (CHAT, COMPLETIONS), lacks=True, told=unnamed),
     unusual("ids are passed over", (CHAT, COMPLETIONS, MESSAGES), lacks=True, ask=without_ids),
     unusual("ids are refused", (CHAT, COMPLETIONS, MESSAGES), lacks=True, ask=refuses_ids),
+    unusual("busy at first", CHAT, alike=False, around=busy(2)),
+    unusual("limited at first", MESSAGES, alike=False, around=busy(1, 429)),
+    unusual("a prompt cache", MESSAGES, whole_answer=cached_prompt,
+            events=every(typed("message_start"), put(cached_prompt, "message"))),
+    unusual("cumulative input tokens", MESSAGES,
+            events=every(typed("message_delta"), put(9000, "usage", "input_tokens"))),
     unusual("moved for now", ALL, around=redirects(307)),
     unusual("moved for ever", ALL, around=redirects(308)),
     unusual("one at a time", (CHAT, MESSAGES, OLLAMA_CHAT), around=one_at_a_time),

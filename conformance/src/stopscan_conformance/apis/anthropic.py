@@ -22,6 +22,7 @@ BLOCKS: dict[str, Data] = {
 # An empty block is a fault: Anthropic answers with a 400 to a client that sends the block back ("messages: text
 # content blocks must be non-empty").
 EMPTY = "an empty text block; if there is no text, there is no block"
+INPUT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 DELTAS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "thinking"}
 
 
@@ -68,7 +69,13 @@ def _end(message: Any) -> End | None:
 
 def _head(message: Any) -> Data:
     head = {"id": inner(message, "id") or None, "model": inner(message, "model") or None}
-    return {**head, "prompt": inner(message, "usage", "input_tokens")}
+    return {**head, "prompt": _input_tokens(inner(message, "usage"))}
+
+
+def _input_tokens(usage: Any) -> int | None:
+    """Returns all input tokens: those that a cache served are counted apart. None if there is no count."""
+    counts = [inner(usage, name) for name in INPUT]
+    return sum(count for count in counts if isinstance(count, int)) if isinstance(counts[0], int) else None
 
 
 def _tokens(usage: Any) -> Data:
@@ -126,15 +133,15 @@ def _start_form(message: Any) -> Iterator[str]:
 
 
 def _usages_form(events: list[Data]) -> Iterator[str]:
-    """Compares the first usage with the last: the input tokens must be equal, and the output tokens must not shrink."""
+    """Compares the first usage with the last. Both are cumulative, so no count may shrink."""
     first = next((inner(event, "message", "usage") for event in events if event.get("type") == "message_start"), None)
     last = next((inner(event, "usage") for event in events if event.get("type") == "message_delta"), None)
     begun, ended = inner(first, "output_tokens"), inner(last, "output_tokens")
     if isinstance(begun, int) and isinstance(ended, int) and begun > max(ended, 1):
         yield f"the first usage has {begun} output_tokens, the last {ended}"
-    prompt = inner(last, "input_tokens")
-    if prompt is not None and prompt != inner(first, "input_tokens"):
-        yield f"the last usage has {form.short(prompt)} as input_tokens, the first {inner(first, 'input_tokens')}"
+    before, after = _input_tokens(first), _input_tokens(last)
+    if before is not None and after is not None and after < before:
+        yield f"the last usage has {after} input tokens, the first {before}"
 
 
 def _blocks_form(events: list[dict[str, Any]]) -> Iterator[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+import json
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -24,13 +25,20 @@ NULL = type(None)
 @dataclass(frozen=True)
 class Said:
     """What a request says besides its prompt and its stops: further options, earlier turns, whether the content is a
-    list of parts, a text before the prompt in the last message, and OpenAI's names for the token limit."""
+    list of parts, a text before the prompt in the last message, and OpenAI's names for the token limit. Also fields of
+    the body that are replaced (by the prompt as "list", "ids" or "ids-in-a-list"; see `exchange`) or left out, how its
+    JSON is written (`WRITINGS`), and headers."""
 
     options: Mapping[str, Any] = field(default_factory=dict)
     before: tuple[Turn, ...] = ()
     parts: bool = False
     prefix: str = ""
-    limits: tuple[str, ...] = ("max_tokens",)
+    limits: Sequence[str] = ("max_tokens",)
+    body: Mapping[str, Any] = field(default_factory=dict)
+    prompt: str = ""
+    without: Sequence[str] = ()
+    writing: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +102,9 @@ class Api:
     read: Callable[[Wire, Request], Iterator[Part]]
     form: Callable[[Wire, Request], Iterator[str]]
     told: Callable[[End], End] = lambda end: end
+    spelled: Callable[[Wire, Request], list[str] | None] = lambda wire, request: (
+        None
+    )  # the tokens of the log probabilities
     names: str = ""
     stop: str = "stop"
     limit: str = "max_tokens"
@@ -105,12 +116,41 @@ class Api:
     raw: bool = False  # the prompt has no chat template, so a stop may fire in the reasoning
     extra: bool = False  # tested only if the user names it
 
+    def written(self, model: str, request: Request) -> Data | str:
+        """Returns the body of a request, as a string if its JSON is written in an unusual way."""
+        said = request.said
+        body = {**self.body(model, request), **said.body}
+        body = {name: value for name, value in body.items() if name not in said.without}
+        return WRITINGS[said.writing](body) if said.writing else body
+
     def with_option(self, body: Mapping[str, Any], name: str, value: Any) -> Data:
         """Returns the body with an option, put where the API has its options. A `value` of None removes the option."""
         options = {**(body[self.holder] if self.holder else body), name: value}
         if value is None:
             del options[name]
         return {**body, self.holder: options} if self.holder else options
+
+
+def _escaped(value: Any) -> str:
+    """Returns the JSON of a value, in which each character of each string is escaped."""
+    if isinstance(value, dict):
+        pairs = ",".join(f"{_escaped(key)}:{_escaped(one)}" for key, one in value.items())
+        return f"{{{pairs}}}"
+    if isinstance(value, list):
+        return f"[{','.join(map(_escaped, value))}]"
+    if not isinstance(value, str):
+        return json.dumps(value)
+    units = value.encode("utf-16-be").hex()
+    escapes = "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+    return f'"{escapes}"'
+
+
+# Ways to write the JSON of a request, all of which RFC 8259 allows.
+WRITINGS: Mapping[str, Callable[[Data], str]] = {
+    "escapes": _escaped,
+    "blanks": lambda body: "\r\n\t" + json.dumps(body, indent=3, separators=(" ,", "\t: ")) + "\n",
+    "another-order": lambda body: json.dumps(dict(sorted(body.items(), reverse=True)), ensure_ascii=False),
+}
 
 
 def unnamed(end: End) -> End:

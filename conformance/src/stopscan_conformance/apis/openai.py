@@ -79,6 +79,32 @@ def end_of(word: Any, matched: Any) -> End:
     return ("stop_sequence" if isinstance(matched, str) else "stop_token"), matched
 
 
+def spelled_chat(wire: Wire, request: Request) -> list[str] | None:
+    """Returns the tokens that have log probabilities, or None if there are none."""
+    entries = [form.objects(inner(choice.get("logprobs"), "content")) for _, choice in _read(wire, request)]
+    return [str(entry.get("token")) for each in entries for entry in each] or None
+
+
+def spelled_completions(wire: Wire, request: Request) -> list[str] | None:
+    """Returns the tokens that have log probabilities, or None if there are none. A token whose `text_offset` is not
+    where the tokens before it end comes with a note."""
+    found: list[str] = []
+    first = known = None
+    for _, choice in _read(wire, request):
+        given = choice.get("logprobs")
+        tokens, offsets = inner(given, "tokens") or [], inner(given, "text_offset") or []
+        if isinstance(given, dict) and "tokens" not in given:
+            found.append(f"(no tokens in {form.short(given)})")
+        for index, token in enumerate(map(str, tokens if isinstance(tokens, list) else [])):
+            offset = offsets[index] if index < len(offsets) else None
+            first = offset if first is None else first
+            known = known or 0
+            moved = offset is not None and first is not None and offset - first != known
+            known += len(token)
+            found.append(f"{token}(text_offset {offset})" if moved else token)
+    return found or None
+
+
 def chat_form(wire: Wire, request: Request) -> Iterator[str]:
     if request.stream:
         yield from _stream_form(wire, request, "chat.completion.chunk", CHAT_WORDS, delta=dict)
@@ -117,7 +143,7 @@ def _whole_form(wire: Wire, kind: str, words: set[str], **content: type) -> Iter
     yield from form.lacks("the answer", answer, id=NAME, object={kind}, created=int, model=NAME, choices=list)
     yield from form.in_seconds("the answer", "created", answer)
     if isinstance(answer, dict) and "usage" in answer:  # "usage" is not required
-        yield from form.summed("usage", answer.get("usage"), "prompt_tokens", "completion_tokens", "total_tokens")
+        yield from _counts_form(answer.get("usage"))
     if len(_choices(answer)) != 1:
         yield f"there are {len(_choices(answer))} choices"
     for choice in _choices(answer):
@@ -137,7 +163,7 @@ def _stream_form(wire: Wire, request: Request, kind: str, words: set[str], **con
         yield f"the stream does not end with {DONE}"
     if DONE in events[:-1]:
         yield f"the stream goes on after {DONE}"
-    yield from form.differ("the stream", chunks, "id", "model")
+    yield from form.differ("the stream", chunks, "id", "model", "created")
     for chunk in chunks:
         yield from form.lacks("a chunk", chunk, id=NAME, object={kind}, created=int, model=NAME, choices=list)
         yield from form.in_seconds("a chunk", "created", chunk)
@@ -159,7 +185,16 @@ def _usage_form(chunks: list[Any], request: Request) -> Iterator[str]:
     if not (len(told) == 1 and told == bare == chunks[-1:]):
         yield "the usage does not come once, in a last chunk without choices"
     for chunk in told:
-        yield from form.summed("usage", chunk["usage"], "prompt_tokens", "completion_tokens", "total_tokens")
+        yield from _counts_form(chunk["usage"])
+
+
+def _counts_form(usage: Any) -> Iterator[str]:
+    yield from form.summed("usage", usage, "prompt_tokens", "completion_tokens", "total_tokens")
+    for part, whole in (("completion_tokens_details.reasoning_tokens", "completion_tokens"),
+                        ("prompt_tokens_details.cached_tokens", "prompt_tokens")):  # fmt: skip
+        count, total = inner(usage, *part.split(".")), inner(usage, whole)
+        if isinstance(count, int) and isinstance(total, int) and count > total:
+            yield f"{part} is {count}, more than all {total} {whole}"
 
 
 def _end_form(choices: list[Any]) -> Iterator[str]:
@@ -176,10 +211,10 @@ def _choices(chunk: Any) -> list[Data]:
 
 CHAT = Api(
     "openai-chat", "/v1/chat/completions", "https://platform.openai.com/docs/api-reference/chat", chat_body,
-    read_chat, chat_form, names="usual", asks_for_usage=True,
+    read_chat, chat_form, spelled=spelled_chat, names="usual", asks_for_usage=True,
 )  # fmt: skip
 COMPLETIONS = Api(
     "openai-completions", "/v1/completions", "https://platform.openai.com/docs/api-reference/completions",
-    completions_body, read_completions, completions_form, names="usual", content="prompt", asks_for_usage=True,
-    raw=True,
+    completions_body, read_completions, completions_form, spelled=spelled_completions, names="usual",
+    content="prompt", asks_for_usage=True, raw=True,
 )  # fmt: skip

@@ -218,6 +218,36 @@ def goes_on_if(which: Callable[[Generation, str], Any]) -> Chunks:
     return chunks
 
 
+def goes_on_by_its_own_clock(made: Generation) -> None:
+    """Generates on for a client that left, in bursts: the next answer may fall into a pause."""
+
+    async def rest() -> None:
+        for burst in range(8):
+            await asyncio.sleep(0.004 * (1 + (burst + TICKS[0]) % 3))
+            end = time.perf_counter() + 0.012
+            while time.perf_counter() < end:
+                pass
+
+    TICKS[0] += 1
+    task = asyncio.get_event_loop().create_task(rest())
+    TASKS.add(task)
+    task.add_done_callback(TASKS.discard)
+
+
+TICKS = [0]
+
+
+async def left_by_the_clock(made: Generation) -> Parts:
+    ended = False
+    try:
+        async for part in made.texts():
+            yield part
+        ended = True
+    finally:
+        if not ended:
+            goes_on_by_its_own_clock(made)
+
+
 async def who_left_the_queue_is_answered(made: Generation) -> Parts:
     """Answers one request at a time. If a client leaves while its request waits, the answer is still generated."""
     lock: asyncio.Lock = made.staged.memory.setdefault("lock", asyncio.Lock())
@@ -344,6 +374,8 @@ WRONG = [
     wrong("the rest comes at once after 200 pieces", "openai-chat-stream-pace", "late", chunks=rest_at_once(200)),
     wrong("the rest comes at once after 64 pieces in Anthropic", "anthropic-stream-streams", "late",
           chunks=rest_at_once(64)),
+    wrong("generation goes on by its own clock", "openai-chat-stream-cost-for-the-next", "cost",
+          chunks=left_by_the_clock),
     wrong("who left the queue is answered", "openai-chat-whole-cost-for-the-next", "cost",
           chunks=who_left_the_queue_is_answered),
 ]  # fmt: skip

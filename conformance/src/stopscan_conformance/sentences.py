@@ -1,0 +1,55 @@
+"""The sentences of `sentences.json`, each of which makes a rule "documented" for an API.
+
+Each quote stands word for word, except for line breaks, in a file of a named version: the types of an official client,
+an RFC, or WHATWG's text. `tests/test_sentences.py` looks them up. `of` limits a sentence to the complaints that match
+this pattern, and `cases` to cases of these names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from stopscan_conformance.scripts import FOLDER, written
+
+REFUSES = "refuses-a-documented-form"  # the rule about requests; the sentences name the cases
+_WRITTEN: Mapping[str, Any] = written(FOLDER / "sentences.json")
+VERSIONS: Mapping[str, str] = _WRITTEN["versions"]
+DOCUMENTS: Mapping[str, str] = _WRITTEN["documents"]
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence of an API's reference. `file` is its file in a package of `VERSIONS`, or a key of `DOCUMENTS`."""
+
+    rule: str
+    apis: str
+    quote: str
+    file: str
+    of: str = ""
+    cases: Sequence[str] = ()
+
+    @property
+    def source(self) -> str:
+        """The name and version of the document."""
+        package, _, path = self.file.partition("/")
+        return f"{package} {VERSIONS[package]}, {path}" if path else DOCUMENTS[self.file]
+
+
+SENTENCES = tuple(Sentence(**one) for one in _WRITTEN["sentences"])
+
+
+@cache
+def sentence(rule: str, api: str, fault: str = "", case: str = "") -> Sentence | None:
+    """Returns the first sentence for a rule of an API that covers the complaint `fault` and the case, or None."""
+    every = (one for one in SENTENCES if one.rule == rule and api in one.apis.split())
+    fits = (one for one in every if re.search(one.of, fault) and case in (*one.cases, *([] if one.cases else [case])))
+    return next(fits, None)
+
+
+def promises(api: str, case: str) -> bool:
+    """Whether the reference of the API promises the form of request that the named case has."""
+    return sentence(REFUSES, api, case=case) is not None
