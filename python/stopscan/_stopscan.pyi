@@ -512,7 +512,7 @@ class TokenSegmenter(_OfTokens):
         stream sets. Other values raise ``ValueError``. After the end the result is empty, and nothing changes.
         """
 
-def formats() -> list[tuple[str, str, list[tuple[str, list[tuple[str, str, bool]]]]]]:
+def formats() -> list[tuple[str, str, list[tuple[str, list[tuple[str, str, bool, bool]]]]]]:
     """Returns the name, the models and the states of each model format, for ``segments.FORMATS``."""
 
 def scan(
@@ -565,7 +565,8 @@ class SegmentSet(_Set):
 
     A region can have several states, each with markers of its own: ``"tool_call/in reasoning"`` is a state of the
     region ``tool_call``. ``markers`` has the names of states, and a segment has the name of its region. A marker that
-    leads to ``keep("tool_call")`` stays in the text, as the beginning of the text of ``tool_call``.
+    leads to ``keep("tool_call")`` stays in the text, as the beginning of the text of ``tool_call``. A marker that leads
+    to ``stay("tool_call/body")`` stays in the text of its part, which goes on.
 
     Raises ``ValueError`` for an empty stop or marker, a string that is a stop and a marker, an unknown region, a
     marker that cannot complete because another one ends inside it, over 100 regions, or over 8,000,000 bytes of UTF-8.

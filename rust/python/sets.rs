@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyInt, PyString, PyTuple, PyType};
-use stopscan::{Emit, Format, Options, Set, SetBuilder, StopSetBuilder, Target, keep};
+use stopscan::{Emit, Format, Options, Set, SetBuilder, StopSetBuilder, Target, keep, stay};
 
 use crate::arguments::{Strings, hash, items, options, pairs, read_text, size, string, text, unexpected, with_text};
 use crate::errors::{OrRaise, type_error, value_error};
@@ -305,7 +305,8 @@ pub(crate) fn truncate<'py>(
 ///
 /// A region can have several states, each with markers of its own: ``"tool_call/in reasoning"`` is a state of the
 /// region ``tool_call``. ``markers`` has the names of states, and a segment has the name of its region. A marker that
-/// leads to ``keep("tool_call")`` stays in the text, as the beginning of the text of ``tool_call``.
+/// leads to ``keep("tool_call")`` stays in the text, as the beginning of the text of ``tool_call``. A marker that leads
+/// to ``stay("tool_call/body")`` stays in the text of its part, which goes on.
 ///
 /// Raises ``ValueError`` for an empty stop or marker, a string that is a stop and a marker, an unknown region, a
 /// marker that cannot complete because another one ends inside it, over 100 regions, or over 8,000,000 bytes of UTF-8.
@@ -517,17 +518,19 @@ impl Repeat {
     }
 }
 
-/// A marker, the state that it leads to, and whether it stays in the text.
-type FormatLead = (&'static str, &'static str, bool);
+/// A marker, the state that it leads to, and whether it is kept, or stays in the text.
+type FormatLead = (&'static str, String, bool, bool);
 
 /// A state and its markers.
-type State = (&'static str, Vec<FormatLead>);
+type State = (String, Vec<FormatLead>);
 
 /// Returns the name, the models and the states of each model format, for ``segments.FORMATS``.
 #[pyfunction]
 pub(crate) fn formats() -> Vec<(&'static str, &'static str, Vec<State>)> {
-    let states =
-        |format: &Format| format.states().iter().map(|state| (state.name(), state.markers().collect())).collect();
+    let lead = |(marker, target): (_, Target)| (marker, target.name().into(), target.is_kept(), target.stays());
+    let states = |format: &Format| {
+        format.states().iter().map(|state| (state.name().into(), state.markers().map(lead).collect())).collect()
+    };
     Format::all().map(|format| (format.name(), format.source(), states(format))).collect()
 }
 
@@ -626,9 +629,11 @@ fn markers<'py, E: Emit>(py: Python<'py>, set: &Set<E>) -> PyResult<Bound<'py, P
         let markers = dict(py)?;
         for (marker, target) in leads {
             let name = new_string(py, target.name())?;
-            let target = match target.is_kept() {
-                true => keep_class(py)?.call1(objects::tuple(py, [Ok(name)])?)?,
-                false => name.into_any(),
+            let class = if target.stays() { Some(stay_class(py)?) } else { None };
+            let class = if target.is_kept() { Some(keep_class(py)?) } else { class };
+            let target = match class {
+                Some(class) => class.call1(objects::tuple(py, [Ok(name)])?)?,
+                None => name.into_any(),
             };
             markers.set_item(new_string(py, marker)?, target)?;
         }
@@ -685,6 +690,11 @@ fn keep_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     objects::class(py, &CLASS, "stopscan.segments._keep", "keep")
 }
 
+fn stay_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    objects::class(py, &CLASS, "stopscan.segments._keep", "stay")
+}
+
 fn read_leads(object: &Bound<'_, PyAny>, region: &str) -> PyResult<Vec<(String, Target)>> {
     let name = format!("markers of region {region:?}");
     let mut leads = Vec::new();
@@ -692,9 +702,15 @@ fn read_leads(object: &Bound<'_, PyAny>, region: &str) -> PyResult<Vec<(String, 
         let marker = text(&marker, || name.clone())?;
         room(marker.len())?;
         let target_name = format!("marker {marker:?}");
-        let kept = !target.is_exact_instance_of::<PyString>() && target.is_instance(keep_class(object.py())?)?;
+        let is = |class| Ok::<_, PyErr>(!target.is_exact_instance_of::<PyString>() && target.is_instance(class)?);
+        let (kept, stays) = (is(keep_class(object.py())?)?, is(stay_class(object.py())?)?);
         let target = text(string(&target, &target_name)?, || target_name.clone())?;
-        leads.push((marker.to_owned(), if kept { keep(target) } else { target.into() }));
+        let target = match (kept, stays) {
+            (true, _) => keep(target),
+            (_, true) => stay(target),
+            _ => target.into(),
+        };
+        leads.push((marker.to_owned(), target));
     }
     Ok(leads)
 }

@@ -76,6 +76,7 @@ impl StopSetError {
             | ErrorKind::TwoRegions { .. }
             | ErrorKind::NamelessRegion { .. }
             | ErrorKind::NoRegions
+            | ErrorKind::StaysElsewhere { .. }
             | ErrorKind::RegionsAndPairs => StopSetErrorKind::Region,
             ErrorKind::NothingProtected | ErrorKind::TwoStarts => StopSetErrorKind::Start,
             ErrorKind::Pattern { .. } | ErrorKind::PatternsTooLarge { .. } => StopSetErrorKind::Pattern,
@@ -112,6 +113,7 @@ pub(crate) enum ErrorKind {
     TwoRegions { name: String },
     NamelessRegion { name: String },
     NoRegions,
+    StaysElsewhere { marker: String, region: String, target: String },
     NothingProtected,
     TwoStarts,
     RegionsAndPairs,
@@ -153,6 +155,9 @@ impl fmt::Display for StopSetError {
             ErrorKind::UnknownRegion { name, given_by } => write!(f, "{given_by}: there is no region {name:?}"),
             ErrorKind::NamelessRegion { name } => write!(f, "region {name:?} has an empty name before its first slash"),
             ErrorKind::TwoRegions { name } => write!(f, "there are two regions {name:?}"),
+            ErrorKind::StaysElsewhere { marker, region, target } => {
+                write!(f, "marker {marker:?} of region {region:?} stays in its part, so it cannot lead to {target:?}")
+            }
             ErrorKind::NoRegions => write!(f, "the set needs at least one region"),
             ErrorKind::Pattern { role, index, pattern, problem } => {
                 write!(f, "{} {index}, {pattern:?}: {problem}", role.name())

@@ -65,7 +65,7 @@ mod vocabulary;
 
 pub use error::{MAX_REGIONS, MAX_SET_BYTES, StopSetError, StopSetErrorKind};
 pub use formats::{Format, State};
-pub use graph::{Target, keep};
+pub use graph::{Target, keep, stay};
 pub use repeat::Repeat;
 #[doc(hidden)] // for the tests, the benchmark and the fuzz target, which detect loops without a stream
 pub use repeat::{Loop, Loops};

@@ -5,7 +5,7 @@ from stopscan.segments._asplit import AsyncSegmentStream, Segment, asplit
 from stopscan.segments._format import Format
 from stopscan.segments._formats import FORMATS
 from stopscan.segments._joined import joined
-from stopscan.segments._keep import keep
+from stopscan.segments._keep import keep, stay
 from stopscan.segments._response_template import from_response_template
 
 __all__ = [
@@ -21,4 +21,5 @@ __all__ = [
     "joined",
     "keep",
     "split",
+    "stay",
 ]

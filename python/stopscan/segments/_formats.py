@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 
 from stopscan._stopscan import formats
 from stopscan.segments._format import Format
-from stopscan.segments._keep import keep
+from stopscan.segments._keep import keep, stay
 
 
-def _leads(markers: Iterable[tuple[str, str, bool]]) -> dict[str, str]:
-    return {marker: keep(state) if kept else state for marker, state, kept in markers}
+def _leads(markers: Iterable[tuple[str, str, bool, bool]]) -> dict[str, str]:
+    return {marker: keep(state) if kept else stay(state) if stays else state for marker, state, kept, stays in markers}
 
 
 # The table itself is in the Rust crate, so that programs in Rust have it too.

@@ -1,10 +1,7 @@
 //! Makes the states of a format from its pairs of markers.
 
 use super::{Format, Pair};
-use crate::{SegmentSet, SegmentSetBuilder, Target, keep};
-
-/// Says that a marker stays in the text, as the beginning of the text of the state to which it leads.
-const KEPT: bool = true;
+use crate::{SegmentSet, SegmentSetBuilder, Target, keep, stay};
 
 /// A state of a stream in a format: its name and its markers. The name of its region is the part of the state's name
 /// before the first slash.
@@ -15,12 +12,12 @@ const KEPT: bool = true;
 /// let states = Format::named("qwen3_coder").unwrap().states();
 /// let state = states.iter().find(|state| state.name() == "tool_call/in reasoning").unwrap();
 /// let leads: Vec<_> = state.markers().collect();
-/// assert_eq!(leads[0], ("</tool_call>", "answer/after reasoning", false));
+/// assert_eq!(leads[0], ("</tool_call>", "answer/after reasoning".into()));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct State {
-    name: &'static str,
-    markers: Vec<(&'static str, &'static str, bool)>,
+    name: String,
+    markers: Vec<(&'static str, Target)>,
 }
 
 impl State {
@@ -31,32 +28,32 @@ impl State {
     ///
     /// assert_eq!(Format::named("harmony").unwrap().states()[0].name(), "header");
     /// ```
-    pub fn name(&self) -> &'static str {
-        self.name
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
-    /// The markers that count in the state. Each comes with the state to which it leads, and with whether the marker
-    /// stays in the text, as the beginning of the text in that state.
+    /// The markers that count in the state, each with the state to which it leads.
     ///
     /// ```
-    /// use stopscan::Format;
+    /// use stopscan::{Format, keep};
     ///
     /// let states = Format::named("phi4_mini").unwrap().states();
-    /// assert!(states[0].markers().any(|lead| lead == ("functools[", "tool_call/bare", true)));
+    /// assert!(states[0].markers().any(|lead| lead == ("functools[", keep("tool_call/bare"))));
     /// ```
-    pub fn markers(&self) -> impl Iterator<Item = (&'static str, &'static str, bool)> {
-        self.markers.iter().copied()
+    pub fn markers(&self) -> impl Iterator<Item = (&'static str, Target)> {
+        self.markers.iter().cloned()
     }
 
-    fn new(name: &'static str) -> State {
-        State { name, markers: Vec::new() }
+    fn new(name: impl Into<String>) -> State {
+        State { name: name.into(), markers: Vec::new() }
     }
 
-    /// Adds markers that lead to `state`. Leaves out markers that are empty or were added before.
-    fn add(&mut self, markers: impl Iterator<Item = &'static str>, state: &'static str, kept: bool) {
+    /// Adds markers that lead to `target`. Leaves out markers that are empty or were added before.
+    fn add(&mut self, markers: impl IntoIterator<Item = &'static str>, target: impl Into<Target>) {
+        let target = target.into();
         for marker in markers {
             if !marker.is_empty() && self.markers.iter().all(|known| known.0 != marker) {
-                self.markers.push((marker, state, kept));
+                self.markers.push((marker, target.clone()));
             }
         }
     }
@@ -71,7 +68,8 @@ impl Format {
     ///
     /// A call that begins in the reasoning ends the reasoning. In such a call the closing marker of the reasoning leads
     /// to the answer: if the reasoning only quoted the marker of a call, the answer is not lost. In a call that began
-    /// in the answer, the closing marker of the reasoning is text. After the reasoning has ended, the opening marker of
+    /// in the answer, the closing marker of the reasoning is text. In the body of a call (`<function=…>` to
+    /// `</function>`) all markers but the body's own closing marker are text. After the reasoning has ended, the opening marker of
     /// the reasoning is text, unless the format's own parsers open the reasoning again.
     ///
     /// ```
@@ -84,8 +82,8 @@ impl Format {
     pub fn states(&self) -> Vec<State> {
         if !self.states.is_empty() {
             let owned = |&(name, markers): &(&'static str, super::Markers)| State {
-                name,
-                markers: markers.iter().map(|&(marker, state)| (marker, state, false)).collect(),
+                name: name.into(),
+                markers: markers.iter().map(|&(marker, state)| (marker, state.into())).collect(),
             };
             return self.states.iter().map(owned).collect();
         }
@@ -96,10 +94,8 @@ impl Format {
         }
         states.extend(self.calls(&CALLS, "answer"));
         if !self.reasoning.is_empty() {
-            let in_reasoning = if self.marks_calls() { self.calls(&CALLS_IN_REASONING, after) } else { Vec::new() };
-            for mut call in in_reasoning {
-                call.add(closing(self.reasoning), after, false);
-                states.push(call);
+            if self.marks_calls() {
+                states.extend(self.calls(&CALLS_IN_REASONING, after));
             }
             if !self.reopens {
                 states.push(self.answer_state(after, &CALLS_AFTER_REASONING, after));
@@ -124,10 +120,9 @@ impl Format {
     /// # Ok::<(), stopscan::StopSetError>(())
     /// ```
     pub fn segments(&self) -> SegmentSetBuilder {
-        self.states().into_iter().fold(SegmentSet::builder(), |builder, state| {
-            let lead = |(marker, name, kept)| (marker, if kept { keep(name) } else { Target::from(name) });
-            builder.region(state.name, state.markers().map(lead))
-        })
+        self.states()
+            .into_iter()
+            .fold(SegmentSet::builder(), |builder, state| builder.region(state.name, state.markers))
     }
 
     /// Makes a state of the answer, from which the markers of calls lead to the states `calls`. The closing marker of
@@ -136,17 +131,17 @@ impl Format {
     fn answer_state(&self, name: &'static str, calls: &Calls, after: &'static str) -> State {
         let mut state = State::new(name);
         if name != after || self.reopens {
-            state.add(opening(self.reasoning), self.opened(), false);
+            state.add(opening(self.reasoning), self.opened());
         }
-        state.add(opening(self.tool_call), calls.marked, false);
+        state.add(opening(self.tool_call), calls.marked);
         if let Some(bare) = self.bare_calls(calls) {
-            state.add(self.bare.iter().copied(), bare, KEPT);
+            state.add(self.bare.iter().copied(), keep(self.body_of(bare)));
         }
-        state.add(opening(self.answer), name, false);
-        state.add(closing(self.answer), name, false);
-        state.add(closing(self.tool_call), name, false);
+        state.add(opening(self.answer), name);
+        state.add(closing(self.answer), name);
+        state.add(closing(self.tool_call), name);
         if !self.phrase {
-            state.add(closing(self.reasoning), after, false);
+            state.add(closing(self.reasoning), after);
         }
         state
     }
@@ -159,27 +154,30 @@ impl Format {
     /// Makes the state of the reasoning. If the reasoning may have a title, also makes the state before the title.
     fn thoughts(&self, after: &'static str) -> Vec<State> {
         let mut thoughts = State::new("reasoning");
-        thoughts.add(closing(self.reasoning), after, false);
-        thoughts.add(opening(self.reasoning), self.opened(), false);
-        thoughts.add(opening(self.tool_call), "tool_call/in reasoning", false);
-        thoughts.add(opening(self.answer), after, false);
+        thoughts.add(closing(self.reasoning), after);
+        thoughts.add(opening(self.reasoning), self.opened());
+        thoughts.add(opening(self.tool_call), "tool_call/in reasoning");
+        thoughts.add(opening(self.answer), after);
         if self.title.is_empty() {
             return vec![thoughts];
         }
-        let mut titled = State { name: self.opened(), ..thoughts.clone() };
-        titled.add([self.title].into_iter(), "reasoning", false);
+        let mut titled = State { name: self.opened().into(), ..thoughts.clone() };
+        titled.add([self.title], "reasoning");
         // If a space or a line break ends the first word and the word is not the title, the text is ordinary reasoning.
-        titled.add([" ", "\n"].into_iter(), "reasoning", KEPT);
+        titled.add([" ", "\n"], keep("reasoning"));
         vec![thoughts, titled]
     }
 
     /// Makes the states of calls. A call ends at any closing marker of calls. If the calls are `unclosed`, a call ends
     /// at the opening marker of the next call. A bare call, whose marker stays in its text, also ends at the marker of
-    /// the next bare call. In all other calls, the markers of bare calls are text.
+    /// the next bare call. In all other calls, the markers of bare calls are text, or begin a body.
     fn calls(&self, calls: &Calls, after: &'static str) -> Vec<State> {
         let call = |name| {
             let mut call = State::new(name);
-            call.add(closing(self.tool_call), after, false);
+            call.add(closing(self.tool_call), after);
+            if calls.in_reasoning {
+                call.add(closing(self.reasoning), after);
+            }
             call
         };
         let mut states = Vec::new();
@@ -188,15 +186,39 @@ impl Format {
         }
         if self.unclosed {
             states.push(call(calls.next));
-            states[0].add(opening(self.tool_call), calls.next, false);
-            states[1].add(opening(self.tool_call), calls.marked, false);
+            states[0].add(opening(self.tool_call), calls.next);
+            states[1].add(opening(self.tool_call), calls.marked);
+        }
+        if self.marks_calls() && !self.body.is_empty() {
+            states[0].add(self.bare.iter().copied(), stay(self.body_of(calls.marked)));
+            states.push(self.body(calls.marked));
         }
         if let Some(name) = self.bare_calls(calls) {
             let mut bare = call(name);
-            bare.add(self.bare.iter().copied(), name, KEPT);
+            bare.add(self.bare.iter().copied(), keep(self.body_of(name)));
             states.push(bare);
+            if !self.body.is_empty() {
+                states.push(self.body(name));
+            }
         }
         states
+    }
+
+    /// Makes the state of the body of a call. Only the body's own closing marker counts in it: arguments may quote any
+    /// other marker.
+    fn body(&self, call: &str) -> State {
+        let mut body = State::new(self.body_of(call));
+        body.add([self.body], stay(call));
+        body
+    }
+
+    /// The state to which the marker of a body leads from the state `call`.
+    fn body_of(&self, call: &str) -> String {
+        match call.split_once('/') {
+            _ if self.body.is_empty() => call.into(),
+            Some((region, state)) => format!("{region}/body {state}"),
+            None => format!("{call}/body"),
+        }
     }
 
     /// Whether calls have an opening marker that is taken out.
@@ -220,17 +242,21 @@ struct Calls {
     next: &'static str,
     /// The state of a bare call: after a marker that stays in the text of the call.
     bare: Option<&'static str>,
+    /// Whether the calls begin in the reasoning. The closing marker of the reasoning then ends them.
+    in_reasoning: bool,
 }
 
-const CALLS: Calls = Calls { marked: "tool_call", next: "tool_call/next", bare: Some("tool_call/bare") };
+const CALLS: Calls =
+    Calls { marked: "tool_call", next: "tool_call/next", bare: Some("tool_call/bare"), in_reasoning: false };
 
 const CALLS_IN_REASONING: Calls =
-    Calls { marked: "tool_call/in reasoning", next: "tool_call/next in reasoning", bare: None };
+    Calls { marked: "tool_call/in reasoning", next: "tool_call/next in reasoning", bare: None, in_reasoning: true };
 
 const CALLS_AFTER_REASONING: Calls = Calls {
     marked: "tool_call/after reasoning",
     next: "tool_call/next after reasoning",
     bare: Some("tool_call/bare after reasoning"),
+    in_reasoning: false,
 };
 
 fn opening(pairs: &'static [Pair]) -> impl Iterator<Item = &'static str> {

@@ -71,7 +71,7 @@ pub(super) static HEADERS: &[Format] = &[
         "muse",
         "Muse: vLLM's muse_glimmer",
         &[
-            ("header", &[(" to=", "recipient"), ("<|message|>", "answer")]),
+            ("header", &[(" to=", "recipient"), ("to=", "recipient"), ("<|message|>", "answer")]),
             (
                 "recipient",
                 &[("self<|message|>", "reasoning"), ("user<|message|>", "answer"), ("<|message|>", "tool_call")],

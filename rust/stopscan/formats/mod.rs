@@ -26,7 +26,7 @@ type Pair = (&'static str, &'static str);
 /// assert!(format.source().starts_with("Qwen3, QwQ"));
 /// let states = format.states();
 /// assert_eq!(states[0].name(), "answer"); // where a stream begins
-/// assert!(states[0].markers().any(|(marker, state, _)| (marker, state) == ("<think>", "reasoning")));
+/// assert!(states[0].markers().any(|(marker, state)| (marker, state.name()) == ("<think>", "reasoning")));
 /// ```
 #[derive(Clone, Copy)]
 pub struct Format {
@@ -39,6 +39,9 @@ pub struct Format {
     answer: &'static [Pair],
     /// Markers that begin a call in the answer and stay in the text of the call.
     bare: &'static [&'static str],
+    /// The marker that ends what a marker of `bare` begins. Inside, no other marker counts. Empty if the format's own
+    /// parsers end a call at its outer closing marker, wherever that stands.
+    body: &'static str,
     /// The text that may follow the opening marker of the reasoning, and is left out with it.
     title: &'static str,
     /// Whether the opening marker of the reasoning opens the reasoning again after the reasoning has ended.
@@ -97,8 +100,8 @@ impl Format {
 
     const fn graph(name: &'static str, source: &'static str, states: &'static [(&'static str, Markers)]) -> Format {
         let (reasoning, tool_call, answer, bare): (&[Pair], &[Pair], &[Pair], &[&str]) = (&[], &[], &[], &[]);
-        let (title, reopens, phrase, unclosed) = ("", false, false, false);
-        Format { name, source, states, reasoning, tool_call, answer, bare, title, reopens, phrase, unclosed }
+        let (body, title, reopens, phrase, unclosed) = ("", "", false, false, false);
+        Format { name, source, states, reasoning, tool_call, answer, bare, body, title, reopens, phrase, unclosed }
     }
 
     const fn parts(name: &'static str, source: &'static str) -> Format {
@@ -123,6 +126,12 @@ impl Format {
     const fn bare(mut self, openings: &'static [&'static str]) -> Format {
         self.bare = openings;
         self
+    }
+
+    /// As `bare`, but the text from each marker up to `closing` may quote any other marker.
+    const fn bodies(mut self, openings: &'static [&'static str], closing: &'static str) -> Format {
+        self.body = closing;
+        self.bare(openings)
     }
 
     const fn titled(mut self, title: &'static str) -> Format {

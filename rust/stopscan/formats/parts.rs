@@ -6,6 +6,7 @@ const THINK: (&str, &str) = ("<think>", "</think>");
 const CALL: (&str, &str) = ("<tool_call>", "</tool_call>");
 /// The marker before the function's name in Qwen3-Coder's calls.
 const FUNCTION: &[&str] = &["<function="];
+const END_FUNCTION: &str = "</function>";
 
 /// The formats without headers. Only the outermost markers of calls are listed. Any markers between the outermost ones
 /// are text of the call.
@@ -31,13 +32,19 @@ pub(super) static PARTS: &[Format] = &[
     )
     .reasoning(&[THINK])
     .tool_call(&[CALL])
-    .bare(FUNCTION),
+    .bodies(FUNCTION, END_FUNCTION),
     Format::parts("smollm3", "SmolLM3: the response template in transformers' tests/utils/test_chat_parsing.py")
         .reasoning(&[THINK])
         .tool_call(&[CALL]),
     Format::parts("glm45", "GLM-4.5, GLM-4.6: chat templates; vLLM's glm45")
         .reasoning(&[THINK])
         .tool_call(&[CALL])
+        .reopens(),
+    // The models that see images write the final answer between the markers of a box.
+    Format::parts("glm45v", "GLM-4.1V to GLM-4.6V: model cards; vLLM's glm45, which leaves the box in")
+        .reasoning(&[THINK])
+        .tool_call(&[CALL])
+        .answer(&[("", "<|begin_of_box|>"), ("", "<|end_of_box|>")])
         .reopens(),
     Format::parts("glm47", "GLM-4.7, GLM-5, Ling 3, Laguna: vLLM's glm47, ling3 and poolside_v1, mlx-lm's glm47")
         .reasoning(&[THINK])
@@ -46,15 +53,18 @@ pub(super) static PARTS: &[Format] = &[
     Format::parts("nemotron_v3", "Nemotron 3: vLLM's nemotron_v3")
         .reasoning(&[THINK])
         .tool_call(&[CALL])
-        .bare(FUNCTION),
+        .bodies(FUNCTION, END_FUNCTION),
     Format::parts("granite4", "Granite 4.0 to 4.2: vLLM's granite4 and granite_thinking_parser")
         .reasoning(&[THINK])
         .tool_call(&[CALL]),
     Format::parts("step3p5", "Step 3.5, Step 3.7: chat templates; vLLM's step3p5")
         .reasoning(&[THINK])
         .tool_call(&[CALL])
-        .bare(FUNCTION),
-    Format::parts("mimo", "MiMo, MiMo-V2: vLLM's mimo").reasoning(&[THINK]).tool_call(&[CALL]).bare(FUNCTION),
+        .bodies(FUNCTION, END_FUNCTION),
+    Format::parts("mimo", "MiMo, MiMo-V2: vLLM's mimo")
+        .reasoning(&[THINK])
+        .tool_call(&[CALL])
+        .bodies(FUNCTION, END_FUNCTION),
     // Each call begins with `[TOOL_CALLS]`. But models with a tokenizer before v11 write it only once, before an array
     // of all calls.
     Format::parts(
@@ -102,18 +112,21 @@ pub(super) static PARTS: &[Format] = &[
     Format::parts("kimi_k3", "Kimi K3: chat template; vLLM's and mlx-lm's kimi_k3")
         .reasoning(&[("<|open|>think<|sep|>", "<|close|>think<|sep|>")])
         .tool_call(&[("<|open|>tools<|sep|>", "<|close|>tools<|sep|>")])
-        .answer(&[("<|open|>response<|sep|>", "<|close|>response<|sep|>"), ("", "<|close|>message<|sep|>")]),
+        .answer(&[
+            ("<|open|>response<|sep|>", "<|close|>response<|sep|>"),
+            ("<|open|>message<|sep|>", "<|close|>message<|sep|>"),
+        ]),
     Format::parts("minimax_m2", "MiniMax M2: chat template; vLLM's and mlx-lm's minimax_m2")
         .reasoning(&[THINK])
         .tool_call(&[("<minimax:tool_call>", "</minimax:tool_call>")])
-        .bare(&["<invoke name="]),
+        .bodies(&["<invoke name="], "</invoke>"),
     Format::parts("minimax_m3", "MiniMax M3: vLLM's minimax_m3")
         .reasoning(&[("<mm:think>", "</mm:think>")])
         .tool_call(&[("]<]minimax[>[<tool_call>", "]<]minimax[>[</tool_call>")]),
     Format::parts("seed_oss", "Seed-OSS: chat template; vLLM's seed_oss")
         .reasoning(&[("<seed:think>", "</seed:think>")])
         .tool_call(&[("<seed:tool_call>", "</seed:tool_call>")])
-        .bare(FUNCTION),
+        .bodies(FUNCTION, END_FUNCTION),
     // The calls are a JSON array. Its last bracket cannot be a marker, so text after the array is also in the region.
     // Granite 3.0 writes `<|tool_call|>` before the array, 3.1 writes `<tool_call>`. According to vLLM, quantized
     // models write `Here's` instead of `Here is`.

@@ -21,7 +21,7 @@ pub(crate) fn compile(recipe: &Recipe, stay: bool) -> Result<Graph, StopSetError
         return Err(ErrorKind::RegionsAndPairs.into());
     }
     room::ask(recipe.regions.iter().map(|region| region.markers.len() * MEMORY_OF_WORD).sum())?;
-    let plans = if protects { of_pairs(&recipe.protect)? } else { of_regions(&recipe.regions)? };
+    let plans = if protects { of_pairs(&recipe.protect)? } else { of_regions(&recipe.regions, stay)? };
     match plans.len() {
         0 => return Err(ErrorKind::NoRegions.into()),
         regions if regions > MAX_REGIONS => return Err(ErrorKind::TooManyRegions { regions }.into()),
@@ -105,8 +105,8 @@ fn check_size(recipe: &Recipe, plans: &[Plan<'_>], live: &[bool]) -> Result<(), 
     Ok(())
 }
 
-/// The region, or state of a region, to which a marker leads. Any string converts into a target; [`keep`] makes a
-/// target whose marker is kept in the text.
+/// The region, or state of a region, to which a marker leads. Any string converts into a target; [`keep`] and [`stay`]
+/// make targets whose marker is left in the text.
 ///
 /// ```
 /// use stopscan::Target;
@@ -116,7 +116,18 @@ fn check_size(recipe: &Recipe, plans: &[Plan<'_>], live: &[bool]) -> Result<(), 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Target {
     name: String,
-    kept: bool,
+    marker: MarkerText,
+}
+
+/// What becomes of the text of a marker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum MarkerText {
+    /// It is taken out, unless the set leaves all markers in the text.
+    Removed,
+    /// It begins the text of the part to which the marker leads.
+    Kept,
+    /// It stays in the text of its part, which goes on.
+    Stays,
 }
 
 impl Target {
@@ -127,7 +138,12 @@ impl Target {
 
     /// Whether the marker is kept, as the beginning of the text of the region.
     pub fn is_kept(&self) -> bool {
-        self.kept
+        self.marker == MarkerText::Kept
+    }
+
+    /// Whether the marker stays in the text of its part, which goes on.
+    pub fn stays(&self) -> bool {
+        self.marker == MarkerText::Stays
     }
 }
 
@@ -143,12 +159,29 @@ impl Target {
 /// # Ok::<(), stopscan::StopSetError>(())
 /// ```
 pub fn keep(name: impl Into<String>) -> Target {
-    Target { name: name.into(), kept: true }
+    Target { name: name.into(), marker: MarkerText::Kept }
+}
+
+/// Makes a target whose marker stays in the text of its part, which goes on in another state of the same region. In a
+/// [`StopSet`](crate::StopSet), where all markers stay in the text, it is a plain name.
+///
+/// ```
+/// use stopscan::{SegmentSet, Segmenter, Target, stay};
+///
+/// let inside = [("</call>", Target::from("answer")), ("'", stay("call/quoted"))];
+/// let set = SegmentSet::builder().region("answer", [("<call>", "call")]).region("call", inside);
+/// let mut segmenter = Segmenter::new(&set.region("call/quoted", [("'", stay("call"))]).build()?);
+/// let segments: Vec<_> = segmenter.feed("<call>'</call>'</call>Yes").into_iter().collect();
+/// assert_eq!((segments[0].region, segments[0].text, segments[1].text), ("call", "'</call>'", "Yes"));
+/// # Ok::<(), stopscan::StopSetError>(())
+/// ```
+pub fn stay(name: impl Into<String>) -> Target {
+    Target { name: name.into(), marker: MarkerText::Stays }
 }
 
 impl<T: AsRef<str>> From<T> for Target {
     fn from(name: T) -> Target {
-        Target { name: name.as_ref().to_owned(), kept: false }
+        Target { name: name.as_ref().to_owned(), marker: MarkerText::Removed }
     }
 }
 
@@ -170,8 +203,8 @@ impl<'a> Plan<'a> {
         Plan { name, region, markers: Vec::new() }
     }
 
-    fn push(&mut self, text: &'a str, role: Role, node: usize, kept: bool) {
-        self.markers.push(Marker { text, role, lead: Lead { node: node as u32, kept } });
+    fn push(&mut self, text: &'a str, role: Role, node: usize, marker: MarkerText) {
+        self.markers.push(Marker { text, role, lead: Lead { node: node as u32, marker } });
     }
 
     fn words(&self, hidden: &Distinct<'a>, visible: &Distinct<'a>, live: bool) -> Words {
@@ -196,8 +229,9 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Makes a node for each region, or state of a region, that the user gave.
-fn of_regions(regions: &[StateRecipe]) -> Result<Vec<Plan<'_>>, StopSetError> {
+/// Makes a node for each region, or state of a region, that the user gave. `stay` says whether all markers stay in the
+/// text.
+fn of_regions(regions: &[StateRecipe], stay: bool) -> Result<Vec<Plan<'_>>, StopSetError> {
     let mut numbers = HashMap::new();
     for (number, StateRecipe { name, .. }) in regions.iter().enumerate() {
         if region_of(name).is_empty() {
@@ -207,7 +241,7 @@ fn of_regions(regions: &[StateRecipe]) -> Result<Vec<Plan<'_>>, StopSetError> {
             return Err(ErrorKind::TwoRegions { name: name.clone() }.into());
         }
     }
-    regions.iter().map(|state| state.plan(&numbers)).collect()
+    regions.iter().map(|state| state.plan(&numbers, stay)).collect()
 }
 
 /// Makes the node of ordinary text, and a node for the text between each pair of opening and closing markers.
@@ -226,15 +260,15 @@ fn of_pairs(pairs: &[(String, String)]) -> Result<Vec<Plan<'_>>, StopSetError> {
             Some(_) => return Err(ErrorKind::TwoClosings { open: open.clone() }.into()),
         }
         let node = plans.len();
-        plans[0].push(open, Role::Opening, node, false);
+        plans[0].push(open, Role::Opening, node, MarkerText::Removed);
         plans.push(Plan::new(open, open));
-        plans[node].push(close, Role::Closing, 0, false);
+        plans[node].push(close, Role::Closing, 0, MarkerText::Removed);
     }
     Ok(plans)
 }
 
 impl StateRecipe {
-    fn plan(&self, numbers: &HashMap<&str, usize>) -> Result<Plan<'_>, StopSetError> {
+    fn plan(&self, numbers: &HashMap<&str, usize>, stay: bool) -> Result<Plan<'_>, StopSetError> {
         let mut plan = Plan::new(&self.name, region_of(&self.name));
         let mut leads = HashMap::new();
         for (marker, target) in &self.markers {
@@ -246,8 +280,13 @@ impl StateRecipe {
                 let given_by = format!("marker {marker:?} of region {:?}", self.name);
                 return Err(ErrorKind::UnknownRegion { name: target.name.clone(), given_by }.into());
             };
+            if target.stays() && !stay && region_of(&target.name) != plan.region {
+                let (marker, target) = (marker.clone(), target.name.clone());
+                return Err(ErrorKind::StaysElsewhere { marker, region: region(), target }.into());
+            }
+            let text = if target.stays() && stay { MarkerText::Removed } else { target.marker };
             match leads.insert(marker, target) {
-                None => plan.push(marker, Role::Marker, node, target.kept),
+                None => plan.push(marker, Role::Marker, node, text),
                 Some(other) if other == target => {}
                 Some(_) => return Err(ErrorKind::TwoLeads { marker: marker.clone(), region: region() }.into()),
             }

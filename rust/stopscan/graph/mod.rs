@@ -15,8 +15,8 @@ use crate::text::{Place, Plain};
 
 mod compile;
 
-pub(crate) use compile::{Distinct, compile};
-pub use compile::{Target, keep};
+pub(crate) use compile::{Distinct, MarkerText, compile};
+pub use compile::{Target, keep, stay};
 
 /// The name of the region of ordinary text, in a set that was given no regions.
 pub(crate) const ANSWER: &str = "answer";
@@ -60,9 +60,7 @@ struct Node {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lead {
     pub(crate) node: u32,
-    /// Whether the marker is kept, as the beginning of the text of the target. Otherwise it is taken out of the text,
-    /// unless the set leaves all markers in the text.
-    pub(crate) kept: bool,
+    pub(crate) marker: MarkerText,
 }
 
 impl Graph {
@@ -249,7 +247,11 @@ impl Graph {
         self.nodes.iter().zip(0..).map(|(node, number)| {
             let target = |lead: &Lead| {
                 let name = self.name(lead.node);
-                if lead.kept { keep(name) } else { name.into() }
+                match lead.marker {
+                    MarkerText::Removed => name.into(),
+                    MarkerText::Kept => keep(name),
+                    MarkerText::Stays => stay(name),
+                }
             };
             (&*node.name, self.markers(number).zip(node.leads.iter().map(target)))
         })
@@ -283,7 +285,7 @@ impl Graph {
             writer.bytes(node.name.as_bytes());
             writer.flag(node.live);
             write(&mut writer, self.markers(number));
-            node.leads.iter().for_each(|lead| writer.number(lead.node as usize * 3 + usize::from(lead.kept)));
+            node.leads.iter().for_each(|lead| writer.number(lead.node as usize * 3 + lead.marker as usize));
         }
         writer.0
     }

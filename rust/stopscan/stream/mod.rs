@@ -5,7 +5,7 @@ use std::collections::TryReserveError;
 
 use crate::automaton::WordKind;
 use crate::error::StopSetError;
-use crate::graph::{Completed, Completion, Cursor, Graph, History, Lead, Word};
+use crate::graph::{Completed, Completion, Cursor, Graph, History, Lead, MarkerText, Word};
 use crate::patterns::PatternHit;
 use crate::repeat::Loop;
 use crate::room;
@@ -253,8 +253,8 @@ impl<E: Emit> Stream<E> {
         for mut text in texts {
             while let Some(marker) = graph.scan_words(&mut cursor, text, false) {
                 let Completed::Marker(word) = marker.completed else { break };
-                let kept = usize::from(graph.lead_of(word).kept);
-                segments += kept + usize::from(marker.end > graph.text(word).len());
+                let left = usize::from(graph.lead_of(word).marker != MarkerText::Removed);
+                segments += left + usize::from(marker.end > graph.text(word).len());
                 text = &text[marker.end..];
             }
             segments += usize::from(!text.is_empty());
@@ -273,9 +273,14 @@ impl<E: Emit> Stream<E> {
     }
 
     /// Moves the stream from `node` to the node to which a marker leads. In a `SegmentSet` this begins a new part,
-    /// unless the marker is taken out and leads back to `node`.
+    /// unless the marker stays in its part, or is taken out and leads back to `node`.
     fn follow(&mut self, node: u32, lead: Lead) {
-        self.part += u32::from(!E::MARKERS_STAY && (lead.kept || lead.node != node));
+        let begins_part = match lead.marker {
+            MarkerText::Removed => lead.node != node,
+            MarkerText::Kept => true,
+            MarkerText::Stays => false,
+        };
+        self.part += u32::from(!E::MARKERS_STAY && begins_part);
         self.cursor = Cursor::start(lead.node);
     }
 
@@ -409,7 +414,7 @@ pub(crate) struct Step {
     pub(crate) marker: Option<Passed>,
 }
 
-/// A marker that completed in a segmenter: its end in the delta, the marker and, if it is kept in the text, the part to
+/// A marker that completed in a segmenter: its end in the delta, the marker and, if it is left in the text, the part to
 /// which its text belongs.
 pub(crate) struct Passed {
     pub(crate) end: usize,
@@ -515,7 +520,7 @@ impl<E: Emit> Stream<E> {
         if let Some(history) = &mut self.history {
             history.forget_loops();
         }
-        let kept_in = lead.kept.then(|| self.open());
+        let kept_in = (lead.marker != MarkerText::Removed).then(|| self.open());
         Step { part, released: self.cut(through, word), marker: Some(Passed { end: through.len(), word, kept_in }) }
     }
 

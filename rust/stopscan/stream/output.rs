@@ -208,8 +208,8 @@ pub struct Segment<'a> {
     /// The text, which is never empty.
     pub text: &'a str,
     /// The number of the part: counts the markers before this text that begin a part. A marker begins a part if it
-    /// leads to another state, even of the same region, or if it is kept. The text of one part may come in several
-    /// segments.
+    /// leads to another state, even of the same region, or if it is kept, but not if it stays in its part. The text of
+    /// one part may come in several segments.
     pub part: u32,
 }
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from stopscan import Repeat
-from stopscan.segments import keep
+from stopscan.segments import keep, stay
 
 Graph = Mapping[str, Mapping[str, str]]
 
@@ -92,9 +92,10 @@ class Stream:
         return None
 
     def follow(self, marker: str) -> None:
-        """Enters the state that `marker` leads to. A new part begins if the state changes, or if the marker is kept."""
+        """Enters the state that `marker` leads to. A new part begins if the state changes, or if the marker is kept,
+        but not if it stays."""
         state = self.graph[self.state][marker]
-        self.part += state != self.state or isinstance(state, keep)
+        self.part += not isinstance(state, stay) and (state != self.state or isinstance(state, keep))
         self.state = state
 
     @property
@@ -225,7 +226,7 @@ class SegmentReference(Stream):
             marker = self.complete(armed)
             if marker is not None:
                 self._send(region, part, len(marker), segments)
-                self.sent += 0 if isinstance(leads[marker], keep) else len(marker)
+                self.sent += 0 if isinstance(leads[marker], keep | stay) else len(marker)
                 self._send(self.region, self.part, 0, segments)
             if self.match:
                 self.unused = delta[index + 1 :]

@@ -12,7 +12,7 @@ import hypothesis.strategies as st
 from reference import Reference, region_of
 
 from stopscan import Repeat, StopScanner, StopSet
-from stopscan.segments import keep
+from stopscan.segments import keep, stay
 
 ALPHABETS = ["ab", "aжé🦀", "ab<>", "éèê"]
 
@@ -124,16 +124,23 @@ STATES = ("answer", "reasoning", "tool_call", "tool_call/in reasoning")
 
 
 def graphs(draw: st.DrawFn, letters: str, stops: list[str]) -> dict[str, dict[str, str]]:
-    """Random graphs of regions. Each marker can complete, and none is a stop; some markers are kept in the text."""
+    """Random graphs of regions. Each marker can complete, and none is a stop. Some markers are kept in the text, or
+    stay in it within their region."""
     states = STATES[: draw(few) % len(STATES) + 1]
     graph = {}
     for state in states:
         given = words(draw, letters, 3, stops)
         reachable = [word for word in given if not any(other in word[:-1] for other in given)]
         targets = [divmod(number, len(states)) for number in draw(NUMBERS[3])]
-        leads = [keep(states[to]) if kept % 2 else states[to] for kept, to in targets]
+        leads = [left(kind, state, states[to]) for kind, to in targets]
         graph[state] = dict(zip(reachable, [*leads, *states[:1] * 3], strict=False))
     return graph
+
+
+def left(kind: int, state: str, to: str) -> str:
+    if kind % 3 == 2 and state.partition("/")[0] == to.partition("/")[0]:
+        return stay(to)
+    return keep(to) if kind % 3 else to
 
 
 @st.composite

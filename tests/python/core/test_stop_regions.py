@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 
 import pytest
 
 from stopscan import StopMatch, StopScanner, StopSet, scan, truncate
-from stopscan.segments import Segmenter, SegmentSet, keep
+from stopscan.segments import Segmenter, SegmentSet, keep, stay
 
 GRAPH = {
     "answer": {"<think>": "reasoning", "<call>": keep("call")},
@@ -60,6 +61,46 @@ def test_protect_is_short_for_a_graph() -> None:
     other.restore(one.snapshot())  # the two sets are equal, so the snapshot fits both
     assert one.region == other.region == "<think>"
     assert StopScanner(pairs, start_protected=True).region == "<think>"
+
+
+STAYS: dict[str, dict[str, str]] = {
+    "answer": {"<call>": "call"},
+    "call": {"</call>": "answer", "<arg>": stay("call/argument")},
+    "call/argument": {"</arg>": stay("call")},
+}
+
+
+def test_a_marker_that_stays_begins_no_part() -> None:
+    segments = SegmentSet(STAYS, stop=["END"], stop_in=["answer"])
+    for deltas in (
+        ["a<call><arg></call>", "END</ar", "g>x</call>b END"],
+        [*"a<call><arg></call>END</arg>x</call>b END"],
+    ):
+        segmenter = Segmenter(segments)
+        out = [segment for delta in deltas for segment in segmenter.feed(delta)]
+        texts = {part: (region, "".join(text for _, text, at in out if at == part)) for region, _, part in out}
+        assert texts == {0: ("answer", "a"), 1: ("call", "<arg></call>END</arg>x"), 2: ("answer", "b ")}
+        assert segmenter.match == StopMatch("END", len("a<call><arg></call>END</arg>x</call>b "))
+    plain = {state: {marker: str(to) for marker, to in leads.items()} for state, leads in STAYS.items()}
+    assert SegmentSet(plain) != SegmentSet(STAYS)
+    with pytest.raises(ValueError, match="other options"):
+        Segmenter(SegmentSet(plain)).restore(Segmenter(SegmentSet(STAYS)).snapshot())
+    for other in (copy.deepcopy(segments), pickle.loads(pickle.dumps(segments))):
+        assert (other, hash(other), repr(other)) == (segments, hash(segments), repr(segments))
+        assert type(other.markers["call"]["<arg>"]) is stay
+    assert eval(repr(segments), {"SegmentSet": SegmentSet, "stay": stay}) == segments
+    assert (stay("call"), type(pickle.loads(pickle.dumps(stay("call"))))) == ("call", stay)
+
+
+def test_a_marker_that_stays_cannot_leave_its_region_but_is_a_plain_name_in_a_stop_set() -> None:
+    leaving = {"answer": {"|": stay("call")}, "call": {}}
+    error = re.escape('marker "|" of region "answer" stays in its part, so it cannot lead to "call"')
+    with pytest.raises(ValueError, match=error):
+        SegmentSet(leaving)
+    stops = StopSet("END", regions=leaving, stop_in=["answer"])
+    assert stops == StopSet("END", regions={"answer": {"|": "call"}, "call": {}}, stop_in=["answer"])
+    assert stops.regions is not None
+    assert type(stops.regions["answer"]["|"]) is str
 
 
 def test_a_kept_marker_begins_the_text_of_its_region() -> None:

@@ -213,6 +213,25 @@ FAULTS = [
         prompt="<think>",
     ),
     Answer(
+        "glm45v",
+        "the model card of GLM-4.5V: the final answer is in a box",
+        f"It is a cat.</think>The animal is <|begin_of_box|>a cat<|end_of_box|>.<tool_call>{GLM}</tool_call><think>ok",
+        [("reasoning", "It is a cat."), ("answer", "The animal is a cat."), ("tool_call", GLM), ("reasoning", "ok")],
+        prompt="<think>",
+    ),
+    Answer(
+        "kimi_k3",
+        "the chat template, which writes the message's marker before the parts",
+        "<|open|>message<|sep|><|open|>response<|sep|>Hi.<|close|>response<|sep|><|close|>message<|sep|>",
+        [("answer", "Hi.")],
+    ),
+    Answer(
+        "muse",
+        "vllm/reasoning/muse_glimmer_reasoning_parser.py: _HEADER_PAT, which needs no space",
+        "to=self<|message|>hm<|eom|><|start|>assistant to=user<|message|>Done.<|eot|>",
+        [("reasoning", "hm"), ("header", "<|start|>assistant"), ("answer", "Done.")],
+    ),
+    Answer(
         "minicpm5",
         "tests/tool_parsers/test_minicpm5xml_tool_parser.py",
         'hm</think>I\'ll look.\n<function name="f"><param name="x">1</param></function>\nDone.'

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from stopscan.segments import FORMATS, keep
+from stopscan.segments import FORMATS, keep, stay
 
 PAGE = Path(__file__).parents[3] / "docs" / "formats.md"
 HEAD = "| form | markers | models, and where the form is documented |\n| --- | --- | --- |\n"
@@ -34,7 +34,8 @@ def leads(markers: Mapping[str, str]) -> str:
     """The markers, and the regions that they lead to: `a` `b` → one; `c` → other."""
     by_region: dict[str, list[str]] = {}
     for marker, state in markers.items():
-        region = state.partition("/")[0] + (", kept" if isinstance(state, keep) else "")
+        left = ", kept" if isinstance(state, keep) else ", stays" if isinstance(state, stay) else ""
+        region = state.partition("/")[0] + left
         by_region.setdefault(region, []).append(code(marker))
     return "; ".join(f"{' '.join(codes)} → {region}" for region, codes in by_region.items())
 

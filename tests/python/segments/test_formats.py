@@ -12,7 +12,7 @@ from format_faults import BARES, FAULTS
 from formats_page import PAGE
 from segment_setups import as_read
 
-from stopscan.segments import FORMATS, Segmenter, SegmentSet, keep
+from stopscan.segments import FORMATS, Segmenter, SegmentSet, keep, stay
 
 ALL = [*ANSWERS, *FAULTS]
 each_answer = pytest.mark.parametrize("answer", ALL, ids=lambda answer: answer.form)
@@ -71,7 +71,7 @@ def test_a_form_is_a_mapping_and_shows_what_makes_it(form: str) -> None:
     markers = FORMATS[form]
     assert len(markers) == len([*markers]) == len(dict(markers))
     assert dict(markers) == {region: markers[region] for region in markers}
-    assert eval(repr(markers), {"Format": type(markers), "keep": keep}) == markers
+    assert eval(repr(markers), {"Format": type(markers), "keep": keep, "stay": stay}) == markers
     assert repr(markers.source) in repr(markers)
 
 
@@ -86,7 +86,7 @@ def test_every_region_is_reached_from_the_first(form: str) -> None:
 
 THINKING = [form for form, markers in FORMATS.items() if "reasoning" in markers and "header" not in markers]
 CALLING = [form for form in THINKING if "tool_call/in reasoning" in FORMATS[form]]
-REOPENING = {"glm45", "glm47", "deepseek_v4", "deepseek_v41", "gemma4", "olmo3", "plamo3", "mistral"}
+REOPENING = {"glm45", "glm45v", "glm47", "deepseek_v4", "deepseek_v41", "gemma4", "olmo3", "plamo3", "mistral"}
 
 
 def markers_of(form: str) -> tuple[str, str, str, str]:
@@ -164,6 +164,48 @@ def test_a_bare_call_is_text_in_the_reasoning(form: str, call: str) -> None:
     assert read(form, f"as {call}") == [("reasoning", f"as {call}")]
 
 
+# Forms in which only its own closing marker ends the body of a call: the opening and the closing marker of a body.
+BODIES = {
+    form: ("<invoke name=f>", "</invoke>") if form == "minimax_m2" else ("<function=f>", "</function>")
+    for form in ("qwen3_coder", "nemotron_v3", "step3p5", "mimo", "seed_oss", "minimax_m2")
+}
+
+
+def test_the_forms_with_bodies() -> None:
+    assert {form for form, states in FORMATS.items() if any("/body" in state for state in states)} == {*BODIES}
+
+
+@pytest.mark.parametrize("form", BODIES)
+@pytest.mark.parametrize("region", ["answer", "reasoning"])
+@pytest.mark.parametrize("marked", [True, False])
+def test_the_body_of_a_call_may_quote_any_other_marker(form: str, region: str, *, marked: bool) -> None:
+    """Before there were bodies, a quoted `</think>` or `</tool_call>` ended the call, and a stop fired in the rest."""
+    opening, closing, call, end = markers_of(form)
+    begin, close = BODIES[form]
+    before, thought = (
+        (f"a{closing}", [("reasoning", "a")]) if region == "answer" or not marked else ("a", [("reasoning", "a")])
+    )
+    quoting = f"{begin}\n<parameter=x>{opening}{closing}{call}{end}{begin} END</parameter>\n{close}"
+    text = f"{before}{call if marked else ''}{quoting}\n{end}Done END more"
+    segments = SegmentSet(FORMATS[form], stop=["END"], stop_in=["answer"])
+    expected = [*thought, ("tool_call", f"{quoting}\n"), ("answer", "Done ")]
+    for size in (1, 2, 3, len(text)):
+        segmenter = Segmenter(segments, region="reasoning")
+        given = [part for at in range(0, len(text), size) for part in segmenter.feed(text[at : at + size])]
+        assert as_read(given) == expected
+        assert len({part for name, _, part in given if name == "tool_call"}) == 1
+        assert segmenter.match is not None
+
+
+@pytest.mark.parametrize("form", BODIES)
+def test_a_body_without_the_end_of_a_parameter_still_ends(form: str) -> None:
+    _, _, call, end = markers_of(form)
+    begin, close = BODIES[form]
+    body = f"{begin}\n<parameter=a>\nx\n{close}\n"
+    assert read(form, f"{call}{body}{end}Done", "answer") == [("tool_call", body), ("answer", "Done")]
+    assert read(form, f"{call}{body}{body}{end}Done", "answer") == [("tool_call", body * 2), ("answer", "Done")]
+
+
 # Forms in which one marker opens an array or a section of several calls, which is one part. Other forms mark each call.
 ONE_PART = {
     "apertus", "cohere_command", "deepseek_v3", "deepseek_v32", "deepseek_v4", "deepseek_v41", "dots", "granite",
@@ -214,6 +256,12 @@ def test_a_form_of_one_part_is_named_on_the_page() -> None:
     named = re.search(r"<!-- one part -->(.*?)<!-- end -->", page, re.DOTALL)
     assert named is not None
     assert set(re.findall("`([a-z0-9_]+)`", named.group(1))) == ONE_PART
+
+
+def test_a_form_that_opens_the_reasoning_again_is_named_on_the_page() -> None:
+    named = re.search(r"<!-- opened again -->(.*?)<!-- end -->", PAGE.read_text(encoding="utf-8"))
+    assert named is not None
+    assert set(re.findall("`([a-z0-9_]+)`", named.group(1))) == REOPENING
 
 
 @pytest.mark.parametrize(("form", "closing", "call"), BARES)

@@ -75,6 +75,7 @@ pub fn rules(words: &Words, u: &mut Unstructured<'_>) -> Result<Rules> {
         rules.stop_in = Some(live.collect());
     }
     rules.kept = words.words.iter().filter(|_| u.ratio(1, 4).unwrap_or_default()).cloned().collect();
+    rules.staying = words.words.iter().filter(|_| u.ratio(1, 3).unwrap_or_default()).cloned().collect();
     Ok(rules)
 }
 

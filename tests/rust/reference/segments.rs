@@ -1,6 +1,8 @@
 //! The reference for segmenters: a simple program with which the library is compared.
 
-use stopscan::{Emit, Options, SegmentSet, Segmenter, SetBuilder, StopScanner, StopSet, StopSetError, Target, keep};
+use stopscan::{
+    Emit, Options, SegmentSet, Segmenter, SetBuilder, StopScanner, StopSet, StopSetError, Target, keep, stay,
+};
 
 use super::{Match, firing, longest_beginning, longest_end, match_at_end};
 
@@ -11,6 +13,8 @@ pub struct Rules {
     pub regions: Vec<Region>,
     /// The markers that stay in the text, whichever region they lead to.
     pub kept: Vec<String>,
+    /// Markers that stay in the text of their part, if they lead to a state of their own region.
+    pub staying: Vec<String>,
     pub stop: Vec<String>,
     pub visible: Vec<String>,
     pub stop_in: Option<Vec<String>>,
@@ -37,9 +41,13 @@ impl Rules {
     fn fill<E: Emit>(&self, builder: SetBuilder<E>) -> SetBuilder<E> {
         let mut builder = builder.stop(&self.stop).visible(&self.visible);
         for region in &self.regions {
-            let target = |(marker, name): &(String, String)| match self.kept.contains(marker) {
-                true => (marker.clone(), keep(name)),
-                false => (marker.clone(), Target::from(name)),
+            let target = |(marker, name): &(String, String)| {
+                let target = match (self.kept.contains(marker), self.stays(&region.name, marker, name)) {
+                    (true, _) => keep(name),
+                    (_, true) => stay(name),
+                    _ => Target::from(name),
+                };
+                (marker.clone(), target)
             };
             builder = builder.region(&*region.name, region.markers.iter().map(target));
         }
@@ -47,6 +55,12 @@ impl Rules {
             Some(names) => builder.stop_in(names),
             None => builder,
         }
+    }
+
+    /// Whether a marker of the state `from` stays in the text, and its part goes on in the state `to`.
+    fn stays(&self, from: &str, marker: &str, to: &str) -> bool {
+        let chosen = |markers: &[String]| markers.iter().any(|one| one == marker);
+        chosen(&self.staying) && !chosen(&self.kept) && region_of(from) == region_of(to)
     }
 
     pub(super) fn options(&self) -> Options {
@@ -203,11 +217,13 @@ impl<'a> Reference<'a> {
         segments
     }
 
-    /// Enters the state that `marker` leads to. A part begins if the state changes, or if the marker is kept.
+    /// Enters the state that `marker` leads to. A part begins if the state changes, or if the marker is kept, but not if
+    /// it stays in its part.
     fn follow(&mut self, marker: &str) {
         let leads = self.rules.markers(self.region).iter().find(|(other, _)| other == marker);
         let region = &leads.expect("it is one of them").1;
-        self.part += u32::from(region != self.region || self.rules.kept.iter().any(|kept| kept == marker));
+        let begins = region != self.region || self.rules.kept.iter().any(|kept| kept == marker);
+        self.part += u32::from(begins && !self.rules.stays(self.region, marker, region));
         self.region = region;
     }
 
@@ -221,9 +237,10 @@ impl<'a> Reference<'a> {
             self.send(if self.is_hidden(stop) { stop.len() } else { 0 }, segments);
         } else if !marker.is_empty() {
             self.send(marker.len(), segments);
+            let left = self.region;
             self.follow(marker);
             self.edge = self.text.len();
-            if self.rules.kept.iter().any(|kept| kept == marker) {
+            if self.rules.stays(left, marker, self.region) || self.rules.kept.iter().any(|kept| kept == marker) {
                 self.send(0, segments);
             } else {
                 self.labels.extend(marker.chars().map(|_| None));

@@ -37,6 +37,7 @@ impl Vector {
         let region = |(name, value): (&String, &Value)| Region { name: name.clone(), markers: markers(value) };
         let regions: Vec<Region> = self.markers.iter().map(region).collect();
         Rules {
+            staying: Vec::new(),
             kept: Vec::new(),
             region: self.region.clone().unwrap_or_else(|| regions[0].name.clone()),
             regions,
