@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use crate::automaton::{Automaton, ROOT, State, WordKind, Words};
-use crate::patterns::{Found, Machines, PatternHit, PatternList, Threads};
+use crate::patterns::{Found, Machines, PatternHit, PatternList, PatternState};
 use crate::repeat::{Loop, Loops, Repeat};
 use crate::snapshot::{Fingerprint, Writer};
 use crate::text::{Place, Plain};
@@ -448,7 +448,7 @@ impl Graph {
     fn find_completed(
         &self,
         cursor: &mut Cursor,
-        threads: Option<&mut Threads>,
+        threads: Option<&mut PatternState>,
         text: &str,
         place: Place,
         armed: bool,
@@ -488,7 +488,7 @@ impl Graph {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
     /// The places where matches of patterns have begun.
-    pub(crate) threads: Option<Threads>,
+    pub(crate) threads: Option<PatternState>,
     /// Finds text that repeats again and again (a loop), if the set has a stop for loops.
     pub(crate) loops: Option<Loops>,
 }
@@ -496,7 +496,7 @@ pub(crate) struct History {
 impl History {
     /// Makes the history of a new stream, if the set has patterns or loops.
     pub(crate) fn new(graph: &Graph) -> Option<History> {
-        let threads = (!graph.patterns().patterns.is_empty()).then(Threads::default);
+        let threads = (!graph.patterns().patterns.is_empty()).then(PatternState::default);
         let loops = graph.repeat().map(Loops::new);
         (threads.is_some() || loops.is_some()).then_some(History { threads, loops })
     }
@@ -510,9 +510,9 @@ impl History {
     }
 
     /// Returns `true` if no match of a pattern has begun and the strings' automaton finds the markers, so that
-    /// `Threads::markers` is `None`.
+    /// `PatternState::markers` is `None`.
     pub(crate) fn is_idle(&self) -> bool {
-        self.threads.as_ref().is_none_or(Threads::is_idle)
+        self.threads.as_ref().is_none_or(PatternState::is_idle)
     }
 
     /// Notes text in which no stop or marker begins. Call this only if no stop or marker has begun before `text`.
@@ -534,7 +534,7 @@ impl History {
     /// The text from the beginning of the first unfinished match whose text is not held: a match of a visible pattern
     /// or, in a stream that hides no stop, of any pattern.
     pub(crate) fn kept_text(&self) -> &str {
-        self.threads.as_ref().map_or("", Threads::text)
+        self.threads.as_ref().map_or("", PatternState::text)
     }
 
     /// Forgets all matches that have begun. `text` is the text that was just read: `\b` in a pattern may still look at
@@ -574,7 +574,7 @@ impl History {
 
     /// The number of bytes that the history takes, roughly.
     pub(crate) fn size(&self) -> usize {
-        self.threads.as_ref().map_or(0, Threads::size) + self.loops.as_ref().map_or(0, Loops::size)
+        self.threads.as_ref().map_or(0, PatternState::size) + self.loops.as_ref().map_or(0, Loops::size)
     }
 
     /// The most bytes by which the history grows when it reads `bytes` more bytes of text.

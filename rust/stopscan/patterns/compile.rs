@@ -9,8 +9,8 @@ use super::dfa::{Dfa, Trimmed};
 use super::hold::{LETTER, least_hold};
 use super::machine::{ANY_LENGTH, Machine, Machines};
 use super::nfa::Nfa;
-use super::places::{Places, scan_unarmed};
 use super::syntax::{Parsed, parse, too_large};
+use super::threads::{Threads, scan_unarmed};
 use super::work::{
     MAX_BYTES, MAX_CLASS_WORK, MAX_HOLD_WORK, MAX_POSITIONS, MAX_PRUNING_WORK, MAX_THREADS, MAX_WORK, TooLarge, Work,
 };
@@ -255,7 +255,7 @@ impl Source {
         work.spend(Kind::ALL.len() * inside.len() * units).is_ok()
             && Kind::ALL.into_iter().all(|before| {
                 let completes = |machine: &Machine| {
-                    let mut places = Places::default();
+                    let mut places = Threads::default();
                     places.before = before;
                     // A call of `scan` would also do, but `scan` is inlined only while it has a single caller.
                     scan_unarmed(&mut places, machine, inside, Place::default()).is_some()

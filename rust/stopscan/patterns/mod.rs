@@ -3,9 +3,9 @@
 //! regex-syntax parses a pattern (`syntax`). All patterns of a set become one nondeterministic automaton (`nfa`), and
 //! then a deterministic one (`determinize`, `dfa`), whose states stand for what a match has read since it began. `hold`
 //! makes a third automaton, whose states also know which other stops have begun since then. So no text is withheld for
-//! a match if another stop must complete first. Streams read an automaton as a table (`machine`). `Places` has the
-//! places where matches may have begun. `Threads` has all that a stream remembers for its patterns. Patterns come from
-//! the users of servers, so every step of compiling them is counted before it is done (`work`).
+//! a match if another stop must complete first. Streams read an automaton as a table (`machine`). `Threads` has the
+//! places where matches may have begun. `PatternState` has all that a stream remembers for its patterns. Patterns come
+//! from the users of servers, so every step of compiling them is counted before it is done (`work`).
 
 mod alphabet;
 mod compile;
@@ -14,7 +14,7 @@ mod dfa;
 mod hold;
 mod machine;
 mod nfa;
-mod places;
+mod state;
 mod syntax;
 #[cfg(test)]
 mod tests;
@@ -23,5 +23,5 @@ mod work;
 
 pub(crate) use compile::{Compiled, Compiler, PatternList};
 pub(crate) use machine::Machines;
-pub(crate) use places::PatternHit;
-pub(crate) use threads::{Found, SavedThreads, Threads};
+pub(crate) use state::{Found, PatternState, SavedThreads};
+pub(crate) use threads::PatternHit;

@@ -1,364 +1,527 @@
-//! What a stream remembers for the patterns of its set, and the scan for patterns and strings together.
+//! The threads of a stream, and the scan that moves them over text.
+//!
+//! A *thread* is a place in the text where a match may have begun, and the state that the table has reached since then.
+//! Threads in the same state have the same future, and are merged into a *group*. The root of the group is its latest
+//! thread. Of all threads of the group, the root is the last to exceed the limit on held text, so the group lives as
+//! long as its root. If the group matches, the match begins at the earliest thread that is within the limit.
 
 use super::alphabet::Kind;
-use super::machine::{Machine, Machines};
-use super::places::{PatternHit, Places, replay, scan, scan_unarmed};
-use crate::automaton::{Automaton, State, Words};
-use crate::snapshot::{Reader, Writer};
-use crate::text::{Held, Place};
+use super::dfa::DEAD;
+use super::machine::{Cell, Column, Follows, Machine};
+use crate::text::Place;
 
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Threads {
-    /// The matches of hidden patterns that have begun. Their text is held.
-    pub(super) hidden: Places,
-    /// The matches of visible patterns that have begun.
-    pub(super) visible: Places,
-    /// The text since the first match began that is not held: a match of a visible pattern or, in a stream that hides
-    /// no stop, of any pattern.
-    pub(super) text: Held,
-    /// The state with which markers are found, if it is not the state of the strings' automaton. A match that completes
-    /// in unarmed text (in which no stop fires) ends the stops that contain it, so the automaton forgets them. But the
-    /// match does not end markers: this is the state in which the automaton would be without the match.
-    pub(super) markers: Option<State>,
-    /// The number of bytes that are held for markers because of the state `markers`.
-    held_for_markers: usize,
-    /// Whether the last character that was scanned is unarmed. Then the end of the text completes no match.
-    unarmed: bool,
+/// For at most this many groups, merging those in equal states, or moving several at a time, costs more than it saves.
+const FEW: usize = 12;
+
+/// Ended threads are dropped only if there are more of them than this, because dropping them moves all other threads.
+const SPARE: usize = 64;
+
+/// The value of `root` if the thread has ended.
+const OVER: u32 = u32::MAX;
+
+/// A place where a match may have begun.
+#[derive(Clone, Copy, Debug)]
+struct Thread {
+    /// The place in code points, modulo 2^32.
+    code_points: u32,
+    /// The place in bytes, modulo 2^30, in the upper 30 bits. The lower two bits are the kind of the character before
+    /// the place.
+    bytes_and_kind: u32,
+    /// The index of a later thread of the same group, or this thread's own index if it is the root of the group. `OVER`
+    /// if this thread has ended.
+    root: u32,
 }
 
-/// The first marker or stop that completes.
-pub(crate) enum Found {
-    /// A marker, or a stop that is a string: its index among the region's words, and its end in the text that was
-    /// scanned, in bytes.
-    Word {
-        index: usize,
-        end: usize,
-    },
-    Pattern(PatternHit),
+impl Thread {
+    fn new(here: Place, before: Kind, root: u32) -> Thread {
+        Thread { code_points: here.code_points as u32, bytes_and_kind: (here.bytes as u32) << 2 | before as u32, root }
+    }
+
+    /// Returns the place. It is less than 2^30 bytes before `end`, so the stored numbers identify it.
+    fn place(self, end: Place) -> Place {
+        let code_points = (end.code_points as u32).wrapping_sub(self.code_points) as usize;
+        let bytes = ((end.bytes as u32) << 2).wrapping_sub(self.bytes_and_kind & !3) >> 2;
+        Place { code_points: end.code_points - code_points, bytes: end.bytes - bytes as usize }
+    }
+
+    /// The kind of the character before the place.
+    fn before(self) -> Kind {
+        Kind::ALL[(self.bytes_and_kind & 3) as usize]
+    }
+}
+
+/// The threads of a stream (matches that may have begun), the earliest first.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Threads {
+    /// The kind of the character before `here`.
+    pub(super) before: Kind,
+    /// The place of the next character.
+    here: Place,
+    begun: Vec<Thread>,
+    /// The threads before this index have ended.
+    first: usize,
+    /// The root of each group (of threads in the same state), sorted. `states` has the state of each group: `DEAD` if
+    /// the group has ended. Ended groups stay until `merge` or `compact` drops them.
+    roots: Vec<u32>,
+    states: Vec<Cell>,
+    /// Groups in equal states are merged only if there are more groups than this, and more than `FEW`.
+    merge_at: usize,
+    /// The bits of all cells to which the last character led. Groups that have ended since then count as well.
+    reached: Cell,
 }
 
 impl Threads {
-    /// Drops the part of `text` that is no longer needed. Every method of the stream that reads or flushes text must
-    /// call this first.
-    pub(crate) fn begin(&mut self) {
-        self.text.begin();
+    /// Returns the pattern whose match only the end of the text completes, as for `a$`, and where that match begins.
+    pub(super) fn confirmed_at_end(&self, machine: &Machine) -> Option<(usize, Place)> {
+        let pattern_of = |state| machine.table.accepted(state, Follows::Only(Kind::Edge));
+        self.earliest(pattern_of).map(|(pattern, begun)| (pattern, begun.place(self.here)))
     }
 
-    /// Scans `text`, which begins at `place`, up to the first character that completes a marker or, if `armed`, a stop.
-    /// `machines` finds the region's patterns, and `state` is the state of `automaton`, which finds the region's
-    /// strings.
-    pub(crate) fn scan(
-        &mut self,
-        automaton: &Automaton,
-        machines: Option<&Machines>,
-        state: &mut State,
-        text: &str,
-        place: Place,
-        armed: bool,
-    ) -> Option<Found> {
-        if !text.is_empty() {
-            self.unarmed = !armed;
+    /// Ends all threads (begun matches). `text` is the text that was read last: sets `before` to the kind of its last
+    /// character.
+    pub(super) fn forget(&mut self, text: &str) {
+        self.clear();
+        self.here.advance(text);
+        if let Some(&last) = text.as_bytes().last() {
+            self.before = Kind::of_last(last);
         }
-        let (latest, word) = match machines {
-            Some(machines) if !armed => scan_unarmed_stops(automaton, machines, state, text, place),
-            _ => (None, automaton.scan(state, text, armed)),
+    }
+
+    fn clear(&mut self) {
+        self.begun.clear();
+        self.first = 0;
+        self.roots.clear();
+        self.states.clear();
+        self.merge_at = 0;
+        self.reached = 0;
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.roots.is_empty()
+    }
+
+    /// Returns the number of bytes since the start of the earliest match that may still complete, or 0 if there is no
+    /// such match.
+    pub(super) fn held(&self) -> usize {
+        self.begun.get(self.first).map_or(0, |begun| self.here.bytes - begun.place(self.here).bytes)
+    }
+
+    /// Returns the kind of the character before the first begun match.
+    pub(super) fn before_first(&self) -> Option<Kind> {
+        self.begun.get(self.first).map(|begun| begun.before())
+    }
+
+    /// Returns how many bytes ago each thread (begun match) began. Leaves out threads that have ended.
+    pub(super) fn all(&self) -> impl Iterator<Item = usize> {
+        let begun = self.groups().zip(&self.begun[self.first..]);
+        begun
+            .filter(|(root, _)| self.state(*root) != DEAD)
+            .map(|(_, begun)| self.here.bytes - begun.place(self.here).bytes)
+    }
+
+    /// Returns the state of the group with this root, or `DEAD` if the group has ended.
+    fn state(&self, root: u32) -> Cell {
+        self.roots.binary_search(&root).map_or(DEAD, |group| self.states[group])
+    }
+
+    /// Returns the root (the latest thread of its group) of each thread from `first` on, or `OVER` if the thread has
+    /// ended.
+    fn groups(&self) -> impl Iterator<Item = u32> {
+        let mut roots: Vec<u32> = self.begun[self.first..].iter().map(|begun| begun.root).collect();
+        for index in (0..roots.len()).rev() {
+            // `root` names this thread or a later one. Later threads are handled first, so their roots are known here.
+            if roots[index] != OVER {
+                roots[index] = match roots[index] as usize - self.first {
+                    own if own == index => roots[index],
+                    later => roots[later],
+                };
+            }
+        }
+        roots.into_iter()
+    }
+
+    /// Ends the matches that began at or before `start`, in bytes of the stream.
+    pub(super) fn end_through(&mut self, start: usize, machine: &Machine) {
+        let later = |begun: &Thread| begun.place(self.here).bytes > start;
+        let later = self.begun[self.first..].iter().position(later).unwrap_or(self.begun.len() - self.first);
+        self.end_before(self.first + later);
+        self.settle(self.here, machine);
+    }
+
+    /// Ends the threads (begun matches) before the index `first`.
+    fn end_before(&mut self, first: usize) {
+        let group_of = |first: usize| self.roots.partition_point(|&root| (root as usize) < first);
+        let over = group_of(self.first)..group_of(first);
+        self.states[over].fill(DEAD);
+        self.first = first;
+    }
+
+    /// Returns a thread's root (the latest thread of its group), or `OVER` if the thread has ended. Shortens the chain
+    /// of `root`s, so that later calls are faster.
+    fn find(&mut self, index: usize) -> u32 {
+        let mut at = index;
+        loop {
+            let root = self.begun[at].root;
+            if root == OVER || root as usize == at {
+                return root;
+            }
+            self.begun[at].root = self.begun[root as usize].root;
+            at = root as usize;
+        }
+    }
+
+    /// Sets the place of the next character to `here`. Drops the earliest threads, up to the first thread that has not
+    /// ended and can match within the machine's limit on held text.
+    fn settle(&mut self, here: Place, machine: &Machine) {
+        self.here = here;
+        while self.first < self.begun.len() && self.is_over(self.first, machine) {
+            self.end_before(self.first + 1);
+        }
+        if self.first == self.begun.len() {
+            return self.clear();
+        }
+        if self.first > SPARE && self.first > self.begun.len() / 2 {
+            self.compact();
+        }
+    }
+
+    /// Returns whether the thread (begun match) at an index has ended, or must exceed `max_held` before it can match.
+    fn is_over(&mut self, index: usize, machine: &Machine) -> bool {
+        let root = self.find(index);
+        let state = self.state(root);
+        let read = (self.here.code_points as u32).wrapping_sub(self.begun[index].code_points) as usize;
+        state == DEAD || read + machine.table.needs(state) > machine.max_held
+    }
+
+    /// Drops the threads before `first`.
+    fn compact(&mut self) {
+        self.drop_ended();
+        let over = self.first as u32;
+        self.begun.drain(..self.first);
+        for begun in self.begun.iter_mut().filter(|begun| begun.root != OVER) {
+            begun.root -= over;
+        }
+        for root in &mut self.roots {
+            *root -= over;
+        }
+        self.first = 0;
+    }
+
+    /// Drops the roots whose group has ended.
+    fn drop_ended(&mut self) {
+        for (&root, &state) in self.roots.iter().zip(&self.states) {
+            if state == DEAD {
+                self.begun[root as usize].root = OVER;
+            }
+        }
+        self.drop_empty();
+    }
+
+    fn drop_empty(&mut self) {
+        let mut kept = 0;
+        for index in 0..self.states.len() {
+            (self.states[kept], self.roots[kept]) = (self.states[index], self.roots[index]);
+            kept += usize::from(self.states[index] != DEAD);
+        }
+        self.states.truncate(kept);
+        self.roots.truncate(kept);
+    }
+
+    /// Moves all begun matches over a character.
+    #[inline]
+    fn advance(&mut self, column: Column<'_>) {
+        self.reached = if self.states.len() > FEW {
+            advance_many(&mut self.states, column)
+        } else {
+            self.states.iter_mut().fold(0, |reached, state| {
+                *state = column.target(*state);
+                reached | *state
+            })
         };
-        let words = automaton.words();
-        let word = self.marker_first(automaton, state, text, word);
-        let seen = &text[..word.map_or(text.len(), |(_, end)| end)];
-        match machines {
-            Some(machines) if armed => {
-                let hit = self.scan_patterns(machines, seen, place);
-                if let Some(hit) = hit.filter(|hit| word.is_none_or(|word| beats(hit, machines, words, word, place))) {
-                    return Some(Found::Pattern(hit));
-                }
+        if self.reached == DEAD && !self.states.is_empty() {
+            self.clear();
+        }
+    }
+
+    /// Returns whether a match may have completed, given what follows.
+    #[inline(always)]
+    fn may_accept(&self, follows: Follows) -> bool {
+        self.reached & follows.bits() == follows.bits()
+    }
+
+    /// Begins a thread (a possible match) at `here`, in the state after its first character.
+    #[inline]
+    fn begin(&mut self, here: Place, state: Cell) {
+        self.reached |= state;
+        let index = self.begun.len() as u32;
+        self.begun.push(Thread::new(here, self.before, index));
+        match (self.roots.last_mut(), self.states.last()) {
+            (Some(root), Some(&other)) if other == state => {
+                self.begun[*root as usize].root = index;
+                *root = index;
             }
-            Some(machines) => self.scan_unarmed_patterns(automaton, machines, state, seen, place, latest),
-            None => {}
-        }
-        let is_marker = |(index, _)| (words.stops()..words.len()).contains(&index);
-        if machines.is_none() || word.is_some_and(is_marker) {
-            self.forget(seen); // no match crosses a marker
-        }
-        if let Some(state) = self.markers {
-            self.follow_markers(automaton, state);
-        }
-        word.map(|(index, end)| match (index.checked_sub(words.len()), machines) {
-            (Some(literal), Some(machines)) => {
-                let start = (place + Place::after(&text[..end])).before(words.text(index));
-                Found::Pattern(PatternHit { pattern: machines.literals[literal], start, end, completed: end })
+            _ => {
+                self.roots.push(index);
+                self.states.push(state);
             }
-            _ => Found::Word { index, end },
+        }
+        if self.roots.len() > self.merge_at.max(FEW) {
+            self.merge();
+        }
+    }
+
+    /// Ends the matches that began more than `most` code points before `here`.
+    #[inline(always)]
+    fn limit(&mut self, here: Place, most: usize) {
+        let too_long = |begun: &Thread| (here.code_points as u32).wrapping_sub(begun.code_points) as usize > most;
+        let over = self.begun[self.first..].iter().take_while(|begun| too_long(begun)).count();
+        if over > 0 {
+            self.end_before(self.first + over);
+            if self.first > 64 * SPARE && self.first > self.begun.len() / 2 {
+                self.compact();
+            }
+        }
+    }
+
+    /// Joins the groups that are in the same state. The latest of their roots becomes the root.
+    fn merge(&mut self) {
+        self.drop_ended();
+        if self.roots.len() * 5 <= self.merge_at.max(FEW) * 4 {
+            return; // dropping ended roots made enough room
+        }
+        // Each number has the state in its upper half and the group in its lower half: sorting integers takes half as
+        // much code as sorting pairs.
+        let mut order: Vec<u64> =
+            self.states.iter().zip(0..).map(|(&state, group)| u64::from(state) << 32 | group).collect();
+        order.sort_unstable();
+        let (state, group) = (|word: u64| word >> 32, |word: u64| word as u32 as usize);
+        for pair in order.windows(2).filter(|pair| state(pair[0]) == state(pair[1])) {
+            let (earlier, later) = (group(pair[0]), group(pair[1]));
+            self.begun[self.roots[earlier] as usize].root = self.roots[later];
+            self.states[earlier] = DEAD;
+        }
+        self.drop_empty();
+        self.merge_at = self.roots.len() + self.roots.len() / 4;
+    }
+
+    /// Finds the earliest begun match whose state accepts a pattern. Returns the index of the pattern, and that match.
+    /// `pattern_of` returns this index plus one, or 0 if a state accepts no pattern.
+    fn earliest(&self, pattern_of: impl Fn(Cell) -> u32) -> Option<(usize, Thread)> {
+        if !self.states.iter().any(|&state| pattern_of(state) != 0) {
+            return None;
+        }
+        self.groups().zip(&self.begun[self.first..]).find_map(|(root, &begun)| {
+            let pattern = pattern_of(self.state(root)).checked_sub(1)?;
+            Some((pattern as usize, begun))
         })
     }
 
-    /// Scans `text`, in which stops fire. Returns the first match of a pattern that is not plain text.
-    fn scan_patterns(&mut self, machines: &Machines, text: &str, place: Place) -> Option<PatternHit> {
-        let hits = self.with(machines).into_iter().flatten();
-        let hits = hits.filter_map(|(places, machine)| scan(places, machine, text, place));
-        hits.min_by_key(PatternHit::order)
+    /// The number of bytes that `self` takes.
+    pub(super) fn size(&self) -> usize {
+        self.begun.len() * size_of::<Thread>() + self.roots.len() * (size_of::<u32>() + size_of::<Cell>())
     }
 
-    /// Scans `text`, in which no stop fires. The matches and stops that complete in it end all that contain them.
-    /// `latest` is where the latest of the completed strings begins.
-    fn scan_unarmed_patterns(
-        &mut self,
-        automaton: &Automaton,
-        machines: &Machines,
-        state: &mut State,
-        text: &str,
-        place: Place,
-        latest: Option<usize>,
-    ) {
-        let mut matches_begin = None;
-        for (places, machine) in self.with(machines).into_iter().flatten() {
-            matches_begin = scan_unarmed(places, machine, text, place).max(matches_begin);
+    /// The most bytes of memory that `self` newly allocates for `bytes` more bytes of text.
+    pub(super) fn growth(&self, bytes: usize) -> usize {
+        let places = self.begun.len() + bytes;
+        if places > self.begun.capacity() { 2 * places * size_of::<Thread>() } else { 0 }
+    }
+}
+
+/// Moves many states over a character, eight at a time: that takes three quarters of the time.
+#[inline(never)]
+fn advance_many(states: &mut [Cell], column: Column<'_>) -> Cell {
+    let mut reached = 0;
+    let mut eights = states.chunks_exact_mut(8);
+    for eight in &mut eights {
+        let next: [Cell; 8] = std::array::from_fn(|index| column.target(eight[index]));
+        eight.copy_from_slice(&next);
+        reached |= next.into_iter().fold(0, |reached, state| reached | state);
+    }
+    for state in eights.into_remainder() {
+        *state = column.target(*state);
+        reached |= *state;
+    }
+    reached
+}
+
+/// Returns an index from which on no state has these bits. The last state that has them is one of the sixteen before
+/// it: the search goes in blocks, because a loop over all states of a block takes vector instructions.
+#[inline(never)]
+fn end_of_last_with(bits: Cell, states: &[Cell]) -> usize {
+    let without = |block: &&[Cell]| block.iter().fold(true, |none, state| none & (state & bits != bits));
+    states.len() - states.rchunks(16).take_while(without).map(<[Cell]>::len).sum::<usize>()
+}
+
+/// A match that completed. `end` and `completed` count bytes of the text that was scanned.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PatternHit {
+    pub(crate) pattern: usize,
+    /// The place in the stream where the match begins.
+    pub(crate) start: Place,
+    /// The end of the match. A match of `a\b` ends before the character that completes it.
+    pub(crate) end: usize,
+    /// The end of the character that completes the match.
+    pub(crate) completed: usize,
+}
+
+/// The next character.
+#[derive(Clone, Copy)]
+struct Next<'a> {
+    kind: Kind,
+    /// The length of the character in bytes.
+    length: usize,
+    /// For each state, the state to which the character leads.
+    column: Column<'a>,
+}
+
+impl PatternHit {
+    /// Returns a key for sorting: of several matches, the least fires. Of those that complete first, it is the one that
+    /// began first, then the one that ends first, then that of the first pattern. A string has the rank 0.
+    pub(super) fn order(&self) -> (usize, usize, usize, usize) {
+        (self.completed, self.start.bytes, self.end, self.pattern + 1)
+    }
+}
+
+struct Scan<'a> {
+    places: &'a mut Threads,
+    machine: &'a Machine,
+    text: &'a str,
+    /// The number of bytes that were scanned.
+    at: usize,
+    /// The place in the stream after the scanned bytes.
+    here: Place,
+}
+
+/// Scans `text`, which begins at `place`, up to the first character that completes a match. Returns the match.
+pub(super) fn scan(places: &mut Threads, machine: &Machine, text: &str, place: Place) -> Option<PatternHit> {
+    let mut scan = Scan { places, machine, text, at: 0, here: place };
+    let mut hit = None;
+    while let Some(next) = scan.next() {
+        hit = scan.confirmed(next).or_else(|| scan.step(next));
+        if hit.is_some() {
+            break;
         }
-        if let Some(start) = matches_begin.max(latest) {
-            for (places, machine) in self.with(machines).into_iter().flatten() {
-                places.end_through(start, machine);
+    }
+    scan.places.settle(scan.here, machine);
+    hit
+}
+
+/// Scans the whole of `text`, which begins at `place` and is unarmed, so that no match fires. A match that completes
+/// ends the begun matches that would contain it. Returns where the latest of the completed matches began, in bytes of
+/// the stream.
+pub(super) fn scan_unarmed(places: &mut Threads, machine: &Machine, text: &str, place: Place) -> Option<usize> {
+    let mut scan = Scan { places, machine, text, at: 0, here: place };
+    let mut latest = None;
+    while let Some(next) = scan.next() {
+        let confirmed = scan.end_through(Follows::Only(next.kind));
+        scan.advance(next, true);
+        let matched = scan.end_through(Follows::Anything);
+        latest = latest.max(confirmed).max(matched);
+        scan.places.limit(scan.here, machine.max_held);
+    }
+    scan.places.settle(scan.here, machine);
+    latest
+}
+
+// `next` and `advance` are inlined by force: otherwise a delta takes a fifth longer if the set has patterns.
+impl<'a> Scan<'a> {
+    /// Returns the next character. While no match has begun, skips text in which none can begin.
+    #[inline(always)]
+    fn next(&mut self) -> Option<Next<'a>> {
+        if self.places.is_empty() {
+            let rest = &self.text[self.at..];
+            let skipped = &rest[..self.machine.count_plain(rest.as_bytes())];
+            if !skipped.is_empty() {
+                self.here.advance(skipped);
+                self.at += skipped.len();
+                self.places.forget(skipped);
             }
         }
-        if let Some(start) = matches_begin {
-            self.end_strings_through(automaton, machines, state, place.bytes + text.len() - start);
-        }
+        let character = self.text[self.at..].chars().next()?;
+        Some(Next {
+            kind: Kind::of(character),
+            length: character.len_utf8(),
+            column: self.machine.table.column(self.machine.alphabet.class(character)),
+        })
     }
 
-    /// Returns the begun matches of hidden patterns and of visible ones, each with its machine.
-    fn with<'a>(&'a mut self, machines: &'a Machines) -> [Option<(&'a mut Places, &'a Machine)>; 2] {
-        let Threads { hidden, visible, .. } = self;
-        [machines.hidden.as_ref().map(|one| (hidden, one)), machines.visible.as_ref().map(|one| (visible, one))]
-    }
-
-    /// Sets `markers` to `state`, and `held_for_markers` to the number of bytes that are held in this state.
-    pub(super) fn follow_markers(&mut self, automaton: &Automaton, state: State) {
-        self.markers = Some(state);
-        self.held_for_markers = automaton.held(state, false);
-    }
-
-    /// Moves the state `markers` over `text`. `word` is the stop or marker that `state` found in `text`, if any.
-    /// Returns a marker that completes before `word`, or else `word`. If both end at the same place, returns the longer
-    /// one.
-    fn marker_first(
-        &mut self,
-        automaton: &Automaton,
-        state: &State,
-        text: &str,
-        word: Option<(usize, usize)>,
-    ) -> Option<(usize, usize)> {
-        let Some(markers) = &mut self.markers else {
-            return word;
-        };
-        let seen = word.map_or(text.len(), |(_, end)| end);
-        let marker = automaton.scan(markers, &text[..seen], false);
-        if *markers == *state {
-            (self.markers, self.held_for_markers) = (None, 0);
-        }
-        let length = |index: usize| automaton.words().text(index).len();
-        let first =
-            |marker: &(usize, usize)| word.is_none_or(|word| marker.1 < word.1 || length(marker.0) > length(word.0));
-        marker.filter(first).or(word)
-    }
-
-    /// Gives up the stop strings that began `length` bytes ago or earlier: they contain a match that completed in
-    /// unarmed text.
-    fn end_strings_through(&mut self, automaton: &Automaton, machines: &Machines, state: &mut State, length: usize) {
-        if machines.length(*state) < length {
-            return;
-        }
-        let words = automaton.words();
-        if words.len() > words.stops() {
-            self.markers.get_or_insert(*state);
-        }
-        // Each byte that is read makes the state's text at most one byte longer, and each fallback makes that text
-        // shorter. So the cost is linear.
-        while machines.length(*state) >= length {
-            *state = automaton.fallback(*state);
-        }
-    }
-
-    /// Returns the match that only the end of the text completes, as for `a$`, if the last character is armed. In the
-    /// result, `end` and `completed` are 0.
-    pub(crate) fn confirmed_at_end(&self, machines: &Machines) -> Option<PatternHit> {
-        let hits = [(&self.hidden, &machines.hidden), (&self.visible, &machines.visible)].into_iter();
-        let hits = hits.filter_map(|(places, machine)| places.confirmed_at_end(machine.as_ref()?));
-        let hits = hits.map(|(pattern, start)| PatternHit { pattern, start, end: 0, completed: 0 });
-        hits.min_by_key(PatternHit::order).filter(|_| !self.unarmed)
-    }
-
-    /// Whether no match has begun and `markers` is `None`. Text in which no stop or marker begins need not be scanned
-    /// then: only its length and its last character matter to patterns.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.hidden.is_empty() && self.visible.is_empty() && self.markers.is_none()
-    }
-
-    /// Ends the matches and markers that have begun. `text` is the text that was read last.
-    pub(crate) fn forget(&mut self, text: &str) {
-        self.hidden.forget(text);
-        self.visible.forget(text);
-        self.text = Held::default();
-        self.markers = None;
-        self.held_for_markers = 0;
-    }
-
-    /// Returns how many bytes at the end of the text, which ends with `delta`, must be held. A stream that hides no
-    /// stop holds no text for a match.
-    pub(crate) fn hold(&mut self, delta: &str, hides_stops: bool) -> usize {
-        self.text.push(delta, self.kept(hides_stops));
-        if hides_stops { self.hidden.held().max(self.held_for_markers) } else { self.held_for_markers }
-    }
-
-    /// Returns how many bytes ago the first match began whose text is not held.
-    fn kept(&self, hides_stops: bool) -> usize {
-        self.visible.held().max(if hides_stops { 0 } else { self.hidden.held() })
-    }
-
-    /// Returns how many bytes ago the first match began.
-    fn begun_bytes(&self) -> usize {
-        self.hidden.held().max(self.visible.held())
-    }
-
-    /// The text since the first match began whose text is not held.
-    pub(crate) fn text(&self) -> &str {
-        self.text.as_str()
-    }
-
-    /// Returns the text that is held for a marker because of the state `markers`.
-    pub(crate) fn text_for_markers(&self, automaton: &Automaton) -> String {
-        let text = self.markers.map(|state| automaton.text(state)).unwrap_or_default();
-        String::from_utf8(text[text.len() - self.held_for_markers..].into()).unwrap_or_default()
-    }
-
-    /// The number of bytes that `self` takes, roughly.
-    pub(crate) fn size(&self) -> usize {
-        self.hidden.size() + self.visible.size() + self.text.len()
-    }
-
-    /// The most bytes of memory by which `self` grows with `bytes` bytes of text.
-    pub(crate) fn growth(&self, bytes: usize) -> usize {
-        /// With the default limit on held text, no more places than this are kept.
-        const MOST: usize = 1 << 18;
-
-        let places = self.hidden.growth(bytes.min(MOST)) + self.visible.growth(bytes);
-        places + self.text.growth(bytes) + self.begun_bytes()
-    }
-}
-
-/// Scans unarmed text, in which no stop fires, up to a marker. Returns where the latest of the completed stops begins,
-/// in bytes of the stream, and the marker with the place in `text` where it ends.
-fn scan_unarmed_stops(
-    automaton: &Automaton,
-    machines: &Machines,
-    state: &mut State,
-    text: &str,
-    place: Place,
-) -> (Option<usize>, Option<(usize, usize)>) {
-    let (mut end, mut latest) = (0, None);
-    while let Some(length) = automaton.advance(state, &text.as_bytes()[end..]) {
-        end += length;
-        if let Some(marker) = automaton.completed(*state, false) {
-            return (latest, Some((marker, end)));
-        }
-        if let Some(stop) = automaton.completed(*state, true) {
-            latest = latest.max(Some(place.bytes + end - machines.shortest[stop] as usize));
-        }
-    }
-    (latest, None)
-}
-
-/// Returns whether a match wins over a string that also completes. The one that completes first wins. If both complete
-/// at the same character, the one that began first wins. If both began at the same place, the match wins if it ended
-/// before the completing character, as for `a\b`.
-fn beats(hit: &PatternHit, machines: &Machines, words: &Words, (index, end): (usize, usize), place: Place) -> bool {
-    let start = place.bytes + end - words.text(index).len();
-    // If both begin, end and complete at the same places, a stop string wins over a pattern. The string may also be a
-    // literal (a pattern that is plain text). Of two patterns, the one that comes first in the list wins.
-    let rank = index.checked_sub(words.len()).map_or(0, |literal| machines.literals[literal] + 1);
-    hit.order() < (end, start, end, rank)
-}
-
-/// The threads of a stream (the matches that have begun), as a snapshot stores them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SavedThreads {
-    /// The text since the first match began.
-    pub(crate) text: String,
-    /// The result of `to_bytes`.
-    pub(crate) bytes: Vec<u8>,
-}
-
-impl Threads {
-    /// Returns the begun matches for a snapshot. `held` is the held text of the stream.
-    pub(crate) fn begun(&self, automaton: &Automaton, held: &str) -> SavedThreads {
-        let (kept, begun) = (self.text.as_str(), self.begun_bytes());
-        // The text of a match that began first is kept or held.
-        let text = if kept.len() >= begun { kept } else { &held[held.len() - begun..] };
-        SavedThreads { text: text.into(), bytes: self.to_bytes(automaton) }
-    }
-
-    /// Returns the matches of hidden patterns, those of visible patterns, and the text of the state `markers`. For
-    /// either kind of patterns, these are: the kind of the last character that was read (plus the number of kinds if
-    /// matches have begun and the character is unarmed), the kind of the character before the first begun match, the
-    /// number of begun matches, and how many bytes ago each of them began.
-    fn to_bytes(&self, automaton: &Automaton) -> Vec<u8> {
-        let mut writer = Writer::default();
-        for places in [&self.hidden, &self.visible] {
-            let (before, lengths) = (places.before, Vec::from_iter(places.all()));
-            let [last, first] = [before, places.before_first().unwrap_or(before)].map(|kind| kind as usize);
-            let unarmed = if self.unarmed && !lengths.is_empty() { Kind::ALL.len() } else { 0 };
-            let numbers = [last + unarmed, first, lengths.len()].into_iter().chain(lengths);
-            numbers.for_each(|number| writer.number(number));
-        }
-        writer.0.extend(self.markers.map(|state| automaton.text(state)).unwrap_or_default());
-        writer.0
-    }
-
-    /// Reads the begun matches of a stream whose text ends at `end`. Returns `None` if no stream in a region with this
-    /// automaton and machines could have written them.
-    pub(crate) fn resume(
-        automaton: &Automaton,
-        machines: Option<&Machines>,
-        begun: &SavedThreads,
-        end: Place,
-        hides_stops: bool,
-    ) -> Option<Threads> {
-        let SavedThreads { text, bytes } = begun;
-        let mut reader = Reader(bytes);
-        let mut threads = Threads::default();
-        let Threads { hidden, visible, unarmed, .. } = &mut threads;
-        let hidden = (hidden, machines.and_then(|machines| machines.hidden.as_ref()));
-        let visible = (visible, machines.and_then(|machines| machines.visible.as_ref()));
-        for (places, machine) in [hidden, visible] {
-            let kind = |number| Kind::ALL.get(number).copied();
-            let (last, kinds) = (reader.number()?, Kind::ALL.len());
-            let (before, before_first) = (kind(last.checked_sub(kinds).unwrap_or(last))?, kind(reader.number()?)?);
-            *unarmed |= last >= kinds;
-            let starts = (0..reader.count()?).map(|_| text.len().checked_sub(reader.number()?));
-            let starts: Vec<usize> = starts.collect::<Option<_>>()?;
-            places.before = before_first;
-            if let Some(&first) = starts.first() {
-                let begun = text.get(first..)?;
-                let start = Place {
-                    bytes: end.bytes.checked_sub(begun.len())?,
-                    code_points: end.code_points.checked_sub(Place::after(begun).code_points)?,
-                };
-                let starts: Option<Vec<usize>> = starts.iter().map(|start| start.checked_sub(first)).collect();
-                replay(places, machine?, begun, start, &starts?)?;
-            }
-            places.before = before;
-        }
-        if threads.begun_bytes() != text.len() {
+    /// Returns the match that ends before the next character but is complete only because of that character, as for
+    /// `a\b`. If the character also completes a match that began earlier, returns that match instead.
+    fn confirmed(&mut self, next: Next<'_>) -> Option<PatternHit> {
+        let follows = Follows::Only(next.kind);
+        if !self.places.may_accept(follows) {
             return None;
         }
-        let kept = threads.kept(hides_stops);
-        threads.text.push(text, kept);
-        if !reader.0.is_empty() {
-            threads.follow_markers(automaton, automaton.state(reader.0)?);
+        let table = &self.machine.table;
+        let (pattern, begun) = self.places.earliest(|state| table.accepted(state, follows))?;
+        let (start, completed) = (begun.place(self.here), self.at + next.length);
+        let confirmed = PatternHit { pattern, start, end: self.at, completed };
+        match self.places.earliest(|state| table.accepted(next.column.target(state), Follows::Anything)) {
+            Some((pattern, begun)) if begun.place(self.here).bytes < start.bytes => {
+                Some(PatternHit { pattern, start: begun.place(self.here), end: completed, completed })
+            }
+            _ => Some(confirmed),
         }
-        Some(threads)
     }
 
-    /// Returns how many bytes at the end of the text are held because matches of hidden patterns have begun.
-    pub(crate) fn held(&self) -> usize {
-        self.hidden.held()
+    /// Moves the begun matches over the next character. Returns the match that this character completes.
+    fn step(&mut self, next: Next<'_>) -> Option<PatternHit> {
+        self.advance(next, true);
+        let table = &self.machine.table;
+        if self.places.may_accept(Follows::Anything)
+            && let Some((pattern, begun)) = self.places.earliest(|state| table.accepted(state, Follows::Anything))
+        {
+            return Some(PatternHit { pattern, start: begun.place(self.here), end: self.at, completed: self.at });
+        }
+        self.places.limit(self.here, self.machine.max_held);
+        None
     }
+
+    /// Moves the begun matches over the next character. If `begins` is true and a match can begin with this character,
+    /// adds this match to them.
+    #[inline(always)]
+    fn advance(&mut self, next: Next<'_>, begins: bool) {
+        self.places.advance(next.column);
+        let first = next.column.target(self.machine.table.start(self.places.before));
+        if begins && first != DEAD {
+            self.places.begin(self.here, first);
+        }
+        self.places.before = next.kind;
+        self.here = Place { code_points: self.here.code_points + 1, bytes: self.here.bytes + next.length };
+        self.at += next.length;
+    }
+
+    /// Finds the matches that have completed, given what follows. Ends the one of them that began last, and all matches
+    /// that began earlier, because these would contain it. Returns where it began.
+    fn end_through(&mut self, follows: Follows) -> Option<usize> {
+        if !self.places.may_accept(follows) {
+            return None;
+        }
+        let table = &self.machine.table;
+        let states = &self.places.states[..end_of_last_with(follows.bits(), &self.places.states)];
+        let group = states.iter().rposition(|&state| table.accepted(state, follows) != 0)?;
+        let root = self.places.roots[group] as usize;
+        self.places.end_before(root + 1);
+        Some(self.places.begun[root].place(self.here).bytes)
+    }
+}
+
+/// Scans `text`, which begins at `place`. Begins a match at each of the `starts`, which are offsets in bytes in `text`,
+/// and nowhere else. Returns `None` if one of these matches ends or cannot begin.
+pub(super) fn replay(
+    places: &mut Threads,
+    machine: &Machine,
+    text: &str,
+    place: Place,
+    starts: &[usize],
+) -> Option<()> {
+    let mut scan = Scan { places, machine, text, at: 0, here: place };
+    let mut left = starts.iter().peekable();
+    while let Some(next) = scan.next() {
+        let begins = left.next_if_eq(&&scan.at).is_some();
+        scan.advance(next, begins);
+    }
+    scan.places.settle(scan.here, machine);
+    (left.next().is_none() && places.all().count() == starts.len()).then_some(())
 }

@@ -4,7 +4,7 @@
 
 use super::{Emit, Fired, FiredStop, Stream};
 use crate::graph::{Graph, Word};
-use crate::patterns::{SavedThreads, Threads};
+use crate::patterns::{PatternState, SavedThreads};
 use crate::repeat::Loops;
 use crate::set::Set;
 use crate::snapshot::{Fingerprint, Reader, Snapshot, SnapshotError, Writer};
@@ -115,7 +115,7 @@ impl<E: Emit> Stream<E> {
         {
             begun = SavedThreads { text: reader.text()?.to_owned(), bytes: reader.bytes()?.to_owned() };
             let (automaton, machines) = graph.machines(node);
-            let threads = Threads::resume(automaton, machines, &begun, self.read, !self.include_stop)?;
+            let threads = PatternState::resume(automaton, machines, &begun, self.read, !self.include_stop)?;
             for_markers = threads.text_for_markers(automaton);
             let by_matches = if self.include_stop { 0 } else { threads.held() };
             history.threads = Some(threads);

@@ -1,0 +1,364 @@
+//! What a stream remembers for the patterns of its set, and the scan for patterns and strings together.
+
+use super::alphabet::Kind;
+use super::machine::{Machine, Machines};
+use super::threads::{PatternHit, Threads, replay, scan, scan_unarmed};
+use crate::automaton::{Automaton, State, Words};
+use crate::snapshot::{Reader, Writer};
+use crate::text::{Held, Place};
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PatternState {
+    /// The matches of hidden patterns that have begun. Their text is held.
+    pub(super) hidden: Threads,
+    /// The matches of visible patterns that have begun.
+    pub(super) visible: Threads,
+    /// The text since the first match began that is not held: a match of a visible pattern or, in a stream that hides
+    /// no stop, of any pattern.
+    pub(super) text: Held,
+    /// The state with which markers are found, if it is not the state of the strings' automaton. A match that completes
+    /// in unarmed text (in which no stop fires) ends the stops that contain it, so the automaton forgets them. But the
+    /// match does not end markers: this is the state in which the automaton would be without the match.
+    pub(super) markers: Option<State>,
+    /// The number of bytes that are held for markers because of the state `markers`.
+    held_for_markers: usize,
+    /// Whether the last character that was scanned is unarmed. Then the end of the text completes no match.
+    unarmed: bool,
+}
+
+/// The first marker or stop that completes.
+pub(crate) enum Found {
+    /// A marker, or a stop that is a string: its index among the region's words, and its end in the text that was
+    /// scanned, in bytes.
+    Word {
+        index: usize,
+        end: usize,
+    },
+    Pattern(PatternHit),
+}
+
+impl PatternState {
+    /// Drops the part of `text` that is no longer needed. Every method of the stream that reads or flushes text must
+    /// call this first.
+    pub(crate) fn begin(&mut self) {
+        self.text.begin();
+    }
+
+    /// Scans `text`, which begins at `place`, up to the first character that completes a marker or, if `armed`, a stop.
+    /// `machines` finds the region's patterns, and `state` is the state of `automaton`, which finds the region's
+    /// strings.
+    pub(crate) fn scan(
+        &mut self,
+        automaton: &Automaton,
+        machines: Option<&Machines>,
+        state: &mut State,
+        text: &str,
+        place: Place,
+        armed: bool,
+    ) -> Option<Found> {
+        if !text.is_empty() {
+            self.unarmed = !armed;
+        }
+        let (latest, word) = match machines {
+            Some(machines) if !armed => scan_unarmed_stops(automaton, machines, state, text, place),
+            _ => (None, automaton.scan(state, text, armed)),
+        };
+        let words = automaton.words();
+        let word = self.marker_first(automaton, state, text, word);
+        let seen = &text[..word.map_or(text.len(), |(_, end)| end)];
+        match machines {
+            Some(machines) if armed => {
+                let hit = self.scan_patterns(machines, seen, place);
+                if let Some(hit) = hit.filter(|hit| word.is_none_or(|word| beats(hit, machines, words, word, place))) {
+                    return Some(Found::Pattern(hit));
+                }
+            }
+            Some(machines) => self.scan_unarmed_patterns(automaton, machines, state, seen, place, latest),
+            None => {}
+        }
+        let is_marker = |(index, _)| (words.stops()..words.len()).contains(&index);
+        if machines.is_none() || word.is_some_and(is_marker) {
+            self.forget(seen); // no match crosses a marker
+        }
+        if let Some(state) = self.markers {
+            self.follow_markers(automaton, state);
+        }
+        word.map(|(index, end)| match (index.checked_sub(words.len()), machines) {
+            (Some(literal), Some(machines)) => {
+                let start = (place + Place::after(&text[..end])).before(words.text(index));
+                Found::Pattern(PatternHit { pattern: machines.literals[literal], start, end, completed: end })
+            }
+            _ => Found::Word { index, end },
+        })
+    }
+
+    /// Scans `text`, in which stops fire. Returns the first match of a pattern that is not plain text.
+    fn scan_patterns(&mut self, machines: &Machines, text: &str, place: Place) -> Option<PatternHit> {
+        let hits = self.with(machines).into_iter().flatten();
+        let hits = hits.filter_map(|(places, machine)| scan(places, machine, text, place));
+        hits.min_by_key(PatternHit::order)
+    }
+
+    /// Scans `text`, in which no stop fires. The matches and stops that complete in it end all that contain them.
+    /// `latest` is where the latest of the completed strings begins.
+    fn scan_unarmed_patterns(
+        &mut self,
+        automaton: &Automaton,
+        machines: &Machines,
+        state: &mut State,
+        text: &str,
+        place: Place,
+        latest: Option<usize>,
+    ) {
+        let mut matches_begin = None;
+        for (places, machine) in self.with(machines).into_iter().flatten() {
+            matches_begin = scan_unarmed(places, machine, text, place).max(matches_begin);
+        }
+        if let Some(start) = matches_begin.max(latest) {
+            for (places, machine) in self.with(machines).into_iter().flatten() {
+                places.end_through(start, machine);
+            }
+        }
+        if let Some(start) = matches_begin {
+            self.end_strings_through(automaton, machines, state, place.bytes + text.len() - start);
+        }
+    }
+
+    /// Returns the begun matches of hidden patterns and of visible ones, each with its machine.
+    fn with<'a>(&'a mut self, machines: &'a Machines) -> [Option<(&'a mut Threads, &'a Machine)>; 2] {
+        let PatternState { hidden, visible, .. } = self;
+        [machines.hidden.as_ref().map(|one| (hidden, one)), machines.visible.as_ref().map(|one| (visible, one))]
+    }
+
+    /// Sets `markers` to `state`, and `held_for_markers` to the number of bytes that are held in this state.
+    pub(super) fn follow_markers(&mut self, automaton: &Automaton, state: State) {
+        self.markers = Some(state);
+        self.held_for_markers = automaton.held(state, false);
+    }
+
+    /// Moves the state `markers` over `text`. `word` is the stop or marker that `state` found in `text`, if any.
+    /// Returns a marker that completes before `word`, or else `word`. If both end at the same place, returns the longer
+    /// one.
+    fn marker_first(
+        &mut self,
+        automaton: &Automaton,
+        state: &State,
+        text: &str,
+        word: Option<(usize, usize)>,
+    ) -> Option<(usize, usize)> {
+        let Some(markers) = &mut self.markers else {
+            return word;
+        };
+        let seen = word.map_or(text.len(), |(_, end)| end);
+        let marker = automaton.scan(markers, &text[..seen], false);
+        if *markers == *state {
+            (self.markers, self.held_for_markers) = (None, 0);
+        }
+        let length = |index: usize| automaton.words().text(index).len();
+        let first =
+            |marker: &(usize, usize)| word.is_none_or(|word| marker.1 < word.1 || length(marker.0) > length(word.0));
+        marker.filter(first).or(word)
+    }
+
+    /// Gives up the stop strings that began `length` bytes ago or earlier: they contain a match that completed in
+    /// unarmed text.
+    fn end_strings_through(&mut self, automaton: &Automaton, machines: &Machines, state: &mut State, length: usize) {
+        if machines.length(*state) < length {
+            return;
+        }
+        let words = automaton.words();
+        if words.len() > words.stops() {
+            self.markers.get_or_insert(*state);
+        }
+        // Each byte that is read makes the state's text at most one byte longer, and each fallback makes that text
+        // shorter. So the cost is linear.
+        while machines.length(*state) >= length {
+            *state = automaton.fallback(*state);
+        }
+    }
+
+    /// Returns the match that only the end of the text completes, as for `a$`, if the last character is armed. In the
+    /// result, `end` and `completed` are 0.
+    pub(crate) fn confirmed_at_end(&self, machines: &Machines) -> Option<PatternHit> {
+        let hits = [(&self.hidden, &machines.hidden), (&self.visible, &machines.visible)].into_iter();
+        let hits = hits.filter_map(|(places, machine)| places.confirmed_at_end(machine.as_ref()?));
+        let hits = hits.map(|(pattern, start)| PatternHit { pattern, start, end: 0, completed: 0 });
+        hits.min_by_key(PatternHit::order).filter(|_| !self.unarmed)
+    }
+
+    /// Whether no match has begun and `markers` is `None`. Text in which no stop or marker begins need not be scanned
+    /// then: only its length and its last character matter to patterns.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.hidden.is_empty() && self.visible.is_empty() && self.markers.is_none()
+    }
+
+    /// Ends the matches and markers that have begun. `text` is the text that was read last.
+    pub(crate) fn forget(&mut self, text: &str) {
+        self.hidden.forget(text);
+        self.visible.forget(text);
+        self.text = Held::default();
+        self.markers = None;
+        self.held_for_markers = 0;
+    }
+
+    /// Returns how many bytes at the end of the text, which ends with `delta`, must be held. A stream that hides no
+    /// stop holds no text for a match.
+    pub(crate) fn hold(&mut self, delta: &str, hides_stops: bool) -> usize {
+        self.text.push(delta, self.kept(hides_stops));
+        if hides_stops { self.hidden.held().max(self.held_for_markers) } else { self.held_for_markers }
+    }
+
+    /// Returns how many bytes ago the first match began whose text is not held.
+    fn kept(&self, hides_stops: bool) -> usize {
+        self.visible.held().max(if hides_stops { 0 } else { self.hidden.held() })
+    }
+
+    /// Returns how many bytes ago the first match began.
+    fn begun_bytes(&self) -> usize {
+        self.hidden.held().max(self.visible.held())
+    }
+
+    /// The text since the first match began whose text is not held.
+    pub(crate) fn text(&self) -> &str {
+        self.text.as_str()
+    }
+
+    /// Returns the text that is held for a marker because of the state `markers`.
+    pub(crate) fn text_for_markers(&self, automaton: &Automaton) -> String {
+        let text = self.markers.map(|state| automaton.text(state)).unwrap_or_default();
+        String::from_utf8(text[text.len() - self.held_for_markers..].into()).unwrap_or_default()
+    }
+
+    /// The number of bytes that `self` takes, roughly.
+    pub(crate) fn size(&self) -> usize {
+        self.hidden.size() + self.visible.size() + self.text.len()
+    }
+
+    /// The most bytes of memory by which `self` grows with `bytes` bytes of text.
+    pub(crate) fn growth(&self, bytes: usize) -> usize {
+        /// With the default limit on held text, no more places than this are kept.
+        const MOST: usize = 1 << 18;
+
+        let places = self.hidden.growth(bytes.min(MOST)) + self.visible.growth(bytes);
+        places + self.text.growth(bytes) + self.begun_bytes()
+    }
+}
+
+/// Scans unarmed text, in which no stop fires, up to a marker. Returns where the latest of the completed stops begins,
+/// in bytes of the stream, and the marker with the place in `text` where it ends.
+fn scan_unarmed_stops(
+    automaton: &Automaton,
+    machines: &Machines,
+    state: &mut State,
+    text: &str,
+    place: Place,
+) -> (Option<usize>, Option<(usize, usize)>) {
+    let (mut end, mut latest) = (0, None);
+    while let Some(length) = automaton.advance(state, &text.as_bytes()[end..]) {
+        end += length;
+        if let Some(marker) = automaton.completed(*state, false) {
+            return (latest, Some((marker, end)));
+        }
+        if let Some(stop) = automaton.completed(*state, true) {
+            latest = latest.max(Some(place.bytes + end - machines.shortest[stop] as usize));
+        }
+    }
+    (latest, None)
+}
+
+/// Returns whether a match wins over a string that also completes. The one that completes first wins. If both complete
+/// at the same character, the one that began first wins. If both began at the same place, the match wins if it ended
+/// before the completing character, as for `a\b`.
+fn beats(hit: &PatternHit, machines: &Machines, words: &Words, (index, end): (usize, usize), place: Place) -> bool {
+    let start = place.bytes + end - words.text(index).len();
+    // If both begin, end and complete at the same places, a stop string wins over a pattern. The string may also be a
+    // literal (a pattern that is plain text). Of two patterns, the one that comes first in the list wins.
+    let rank = index.checked_sub(words.len()).map_or(0, |literal| machines.literals[literal] + 1);
+    hit.order() < (end, start, end, rank)
+}
+
+/// The threads of a stream (the matches that have begun), as a snapshot stores them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SavedThreads {
+    /// The text since the first match began.
+    pub(crate) text: String,
+    /// The result of `to_bytes`.
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl PatternState {
+    /// Returns the begun matches for a snapshot. `held` is the held text of the stream.
+    pub(crate) fn begun(&self, automaton: &Automaton, held: &str) -> SavedThreads {
+        let (kept, begun) = (self.text.as_str(), self.begun_bytes());
+        // The text of a match that began first is kept or held.
+        let text = if kept.len() >= begun { kept } else { &held[held.len() - begun..] };
+        SavedThreads { text: text.into(), bytes: self.to_bytes(automaton) }
+    }
+
+    /// Returns the matches of hidden patterns, those of visible patterns, and the text of the state `markers`. For
+    /// either kind of patterns, these are: the kind of the last character that was read (plus the number of kinds if
+    /// matches have begun and the character is unarmed), the kind of the character before the first begun match, the
+    /// number of begun matches, and how many bytes ago each of them began.
+    fn to_bytes(&self, automaton: &Automaton) -> Vec<u8> {
+        let mut writer = Writer::default();
+        for places in [&self.hidden, &self.visible] {
+            let (before, lengths) = (places.before, Vec::from_iter(places.all()));
+            let [last, first] = [before, places.before_first().unwrap_or(before)].map(|kind| kind as usize);
+            let unarmed = if self.unarmed && !lengths.is_empty() { Kind::ALL.len() } else { 0 };
+            let numbers = [last + unarmed, first, lengths.len()].into_iter().chain(lengths);
+            numbers.for_each(|number| writer.number(number));
+        }
+        writer.0.extend(self.markers.map(|state| automaton.text(state)).unwrap_or_default());
+        writer.0
+    }
+
+    /// Reads the begun matches of a stream whose text ends at `end`. Returns `None` if no stream in a region with this
+    /// automaton and machines could have written them.
+    pub(crate) fn resume(
+        automaton: &Automaton,
+        machines: Option<&Machines>,
+        begun: &SavedThreads,
+        end: Place,
+        hides_stops: bool,
+    ) -> Option<PatternState> {
+        let SavedThreads { text, bytes } = begun;
+        let mut reader = Reader(bytes);
+        let mut threads = PatternState::default();
+        let PatternState { hidden, visible, unarmed, .. } = &mut threads;
+        let hidden = (hidden, machines.and_then(|machines| machines.hidden.as_ref()));
+        let visible = (visible, machines.and_then(|machines| machines.visible.as_ref()));
+        for (places, machine) in [hidden, visible] {
+            let kind = |number| Kind::ALL.get(number).copied();
+            let (last, kinds) = (reader.number()?, Kind::ALL.len());
+            let (before, before_first) = (kind(last.checked_sub(kinds).unwrap_or(last))?, kind(reader.number()?)?);
+            *unarmed |= last >= kinds;
+            let starts = (0..reader.count()?).map(|_| text.len().checked_sub(reader.number()?));
+            let starts: Vec<usize> = starts.collect::<Option<_>>()?;
+            places.before = before_first;
+            if let Some(&first) = starts.first() {
+                let begun = text.get(first..)?;
+                let start = Place {
+                    bytes: end.bytes.checked_sub(begun.len())?,
+                    code_points: end.code_points.checked_sub(Place::after(begun).code_points)?,
+                };
+                let starts: Option<Vec<usize>> = starts.iter().map(|start| start.checked_sub(first)).collect();
+                replay(places, machine?, begun, start, &starts?)?;
+            }
+            places.before = before;
+        }
+        if threads.begun_bytes() != text.len() {
+            return None;
+        }
+        let kept = threads.kept(hides_stops);
+        threads.text.push(text, kept);
+        if !reader.0.is_empty() {
+            threads.follow_markers(automaton, automaton.state(reader.0)?);
+        }
+        Some(threads)
+    }
+
+    /// Returns how many bytes at the end of the text are held because matches of hidden patterns have begun.
+    pub(crate) fn held(&self) -> usize {
+        self.hidden.held()
+    }
+}
