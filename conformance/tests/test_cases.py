@@ -10,20 +10,23 @@ from typing import Any
 import httpx
 import pytest
 
-from stopscan_conformance import APIS, Server, cases, plays
+from stopscan_conformance import APIS, Server, cases, generated, several
+from stopscan_conformance import single as single_module
 from stopscan_conformance.apis import Api, Part, Request
 from stopscan_conformance.cases import IN_TURN, ONE_PROMPT, TOGETHER, named_cases
 from stopscan_conformance.client import Answer
+from stopscan_conformance.generated import task_of
 from stopscan_conformance.judge import Findings
-from stopscan_conformance.oracle import Asked, recite
-from stopscan_conformance.plays import NotSupported, asked_of, at_once, exchange, leaving
+from stopscan_conformance.oracle import Task, recite
 from stopscan_conformance.probe import Can
 from stopscan_conformance.reciter import SCRIPTS, Reciter
+from stopscan_conformance.several import at_once, leaving
+from stopscan_conformance.single import NotSupported, single
 from stopscan_conformance.space import LONG_PROMPT, PAIRS
 
 CHECKPOINT = Reciter()
 ALL = named_cases()
-KNOWN = {one.name: one.asked for one in ALL}
+KNOWN = {one.name: one.task for one in ALL}
 
 
 def test_names_are_unique() -> None:
@@ -35,7 +38,7 @@ def test_names_are_unique() -> None:
 
 
 def test_every_script_is_used() -> None:
-    used = {one.asked.script for one in ALL}
+    used = {one.task.script for one in ALL}
     assert {name for name in SCRIPTS if name != "harmony"} <= used
 
 
@@ -59,14 +62,14 @@ def test_unknown_api() -> None:
 
 def test_a_stop_token_takes_what_it_made_the_scanner_hold_along() -> None:
     pieces = (b"one ", b"tw", b"o")
-    known = Asked("", pieces, stop=["two!"], stop_pieces=(2,))
+    known = Task("", pieces, stop=["two!"], stop_pieces=(2,))
     recital = recite(known)
     assert (recital.text, recital.tokens, recital.reason, recital.fires) == ("one tw", 3, "stop_token", 2)
 
 
 def test_the_end_of_a_script_may_be_named() -> None:
     """A server may report an EOS as a stop token that matched, as sglang does."""
-    expected = exchange(APIS["openai-chat"], False, KNOWN["no-stop"]).expected
+    expected = single(APIS["openai-chat"], False, KNOWN["no-stop"]).expected
     assert expected.ends == (("eos", None), ("stop_token", CHECKPOINT.eos_token_id))
     tokens = len(KNOWN["no-stop"].pieces) + 1
     assert expected.tokens == (tokens, tokens - 1)
@@ -81,7 +84,7 @@ def test_an_answer_says_each_breach_of_its_form_once() -> None:
 
 def test_stops_that_a_case_must_not_contain() -> None:
     """Cases named `stream…` test when text comes. These texts have no `<`, which a server may hold as a marker."""
-    assert not [one.name for one in ALL if one.name.startswith("stream") and "<" in recite(one.asked).text]
+    assert not [one.name for one in ALL if one.name.startswith("stream") and "<" in recite(one.task).text]
 
 
 def test_a_refusal_among_requests_at_once_leaves_none_of_them_behind() -> None:
@@ -113,12 +116,14 @@ def test_what_several_requests_ask_for(monkeypatch: pytest.MonkeyPatch, stream: 
     async def probe(server: Server, api: Api) -> Can:
         return Can()
 
-    monkeypatch.setattr(plays, "ask", ask)
-    monkeypatch.setattr(plays, "probe", probe)
-    monkeypatch.setattr(plays, "judge", lambda *answer, **how: {})
+    for module in (single_module, several, generated):
+        monkeypatch.setattr(module, "ask", ask)
+    for module in (single_module, several):
+        monkeypatch.setattr(module, "probe", probe)
+    monkeypatch.setattr(single_module, "judge", lambda *answer, **how: {})
 
     def requests(*names: str, stream: bool = stream) -> list[tuple[Any, ...]]:
-        known = [exchange(APIS["openai-chat"], stream, KNOWN[name]).request for name in names]
+        known = [single(APIS["openai-chat"], stream, KNOWN[name]).request for name in names]
         return [(one.prompt, one.stops, one.max_tokens, stream, 0, True) for one in known]
 
     plain = requests("no-stop")
@@ -133,14 +138,14 @@ def test_what_several_requests_ask_for(monkeypatch: pytest.MonkeyPatch, stream: 
     for case in cases("openai-chat"):
         if case.stream == stream and case.name in expected:
             asked.clear()
-            asyncio.run(case._play(Server("http://127.0.0.1:9", model="reciter")))
+            asyncio.run(case._run(Server("http://127.0.0.1:9", model="reciter")))
             said = [(one.prompt, one.stops, one.max_tokens, one.stream, leave, one.usage) for one, leave in asked]
             assert sorted(said, key=str) == sorted(expected.pop(case.name), key=str), case.name
     assert expected == {}
 
 
 def test_requests_for_one_prompt_have_different_stops() -> None:
-    requests = [exchange(APIS["openai-chat"], True, KNOWN[name]).request for name in ONE_PROMPT]
+    requests = [single(APIS["openai-chat"], True, KNOWN[name]).request for name in ONE_PROMPT]
     assert len({request.prompt for request in requests}) == 1
     assert len({str((request.stops, request.max_tokens)) for request in requests}) == len(requests)
 
@@ -149,9 +154,9 @@ def test_requests_of_a_pair_differ_in_one_field_alone() -> None:
     for name, pair in PAIRS.items():
         limits = {} if "limit" in name else {"max_tokens": 80}
         one, other = (
-            APIS["openai-chat"].body("m", exchange(APIS["openai-chat"], point.stream, asked).request)
+            APIS["openai-chat"].body("m", single(APIS["openai-chat"], point.stream, asked).request)
             for point in pair
-            for asked in [replace(asked_of(point), **limits)]
+            for asked in [replace(task_of(point), **limits)]
         )
         fields = {key for key in one | other if one.get(key) != other.get(key)} - {"stream_options"}
         assert len(fields) == 1, (name, fields)
@@ -163,7 +168,7 @@ def test_a_left_answer_that_is_over_tests_nothing(monkeypatch: pytest.MonkeyPatc
     async def ask(server: Server, api: Api, request: Request, *, leave: int) -> Answer:
         return Answer(end=("length", None))
 
-    monkeypatch.setattr(plays, "ask", ask)
-    left = leaving(exchange(APIS["openai-chat"], True, KNOWN["streams"]))
+    monkeypatch.setattr(several, "ask", ask)
+    left = leaving(single(APIS["openai-chat"], True, KNOWN["streams"]))
     with pytest.raises(NotSupported, match="not tested: the server answers too fast"):
         asyncio.run(left(Server("http://127.0.0.1:9", model="reciter")))

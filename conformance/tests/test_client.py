@@ -320,7 +320,7 @@ def test_json_that_is_too_deep_to_read_is_a_text() -> None:
 
 
 def test_a_request_says_what_it_says_in_each_api() -> None:
-    request = replace(Request("[split]"), said=replace(Request("").said, prefix="long ", parts=True))
+    request = replace(Request("[split]"), extras=replace(Request("").extras, prefix="long ", parts=True))
     for api in APIS.values():
         assert "long [split]" in str(api.body("m", request))
 

@@ -15,7 +15,7 @@ from stopscan_conformance.apis import APIS as BY_NAME
 from stopscan_conformance.apis import Api, Request
 from stopscan_conformance.client import Answer
 from stopscan_conformance.judge import Findings
-from stopscan_conformance.plays import NotSupported
+from stopscan_conformance.single import NotSupported
 from stopscan_conformance.wire import Wire
 
 SERVER = Server("http://127.0.0.1:9", model="reciter")

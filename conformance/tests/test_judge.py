@@ -11,18 +11,18 @@ from stopscan_conformance.apis import Api
 from stopscan_conformance.cases import counted, named_cases, result_of
 from stopscan_conformance.client import Answer
 from stopscan_conformance.judge import LEVELS, RULES, Expected, Findings, judge, lateness, merged
-from stopscan_conformance.oracle import Asked, Recital
-from stopscan_conformance.plays import Exchange, NotSupported, exchange
+from stopscan_conformance.oracle import Recital, Task
 from stopscan_conformance.probe import Can
 from stopscan_conformance.reciter import Reciter
 from stopscan_conformance.sentences import SENTENCES
+from stopscan_conformance.single import NotSupported, Single, single
 from stopscan_conformance.wire import Wire
 
 END = ("stop_sequence", "END")
 EXPECTED = Expected((("one ", "why"), ("why one ", ""), ("one ", "")), (END, ("eos", None)), (7, 6))
 RIGHT = {"text": None, "finish-reason": None, "names-the-stop": None, "form": None}
 NO_END = {"text": None, "finish-reason": "ended by nothing, not stop_sequence 'END'", "form": None}
-KNOWN = {one.name: one.asked for one in named_cases()}
+KNOWN = {one.name: one.task for one in named_cases()}
 
 
 def answered(
@@ -88,10 +88,10 @@ def test_an_api_with_a_word_for_stops_documents_the_word() -> None:
 
 
 def test_a_stop_that_fires_in_reasoning_breaks_an_advice_alone() -> None:
-    expected = exchange(BY_NAME["openai-chat"], False, KNOWN["think"]).expected
+    expected = single(BY_NAME["openai-chat"], False, KNOWN["think"]).expected
     found = judge(answered("", reasoning="Is it ", tokens=5), expected, stream=False)
     assert [rule for rule, fault in found.items() if fault] == ["stop-in-reasoning"]
-    joined = exchange(BY_NAME["openai-chat"], False, KNOWN["think-between"]).expected
+    joined = single(BY_NAME["openai-chat"], False, KNOWN["think-between"]).expected
     found = judge(answered("It is ", reasoning="hm?", tokens=6), joined, stream=False)
     assert [rule for rule, fault in found.items() if fault] == ["stop-in-reasoning"]
     found = judge(answered("It is 5 or 6 END here", reasoning="Is it END?"), expected, stream=False)
@@ -99,7 +99,7 @@ def test_a_stop_that_fires_in_reasoning_breaks_an_advice_alone() -> None:
 
 
 def test_half_a_character_that_is_lost_breaks_an_advice_alone() -> None:
-    expected = exchange(BY_NAME["openai-chat"], False, Asked("broken", (b"half ", b"\xf0\x9f\x98"))).expected
+    expected = single(BY_NAME["openai-chat"], False, Task("broken", (b"half ", b"\xf0\x9f\x98"))).expected
     found = judge(answered("half ", reasoning="", end=("eos", None), tokens=3), expected, stream=False)
     assert [rule for rule, fault in found.items() if fault] == ["half-characters"]
     found = judge(answered("half \N{REPLACEMENT CHARACTER}", reasoning="", end=("eos", None)), expected, stream=False)
@@ -165,10 +165,10 @@ def test_a_missing_answer_is_not_an_answer_of_another_request() -> None:
 
 def test_the_refusal_of_a_documented_form_is_a_failure() -> None:
     answer = Answer(Wire(400, body=bytearray(b"stop: invalid")), error="400: stop: invalid")
-    promised = exchange(BY_NAME["openai-chat"], False, KNOWN["null"], name="null")
+    promised = single(BY_NAME["openai-chat"], False, KNOWN["null"], name="null")
     assert promised.judged(answer) == {"refuses-a-documented-form": "refused: 400: stop: invalid"}
     with pytest.raises(NotSupported):
-        exchange(BY_NAME["openai-chat"], False, KNOWN["five"], name="five").judged(answer)
+        single(BY_NAME["openai-chat"], False, KNOWN["five"], name="five").judged(answer)
     busy = Answer(Wire(503, retry_after="1"), error="503: busy")
     with pytest.raises(NotSupported):
         promised.judged(busy)
@@ -243,9 +243,9 @@ def test_one_chunk_with_more_than_half_of_many_tokens_is_no_stream(
     assert lateness(["x" * size for size in sizes], Recital("x" * tokens, tokens, "eos", None, every, every)) == fault
 
 
-def refusal(api: Api, case: str, said: str, status: int = 400) -> tuple[Exchange, Answer]:
+def refusal(api: Api, case: str, said: str, status: int = 400) -> tuple[Single, Answer]:
     answer = Answer(Wire(status, "", bytearray(said.encode())), error=f"{status}: {said}")
-    return exchange(api, False, KNOWN[case]), answer
+    return single(api, False, KNOWN[case]), answer
 
 
 @pytest.mark.parametrize("status", [400, 404, 405, 413, 415, 422, 501])
@@ -265,7 +265,7 @@ def test_a_request_without_stops_may_be_refused_for_anything() -> None:
 
 @pytest.mark.parametrize("status", [None, 200, 401, 409, 500, 503])
 def test_what_is_no_refusal_is_judged(status: int | None) -> None:
-    asked = exchange(BY_NAME["openai-chat"], False, KNOWN["split"])
+    asked = single(BY_NAME["openai-chat"], False, KNOWN["split"])
     assert asked.judged(Answer(Wire(status), error="why")) == {"answers": "no answer: why"}
 
 
@@ -281,7 +281,7 @@ def test_what_an_api_can_tell_of_an_end(api: str) -> None:
 
 
 def test_what_is_expected_of_a_stop() -> None:
-    expected = exchange(BY_NAME["openai-chat"], True, KNOWN["split"]).expected
+    expected = single(BY_NAME["openai-chat"], True, KNOWN["split"]).expected
     assert expected.answers == (("This is the ", ""),)
     assert expected.ends == (("stop_sequence", "END"),)
     assert expected.recital is not None
@@ -290,7 +290,7 @@ def test_what_is_expected_of_a_stop() -> None:
 
 
 def test_what_is_expected_of_a_stop_token() -> None:
-    made = exchange(BY_NAME["openai-chat"], True, KNOWN["ids"])
+    made = single(BY_NAME["openai-chat"], True, KNOWN["ids"])
     ids = Reciter().token_ids("count")
     assert made.expected.ends == (("stop_token", ids[8]),)
     assert made.expected.tokens == (9, 8)
@@ -305,12 +305,12 @@ def test_what_is_expected_of_a_stop_token() -> None:
     ("string-5-id-5", "competing-stops", "finish-reason"), ("string-6-id-5", "stop-token-ids", "finish-reason"),
 ])  # fmt: skip
 def test_the_rules_that_an_answer_tests(case: str, text: str, finish: str) -> None:
-    expected = exchange(BY_NAME["openai-chat"], True, KNOWN[case]).expected
+    expected = single(BY_NAME["openai-chat"], True, KNOWN[case]).expected
     assert (expected.text, expected.finish) == (text, finish)
 
 
 def test_reasoning_is_apart_or_together_or_left_out() -> None:
-    expected = exchange(BY_NAME["openai-chat"], True, KNOWN["think"]).expected
+    expected = single(BY_NAME["openai-chat"], True, KNOWN["think"]).expected
     assert expected.answers == (
         ("It is 5 or 6 ", "Is it END?"),
         ("<think>Is it END?</think>It is 5 or 6 ", ""),
@@ -320,7 +320,7 @@ def test_reasoning_is_apart_or_together_or_left_out() -> None:
 
 
 def test_reasoning_without_an_end_is_reasoning() -> None:
-    expected = exchange(BY_NAME["openai-chat"], True, KNOWN["think-unclosed"]).expected
+    expected = single(BY_NAME["openai-chat"], True, KNOWN["think-unclosed"]).expected
     (answer, reasoning), (together, _), _ = expected.answers
     assert f"{answer}<think>{reasoning}" == together
     assert reasoning != ""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from stopscan import StopScanner, StopSet
 from stopscan_conformance.cases import named_cases
-from stopscan_conformance.oracle import Asked, Recital, recite
+from stopscan_conformance.oracle import Recital, Task, recite
 from stopscan_conformance.scripts import THINKING
 
 # Cases about a stop in a marker that is one token are left out: a scanner of text does not know tokens.
@@ -24,21 +24,21 @@ def plain(recital: Recital) -> Recital:
     return replace(recital, competes=False, at_limit=False)
 
 
-def scanned(asked: Asked) -> Recital:
+def scanned(task: Task) -> Recital:
     """Returns the library's answer to the request, token by token."""
-    scanner = StopScanner(StopSet(asked.stops, protect=[THINKING]))
+    scanner = StopScanner(StopSet(task.stops, protect=[THINKING]))
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     text, tokens, reason, fires = "", 0, "eos", None
     said: list[int] = []
     safe: list[int] = []
-    for tokens, piece in enumerate([*asked.pieces, None], 1):
+    for tokens, piece in enumerate([*task.pieces, None], 1):
         if piece is None:
             break
         before, state = scanner.copy(), decoder.getstate()
         decoded = decoder.decode(piece)
         said.append((said or [0])[-1] + len(decoded))
         out = scanner.feed(decoded)
-        if scanner.match is None and tokens - 1 in asked.stop_pieces:
+        if scanner.match is None and tokens - 1 in task.stop_pieces:
             scanner, reason, fires = before, "stop_token", tokens - 1
             decoder.setstate(state)
             break
@@ -47,7 +47,7 @@ def scanned(asked: Asked) -> Recital:
         if scanner.match is not None:
             reason, fires = "stop_sequence", scanner.match.sequence
             break
-        if tokens == asked.max_tokens:
+        if tokens == task.max_tokens:
             reason = "length"
             break
     if scanner.match is None:
@@ -55,9 +55,9 @@ def scanned(asked: Asked) -> Recital:
     return Recital(text, tokens, reason, fires, tuple(said), (*safe, len(text)))
 
 
-@pytest.mark.parametrize("asked", [one.asked for one in EVERY], ids=[one.name for one in EVERY])
-def test_the_oracle_says_what_the_library_says(asked: Asked) -> None:
-    assert plain(recite(asked)) == scanned(asked)
+@pytest.mark.parametrize("task", [one.task for one in EVERY], ids=[one.name for one in EVERY])
+def test_the_oracle_says_what_the_library_says(task: Task) -> None:
+    assert plain(recite(task)) == scanned(task)
 
 
 @given(PIECES, STOPS, st.lists(st.integers(0, 11), max_size=2), st.sampled_from([3, 5, 200]))
@@ -65,39 +65,39 @@ def test_the_oracle_says_what_the_library_says_of_any_text(
     pieces: list[str], stops: list[str], tokens: list[int], limit: int
 ) -> None:
     encoded = tuple(piece.encode() for piece in pieces)
-    asked = Asked("", encoded, stops, tuple(tokens), limit)
-    assert plain(recite(asked)) == scanned(asked)
+    task = Task("", encoded, stops, tuple(tokens), limit)
+    assert plain(recite(task)) == scanned(task)
 
 
 @pytest.mark.parametrize("stop", ["a<think>", "nk>"])
 def test_a_stop_and_a_marker_that_complete_together(stop: str) -> None:
     """The longer of the two wins."""
-    asked = Asked("", (b"one a<th", b"ink", b">", b" two"), [stop])
-    assert plain(recite(asked)) == scanned(asked)
+    task = Task("", (b"one a<th", b"ink", b">", b" two"), [stop])
+    assert plain(recite(task)) == scanned(task)
 
 
 def test_no_stop_is_a_piece_of_a_marker_that_is_one_token() -> None:
     pieces = (b"<think>", b"Is it", b"?", b"</think>", b"It is")
-    assert recite(Asked("", pieces, ["think"])).reason == "eos"
-    assert recite(Asked("", pieces, ["think"]), protected=False).text == "<"
+    assert recite(Task("", pieces, ["think"])).reason == "eos"
+    assert recite(Task("", pieces, ["think"]), protected=False).text == "<"
     spelled = (b"<thi", b"nk>", *pieces[1:])
-    assert recite(Asked("", spelled, ["think"])).text == "<"
+    assert recite(Task("", spelled, ["think"])).text == "<"
 
 
 def test_a_stop_competes_with_what_is_in_the_text_when_it_fires() -> None:
     pieces = (b"one ", b"xabcdy", b" two")
-    assert recite(Asked("", pieces, ["abcd", "bc"])).competes
-    assert recite(Asked("", pieces, ["one ", "bc"])).competes is False
-    assert recite(Asked("", pieces, ["bc", "two"])).competes is False
-    assert recite(Asked("", pieces, ["bc"], stop_pieces=(1,))).competes
+    assert recite(Task("", pieces, ["abcd", "bc"])).competes
+    assert recite(Task("", pieces, ["one ", "bc"])).competes is False
+    assert recite(Task("", pieces, ["bc", "two"])).competes is False
+    assert recite(Task("", pieces, ["bc"], stop_pieces=(1,))).competes
 
 
 @pytest.mark.parametrize(("limit", "at_limit"), [(2, True), (3, False)])
 def test_a_stop_in_the_last_token_of_the_limit(limit: int, at_limit: bool) -> None:
-    assert recite(Asked("", (b"one ", b"END", b" two"), ["END"], max_tokens=limit)).at_limit == at_limit
+    assert recite(Task("", (b"one ", b"END", b" two"), ["END"], max_tokens=limit)).at_limit == at_limit
 
 
 def test_an_end_in_the_last_token_of_the_limit() -> None:
-    last = recite(Asked("", (b"one", b" two"), max_tokens=3))
+    last = recite(Task("", (b"one", b" two"), max_tokens=3))
     assert (last.reason, last.at_limit) == ("eos", True)
-    assert recite(Asked("", (b"one", b" two"), max_tokens=2)).reason == "length"
+    assert recite(Task("", (b"one", b" two"), max_tokens=2)).reason == "length"

@@ -11,8 +11,8 @@ import pytest
 from stopscan_conformance.apis import APIS
 from stopscan_conformance.client import Answer
 from stopscan_conformance.clock import unevenness
+from stopscan_conformance.generated import single_of
 from stopscan_conformance.oracle import Recital
-from stopscan_conformance.plays import exchange_of
 from stopscan_conformance.space import Point
 
 PACE = 0.002
@@ -21,7 +21,7 @@ Chunks = list[tuple[float, int]]  # the time of each chunk, and the length of th
 
 def recited(among: str) -> Recital:
     point = Point(script="paced", place=None, among=among, stream=True)
-    recital = exchange_of(APIS["openai-chat"], point).expected.recital
+    recital = single_of(APIS["openai-chat"], point).expected.recital
     assert recital is not None
     return recital
 

@@ -17,7 +17,6 @@ import stopscan_conformance
 from stopscan_conformance import APIS, RULES, Case, Result, Server, cases
 from stopscan_conformance import __main__ as command
 from stopscan_conformance.judge import Findings
-from stopscan_conformance.plays import NotSupported
 from stopscan_conformance.probe import Can
 from stopscan_conformance.report import (
     NOTHING_KNOWN,
@@ -30,6 +29,7 @@ from stopscan_conformance.report import (
     write_junit,
 )  # fmt: skip
 from stopscan_conformance.sentences import VERSIONS
+from stopscan_conformance.single import NotSupported
 
 EVERY = cases("anthropic", "ollama-chat")
 SPLIT, STREAMED, OTHER = (
@@ -61,13 +61,13 @@ class Staged(Server):
 
 
 def run(found: Findings | Exception, server: Server, level: Any = "usual") -> Result:
-    async def play(_: Server) -> Findings:
+    async def run(_: Server) -> Findings:
         await asyncio.sleep(0)
         if isinstance(found, Exception):
             raise found
         return found
 
-    return replace(SPLIT, _play=play).run(server, level=level)
+    return replace(SPLIT, _run=run).run(server, level=level)
 
 
 def test_a_case_that_finds_nothing_wrong_passes() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from stopscan_conformance import Server, cases
 from stopscan_conformance.apis import APIS
-from stopscan_conformance.plays import exchange_of, fits
+from stopscan_conformance.generated import fits, single_of
 from stopscan_conformance.space import DIMENSIONS, SMALL, Point, deep, least_failing, small, thorough
 
 
@@ -31,7 +31,7 @@ def test_the_names_of_points_are_unlike() -> None:
 @pytest.mark.parametrize("api", APIS)
 def test_each_point_has_an_end_that_is_known(api: str) -> None:
     for point in filter(lambda point: fits(APIS[api], point), deep(0)):
-        expected = exchange_of(APIS[api], point).expected
+        expected = single_of(APIS[api], point).expected
         assert expected.ends
         assert expected.tokens[0] > 0
 
@@ -40,7 +40,7 @@ def test_each_point_has_an_end_that_is_known(api: str) -> None:
 def test_a_server_may_have_a_limit_of_its_own_as_mlx_lm_has_of_512_tokens(api: str) -> None:
     unlimited = [point for point in thorough(0) if point.limit == "none" and fits(APIS[api], point)]
     assert len(unlimited) >= 10
-    assert max(exchange_of(APIS[api], point).expected.tokens[0] for point in unlimited) < 512
+    assert max(single_of(APIS[api], point).expected.tokens[0] for point in unlimited) < 512
 
 
 def test_a_failure_shrinks_to_the_least_request() -> None:
@@ -61,7 +61,7 @@ def test_a_case_shrinks_on_a_server(staged_url: str) -> None:
 
 @pytest.mark.parametrize("api", ["openai-chat", "anthropic"])
 def test_the_default_has_four_long_answers(api: str) -> None:
-    tokens = [exchange_of(APIS[api], point).expected.tokens[0] for point in small(0) if fits(APIS[api], point)]
+    tokens = [single_of(APIS[api], point).expected.tokens[0] for point in small(0) if fits(APIS[api], point)]
     assert sorted(tokens)[-5] <= SMALL < sorted(tokens)[-4]
     assert max(tokens) > 4200
     assert len(small(0)) > 180
@@ -69,7 +69,7 @@ def test_the_default_has_four_long_answers(api: str) -> None:
 
 def test_an_api_without_stops_is_asked_for_none() -> None:
     api = APIS["openai-responses"]
-    asked = [exchange_of(api, point).request for point in small(0) if fits(api, point)]
+    asked = [single_of(api, point).request for point in small(0) if fits(api, point)]
     assert {str(request.stops) for request in asked} == {"{}"}
     names = {case.name for case in cases("openai-responses")}
     assert not {"split", "ids", "a-stop-that-is-a-number", "pace-with-stops"} & names

@@ -11,13 +11,14 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
-from stopscan_conformance import clock, plays, space
-from stopscan_conformance.apis import APIS, Api, Request, Said
+from stopscan_conformance import clock, generated, several, space, wrong_requests
+from stopscan_conformance.apis import APIS, Api, Extras, Request
 from stopscan_conformance.client import Server
 from stopscan_conformance.judge import LEVELS, RULES, Column, Findings, Level, columns_of
-from stopscan_conformance.oracle import MISSING, Asked, pieces_text
+from stopscan_conformance.oracle import MISSING, Task, pieces_text
 from stopscan_conformance.probe import probe, trouble
 from stopscan_conformance.scripts import THINKING, made_scripts, named
+from stopscan_conformance.single import NotSupported, Run, Single, single
 from stopscan_conformance.space import Point
 
 # Names of cases. The requests of each tuple form one case: IN_TURN sends them one after another, the others at once.
@@ -87,7 +88,7 @@ class Case:
     topic: str
     name: str
     why: str
-    _play: plays.Play = field(repr=False)
+    _run: Run = field(repr=False)
 
     def __str__(self) -> str:
         return f"{self.api}-{'stream' if self.stream else 'whole'}-{self.name}"
@@ -100,7 +101,7 @@ class Case:
     @property
     def single(self) -> bool:
         """Whether the case is one request, so that other cases may run at the same time."""
-        alone = not isinstance(self._play, plays.Generated) or self._play.alone
+        alone = not isinstance(self._run, generated.Generated) or self._run.alone
         return alone and not self.timed and self.topic not in ("together", "pairs")
 
     def run(self, server: Server, /, *, level: Level = "usual") -> Result:
@@ -109,17 +110,17 @@ class Case:
         Raises `ConnectionError` if the server is down, `TimeoutError` if the server is too slow for any case, and
         `RuntimeError` if the server serves another model.
         """
-        return asyncio.run(self.play(server, level=level))
+        return asyncio.run(self.run_async(server, level=level))
 
-    async def play(self, server: Server, /, *, level: Level = "usual") -> Result:
+    async def run_async(self, server: Server, /, *, level: Level = "usual") -> Result:
         """Returns the result, as `run` does, for callers in an event loop."""
         api = APIS[self.api]
         can = await probe(server, api)
         if can.missing is not None:
             return Result("not supported", can.missing)
         try:
-            found = await self._play(server)
-        except plays.NotSupported as refusal:
+            found = await self._run(server)
+        except NotSupported as refusal:
             return Result("not supported", str(refusal))
         rules = counted(api, level)
         result = result_of(found, rules)
@@ -129,12 +130,12 @@ class Case:
     def curl(self, server: Server, /) -> str | None:
         """Returns the shell command that sends the request of the case, or None if the case has several requests. The
         API key is left out."""
-        play, api = self._play, APIS[self.api]
-        asked = getattr(play, "__self__", None) or getattr(play, "exchange", None)
-        if isinstance(play, (plays.Wrong, plays.Rows)):
-            body = play.body(server.model)
-        elif isinstance(asked, plays.Exchange) and (not isinstance(play, plays.Generated) or play.alone):
-            body = api.written(server.model, asked.request)
+        run, api = self._run, APIS[self.api]
+        only = getattr(run, "__self__", None) or getattr(run, "single", None)
+        if isinstance(run, (wrong_requests.Wrong, several.Rows)):
+            body = run.body(server.model)
+        elif isinstance(only, Single) and (not isinstance(run, generated.Generated) or run.alone):
+            body = api.written(server.model, only.request)
         else:
             return None
         content = body if isinstance(body, str) else json.dumps(body)
@@ -145,18 +146,18 @@ class Case:
     def least(self, server: Server, result: Result, /) -> Case:
         """Returns the case of the smallest request that still breaks all rules that `result` breaks, or the case itself
         if the case was not generated."""
-        if not isinstance(self._play, plays.Generated):
+        if not isinstance(self._run, generated.Generated):
             return self
-        api = self._play.api
+        api = self._run.api
 
         def fails(point: Point) -> bool:
-            return plays.fits(api, point) and {*self.at(point).run(server).broken} >= {*result.broken}
+            return generated.fits(api, point) and {*self.at(point).run(server).broken} >= {*result.broken}
 
-        return self.at(space.least_failing(self._play.point, fails))
+        return self.at(space.least_failing(self._run.point, fails))
 
     def at(self, point: Point, /) -> Case:
         """Returns the generated case of another point, through the same API."""
-        return replace(self, stream=point.stream, name=str(point), _play=plays.Generated(APIS[self.api], point))
+        return replace(self, stream=point.stream, name=str(point), _run=generated.Generated(APIS[self.api], point))
 
 
 def cases(*apis: str, deep: bool = False, thorough: bool = False, seed: int = 0) -> list[Case]:
@@ -176,29 +177,29 @@ def cases(*apis: str, deep: bool = False, thorough: bool = False, seed: int = 0)
     return [one for api in chosen for one in _cases(APIS[api], points)]
 
 
-class Named(NamedTuple):
+class NamedCase(NamedTuple):
     """A case from a file of `named/`, which becomes a case of each API, or of those in `apis`."""
 
     topic: str
     name: str
     why: str
-    asked: Asked
-    said: Said
+    task: Task
+    extras: Extras
     apis: Sequence[str]
     streams: Sequence[bool] = (False, True)
 
 
-def named_cases() -> list[Named]:
+def named_cases() -> list[NamedCase]:
     """Returns the cases of `named/`."""
     found = []
     for one in named():
         for case in one["cases"]:
             stops = {"stop": case.get("stop", MISSING), "stop_pieces": tuple(case.get("stop_pieces", ()))}
             limit = {"max_tokens": case["max_tokens"]} if "max_tokens" in case else {}
-            asked = Asked(one["script"], one["pieces"], **stops, **limit)
-            said = Said(**case.get("says", {}), options=case.get("options", {}))
+            task = Task(one["script"], one["pieces"], **stops, **limit)
+            extras = Extras(**case.get("says", {}), options=case.get("options", {}))
             streams = [case["stream"]] if "stream" in case else [False, True]
-            found.append(Named(one["topic"], case["name"], one["why"], asked, said, case.get("apis", ()), streams))
+            found.append(NamedCase(one["topic"], case["name"], one["why"], task, extras, case.get("apis", ()), streams))
     return found
 
 
@@ -209,8 +210,8 @@ def _cases(api: Api, points: Sequence[Point]) -> Iterator[Case]:
         yield from _Maker(api, stream, fitting).every()
     why = "the stop that completes first ends the answer, whatever else the request says"
     for point in points if api.stops else dict.fromkeys(map(_without_stops, points)):
-        if plays.fits(api, point):
-            yield Case(api.name, point.stream, "generated", str(point), why, plays.Generated(api, point))
+        if generated.fits(api, point):
+            yield Case(api.name, point.stream, "generated", str(point), why, generated.Generated(api, point))
 
 
 def _without_stops(point: Point) -> Point:
@@ -219,14 +220,14 @@ def _without_stops(point: Point) -> Point:
     return replace(point, among="none", place=least.place, skip=least.skip, length=least.length)
 
 
-def _fits(api: Api, one: Named) -> bool:
+def _fits(api: Api, one: NamedCase) -> bool:
     if one.apis and api.name not in one.apis:
         return False
-    if not api.stops and (one.asked.stop is not MISSING or one.asked.stop_pieces):
+    if not api.stops and (one.task.stop is not MISSING or one.task.stop_pieces):
         return False
-    if api.raw and OPENING in b"".join(one.asked.pieces):
+    if api.raw and OPENING in b"".join(one.task.pieces):
         return False  # without a chat template, a server may treat reasoning as text, so that stops fire in it
-    return not (api.lists_only and (one.asked.stop is None or isinstance(one.asked.stop, str)))
+    return not (api.lists_only and (one.task.stop is None or isinstance(one.task.stop, str)))
 
 
 @dataclass(frozen=True)
@@ -235,7 +236,7 @@ class _Maker:
 
     api: Api
     stream: bool
-    named: Sequence[Named]
+    named: Sequence[NamedCase]
 
     def every(self) -> Iterator[Case]:
         yield from self.one_request()
@@ -243,31 +244,31 @@ class _Maker:
         for make in (self.leaving, self.twice, self.wrong, self.rows, self.pairs, self.paces, self.costs):
             yield from make()
 
-    def case(self, topic: str, name: str, why: str, play: plays.Play) -> Case:
-        return Case(self.api.name, self.stream, topic, name, why, play)
+    def case(self, topic: str, name: str, why: str, run: Run) -> Case:
+        return Case(self.api.name, self.stream, topic, name, why, run)
 
-    def exchanges(self, *names: str, stream: bool | None = None) -> list[plays.Exchange]:
+    def singles(self, *names: str, stream: bool | None = None) -> list[Single]:
         """Returns the requests of the named cases, with the answers that must come. Those that the API lacks are left
         out."""
-        known = {one.name: one.asked for one in self.named}
+        known = {one.name: one.task for one in self.named}
         stream = self.stream if stream is None else stream
-        return [plays.exchange(self.api, stream, known[name]) for name in names if name in known]
+        return [single(self.api, stream, known[name]) for name in names if name in known]
 
-    def runs(self, *names: str, stream: bool | None = None) -> list[plays.Play]:
-        return [one.run for one in self.exchanges(*names, stream=stream)]
+    def runs(self, *names: str, stream: bool | None = None) -> list[Run]:
+        return [one.run for one in self.singles(*names, stream=stream)]
 
-    def plain(self) -> plays.Exchange:
-        return self.exchanges(PLAIN)[0]
+    def plain(self) -> Single:
+        return self.singles(PLAIN)[0]
 
-    def stopped(self) -> plays.Exchange:
+    def stopped(self) -> Single:
         """Returns a request with a stop, or without one if the API has no stops."""
-        return self.exchanges(STOPPED if self.api.stops else PLAIN)[0]
+        return self.singles(STOPPED if self.api.stops else PLAIN)[0]
 
     def one_request(self) -> Iterator[Case]:
         for one in self.named:
             if self.stream in one.streams:
-                play = plays.exchange(self.api, self.stream, one.asked, one.said, one.name).run
-                yield self.case(one.topic, one.name, one.why, play)
+                run = single(self.api, self.stream, one.task, one.extras, one.name).run
+                yield self.case(one.topic, one.name, one.why, run)
 
     def together(self) -> Iterator[Case]:
         every, others = self.runs(*TOGETHER), self.runs(*TOGETHER, stream=not self.stream)
@@ -275,80 +276,78 @@ class _Maker:
         mixed = [*every[:half], *others[half:]]
         one_prompt, turns = self.runs(*ONE_PROMPT), self.runs(*IN_TURN)
         topic = "together"
-        yield self.case(topic, "at-once", "requests at the same time do not know of each other", plays.at_once(every))
-        yield self.case(topic, "at-once-mixed", "streams and whole answers go together", plays.at_once(mixed))
-        yield self.case(topic, "one-prompt", "requests for one prompt have their own stops", plays.at_once(one_prompt))
-        yield self.case(topic, "in-turn", "nothing of a request is left for the next one", plays.in_turn(turns))
+        yield self.case(topic, "at-once", "requests at the same time do not know of each other", several.at_once(every))
+        yield self.case(topic, "at-once-mixed", "streams and whole answers go together", several.at_once(mixed))
+        yield self.case(topic, "one-prompt", "requests of one prompt have their own stops", several.at_once(one_prompt))
+        yield self.case(topic, "in-turn", "nothing of a request is left for the next one", several.in_turn(turns))
 
     def leaving(self) -> Iterator[Case]:
         """Yields cases in which clients leave long answers, which the server still generates at that time."""
         topic, paced = "together", Point(script="paced", place=None, stream=self.stream)
-        left = plays.exchange_of(self.api, replace(paced, stream=True))
-        after = [plays.leaving(left), left.run, plays.at_once(self.runs(*TOGETHER))]
+        left = generated.single_of(self.api, replace(paced, stream=True))
+        after = [several.leaving(left), left.run, several.at_once(self.runs(*TOGETHER))]
         why = "a client that leaves does not change later answers"
-        yield self.case(topic, "after-leaving", why, plays.in_turn(after))
+        yield self.case(topic, "after-leaving", why, several.in_turn(after))
         late = replace(paced, place=250, length=12)
         if not self.stream:
-            early = plays.exchange_of(self.api, late if self.api.stops else paced)
-            turns = plays.in_turn(
-                [plays.leaving_early(early, self.plain()), early.run, self.plain().run, self.stopped().run]
-            )
+            early, plain = generated.single_of(self.api, late if self.api.stops else paced), self.plain()
+            turns = several.in_turn([several.leaving_early(early, plain), early.run, plain.run, self.stopped().run])
             yield self.case(topic, "after-leaving-early", f"{why}: it has read nothing of its own", turns)
-        lasting = [plays.exchange_of(self.api, one).run for one in (paced, late, replace(paced, among="decoys-3"))]
+        lasting = [generated.single_of(self.api, one).run for one in (paced, late, replace(paced, among="decoys-3"))]
         # The clients leave after 4 pieces, because by then all other requests run.
-        beside = plays.at_once([plays.leaving(left, 4), *lasting, *self.runs(*LASTING)])
+        beside = several.at_once([several.leaving(left, 4), *lasting, *self.runs(*LASTING)])
         yield self.case(topic, "beside-leaving", "a client that leaves does not change the answers beside it", beside)
 
     def twice(self) -> Iterator[Case]:
         """Yields cases that send a request more than once."""
-        longer, same = plays.prompted_twice(self.plain(), space.LONG_PROMPT), plays.prompted_twice(self.plain())
+        longer, same = several.prompted_twice(self.plain(), space.LONG_PROMPT), several.prompted_twice(self.plain())
         yield self.case("together", "prompt-tokens", "a longer prompt has more tokens", longer)
         yield self.case("together", "twice-the-same", "a second answer has another id, and is otherwise the same", same)
-        header = Said(headers={"X-Request-Id": "the-same"})
+        header = Extras(headers={"X-Request-Id": "the-same"})
         every = [self.plain(), self.stopped(), self.plain()]
-        equal = [replace(one, request=replace(one.request, said=header)).run for one in every]
+        equal = [replace(one, request=replace(one.request, extras=header)).run for one in every]
         why = "requests that share the header X-Request-Id have their own answers"
-        yield self.case("together", "one-request-id", why, plays.at_once(equal))
+        yield self.case("together", "one-request-id", why, several.at_once(equal))
 
     def wrong(self) -> Iterator[Case]:
         sent = self.stopped()
-        for name, change in plays.WRONG.items() if not self.stream else ():
+        for name, change in wrong_requests.WRONG.items() if not self.stream else ():
             if (name == "no-content" and self.api.name.startswith("ollama")) or ("stop" in name and not self.api.stops):
                 continue  # for Ollama, a request without content loads the model
-            wrong = plays.Wrong(self.api, sent.request, change)
+            wrong = wrong_requests.Wrong(self.api, sent.request, change)
             yield self.case("wrong", name, "a wrong request gets a 4xx", wrong)
-        for name, odd in plays.odd_stops(sent) if self.api.stops else ():
+        for name, odd in wrong_requests.odd_stops(sent) if self.api.stops else ():
             yield self.case("wrong", name, "a wrong stop is refused, or the others count", odd)
 
     def rows(self) -> Iterator[Case]:
         why = "each row has its own stop and end"
         if self.api.name in ("openai-chat", "openai-completions"):
-            yield self.case("rows", "two-rows", why, plays.Rows(self.api, [self.stopped()] * 2))
+            yield self.case("rows", "two-rows", why, several.Rows(self.api, [self.stopped()] * 2))
         if self.api.name == "openai-completions":
             # The stop of the first row is not in the text of the second row, which ends at the token limit.
-            first = plays.asked_of(Point())
+            first = generated.task_of(Point())
             second = replace(first, script="paced", pieces=made_scripts()["paced"])
-            both = [plays.exchange(self.api, self.stream, one) for one in (first, second)]
-            yield self.case("rows", "two-prompts", why, plays.Rows(self.api, both, prompts=True))
+            both = [single(self.api, self.stream, one) for one in (first, second)]
+            yield self.case("rows", "two-prompts", why, several.Rows(self.api, both, prompts=True))
 
     def pairs(self) -> Iterator[Case]:
         why = "requests that differ in one field alone have their own answers"
         for name, pair in space.PAIRS.items():
             points = [replace(point, stream=point.stream != self.stream) for point in pair]
-            if not all(plays.fits(self.api, point) for point in points):
+            if not all(generated.fits(self.api, point) for point in points):
                 continue
-            both = [plays.exchange_of(self.api, point) for point in points]
+            both = [generated.single_of(self.api, point) for point in points]
             if "limit" not in name:  # both requests get the same limit, unless the pair differs in its limit
-                both = [plays.limited(self.api, point, LIMIT_OF_PAIRS) for point in points]
+                both = [generated.limited(self.api, point, LIMIT_OF_PAIRS) for point in points]
             one, other = both
-            yield self.case("pairs", f"{name}-in-turn", why, plays.on_one_connection([one, other, one, other]))
-            yield self.case("pairs", f"{name}-at-once", why, plays.at_once([one.run, other.run] * 3))
+            yield self.case("pairs", f"{name}-in-turn", why, several.on_one_connection([one, other, one, other]))
+            yield self.case("pairs", f"{name}-at-once", why, several.at_once([one.run, other.run] * 3))
 
     def paces(self) -> Iterator[Case]:
         for name, among in PACED.items() if self.stream and self.api.stops else ():
             point = Point(script="paced", place=None, among=among, stream=True)
-            play = clock.Pace(plays.exchange_of(self.api, point))
-            yield self.case("pace", name, "text comes as soon as it is safe", play)
+            run = clock.Pace(generated.single_of(self.api, point))
+            yield self.case("pace", name, "text comes as soon as it is safe", run)
 
     def costs(self) -> Iterator[Case]:
         load = clock.Load(self.api, f"[{LONG}]", (space.NEVER, EARLY), self.stream)
@@ -361,7 +360,7 @@ class _Maker:
             held = {"stop": [pieces_text(pieces[2:]) + "#"]}
             left["while text was held"] = Request(load.prompt, self.stream, held, 300)
             thinking = Point(script="thought", place=None, limit="all", stream=True)
-            if plays.fits(self.api, thinking):
-                left["in the reasoning"] = plays.exchange_of(self.api, thinking).request
+            if generated.fits(self.api, thinking):
+                left["in the reasoning"] = generated.single_of(self.api, thinking).request
         why = "nothing goes on after a stop, or for a client that has left, so the next answer does not wait"
         yield self.case("cost", "cost-for-the-next", why, clock.for_the_next(load, left))

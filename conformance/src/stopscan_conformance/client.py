@@ -263,7 +263,7 @@ async def _send(
     client: httpx.AsyncClient, api: Api, request: Request, answer: Answer, leave: int, options: Mapping[str, Any]
 ) -> None:
     wire = answer.wire
-    headers = {"Content-Type": "application/json", **request.said.headers}
+    headers = {"Content-Type": "application/json", **request.extras.headers}
     async with client.stream("POST", api.path, headers=headers, **options) as reply:
         wire.status = reply.status_code
         wire.retry_after = reply.headers.get("retry-after")

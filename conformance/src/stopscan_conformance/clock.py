@@ -24,8 +24,8 @@ from stopscan_conformance.apis import Api, Request
 from stopscan_conformance.client import Answer, Server, ask
 from stopscan_conformance.judge import LONG, Findings, crowded, steps_in, steps_of
 from stopscan_conformance.oracle import Recital
-from stopscan_conformance.plays import TOO_FAST, Exchange, NotSupported
 from stopscan_conformance.probe import probe
+from stopscan_conformance.single import TOO_FAST, NotSupported, Single
 
 OTHERS = 16
 FEW, LASTING = 100, 800  # the tokens of a measured answer, and of a long answer that a client leaves or a stop ends
@@ -68,7 +68,7 @@ class Times(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Cost:
-    """A play (what a case runs) that compares the times of `works` with the times that `scale` returns.
+    """A case that compares the times of `works` with the times that `scale` returns.
 
     A share says where a measured time lies between the time of little work (0) and the time of much work (1).
     A disturbance can make any of the three times longer, and so a share too large or too small. Each work is tried
@@ -138,7 +138,7 @@ def of_a_stop(load: Load) -> Cost:
 
 
 def for_the_next(load: Load, left: Mapping[str, Request]) -> Cost:
-    """Returns a play that measures an answer after answers that a stop ended, and after clients that left. The keys of
+    """Returns a case that measures an answer after answers that a stop ended, and after clients that left. The keys of
     `left` say when clients leave ("during an answer"), and the values are the requests that these clients send."""
     wait = "the next answer has to wait"
     stopped = Work("cost-of-a-stop", f"after answers that a stop ended, {wait}", partial(_after_stops, load=load))
@@ -201,21 +201,21 @@ ENOUGH = 12  # fewer samples than this are not judged
 
 @dataclass(frozen=True, eq=False)
 class Pace:
-    """A play that asks for a long stream and judges its pace. Disturbances make the pace worse, so one good try of
+    """A case that asks for a long stream and judges its pace. Disturbances make the pace worse, so one good try of
     several is enough."""
 
-    exchange: Exchange
+    single: Single
 
     async def __call__(self, server: Server) -> Findings:
         complaint = None
-        can = await probe(server, self.exchange.api)
+        can = await probe(server, self.single.api)
         for _ in range(TRIES):
-            answer = await ask(server, self.exchange.api, self.exchange.request)
-            found = self.exchange.judged(answer, can)
+            answer = await ask(server, self.single.api, self.single.request)
+            found = self.single.judged(answer, can)
             # The pace is judged only if the text was judged and is right.
-            if found.get("text", "") is not None or self.exchange.expected.recital is None:
+            if found.get("text", "") is not None or self.single.expected.recital is None:
                 return found
-            complaint = unevenness(answer, self.exchange.expected.recital)
+            complaint = unevenness(answer, self.single.expected.recital)
             if complaint is None:
                 break
         return {**found, "pace": complaint}
@@ -310,7 +310,7 @@ def _after_holds(bursts: Sequence[tuple[float, int]], recital: Recital) -> str |
     nearest earlier and later tokens whose own text was not held, and that do not come directly after held text."""
     ends = [end for _, end in bursts]
     safe = recital.safe
-    more = [token for token in range(2, len(recital.said)) if safe[token - 1] < safe[token] <= ends[-1]]
+    more = [token for token in range(2, len(recital.complete)) if safe[token - 1] < safe[token] <= ends[-1]]
     came = {token: bursts[bisect_left(ends, safe[token])][0] for token in more}
     free = [token for token in more if safe[token - 2] < safe[token - 1]]
     behind = []

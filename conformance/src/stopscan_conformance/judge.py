@@ -1,7 +1,7 @@
 """The rules, each with its level and source, and `judge`, which finds the rules that an answer breaks.
 
-To add a rule, write its row into `_RULES`, and report its violations under its name: here for one answer, in `plays.py`
-for several requests, in `clock.py` for times. The report names the rule of each failure.
+To add a rule, write its row into `_RULES`, and report its violations under its name: here for one answer, in
+`several.py` for several requests, in `clock.py` for times. The report names the rule of each failure.
 """
 
 from __future__ import annotations
@@ -270,7 +270,7 @@ def _misplaced(ends: Sequence[int], recital: Recital) -> str | None:
         if end in safe_ends:
             continue
         # The length of the safe text after the token that brought the last character of the chunk.
-        safe = recital.safe[bisect_left(recital.said, end)]
+        safe = recital.safe[bisect_left(recital.complete, end)]
         if abs(safe - end) > worst:
             worst = abs(safe - end)
             what = "late by at least" if safe > end else "early by"

@@ -23,9 +23,9 @@ MISSING: Any = object()  # the value of `stop` for a request without this field
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
-    """A request for a script (a known text), not yet in the form of an API. `stop` is the value in the request, and
-    `stop_pieces` are the indexes of the pieces whose tokens are stop tokens."""
+class Task:
+    """What the oracle is given: a script (a known text), stops and a limit, not in the form of an API. `stop` is the
+    value in the request, and `stop_pieces` are the indexes of the pieces whose tokens are stop tokens."""
 
     script: str
     pieces: tuple[bytes, ...]
@@ -99,58 +99,60 @@ def withheld(text: str, begun: frozenset[str]) -> int:
 class Recital:
     """The right answer: its `text`, and the number of its `tokens`, including the token that ends it.
 
-    After token i, `said[i]` characters are complete, and the first `safe[i]` of them cannot become part of a stop any
+    After token i, `complete[i]` characters are known, and the first `safe[i]` of them cannot become part of a stop any
     more. In a stream, each chunk must end at one of the lengths in `safe`.
     """
 
     text: str
     tokens: int
     reason: str
-    fires: str | int | None  # the stop string that ends the text, or the index in `asked.pieces` of the stop token
-    said: tuple[int, ...]
+    fires: str | int | None  # the stop string that ends the text, or the index in `task.pieces` of the stop token
+    complete: tuple[int, ...]
     safe: tuple[int, ...]
     competes: bool = False  # another stop is also in the text when the stop fires, so a rule must choose between them
     at_limit: bool = False  # the text ends at the last token that the limit allows, but not because of the limit
 
 
-def recite(asked: Asked, /, *, protected: bool = True) -> Recital:
+def recite(task: Task, /, *, protected: bool = True) -> Recital:
     """Returns the right answer to a request, token by token. Without `protected`, stops also fire in reasoning."""
-    pieces = asked.pieces[: asked.max_tokens or NO_LIMIT]
-    text, said = _decoded(pieces)
-    reading = read(text, asked.stops, protected=protected, marked=_marked(pieces, said) if protected else frozenset())
+    pieces = task.pieces[: task.max_tokens or NO_LIMIT]
+    text, complete = _decoded(pieces)
+    reading = read(
+        text, task.stops, protected=protected, marked=_marked(pieces, complete) if protected else frozenset()
+    )
     fired = reading.fired
     # The indexes of the token that completes the stop string, and of the first stop token.
-    stopped = bisect_left(said, fired.end) if fired else NO_LIMIT
-    token = min((index for index in asked.stop_pieces if index < len(pieces)), default=NO_LIMIT)
+    stopped = bisect_left(complete, fired.end) if fired else NO_LIMIT
+    token = min((index for index in task.stop_pieces if index < len(pieces)), default=NO_LIMIT)
     if fired and stopped <= token:
-        safe = _safe(text, said[:stopped], reading, asked.stops)
+        safe = _safe(text, complete[:stopped], reading, task.stops)
         end = fired.start
-        competing = [stop for stop in asked.stops if stop in text[: said[stopped]] and stop != fired.of(text)]
+        competing = [stop for stop in task.stops if stop in text[: complete[stopped]] and stop != fired.of(text)]
         return Recital(
             text[:end],
             stopped + 1,
             "stop_sequence",
             fired.of(text),
-            said[: stopped + 1],
+            complete[: stopped + 1],
             (*safe, end, end),
             competes=bool(competing) or token == stopped,
-            at_limit=stopped + 1 == asked.max_tokens,
+            at_limit=stopped + 1 == task.max_tokens,
         )
     if token < len(pieces):
         text = pieces_text(pieces[:token])
-        safe = _safe(text, said[:token], reading, asked.stops)
-        ended = token + 1 == asked.max_tokens
-        return Recital(text, token + 1, "stop_token", token, said[: token + 1], (*safe, len(text)), at_limit=ended)
-    safe = _safe(text, said, reading, asked.stops)
-    if len(pieces) == asked.max_tokens:
-        return Recital(text, len(pieces), "length", None, said, (*safe, len(text)))
-    ended = len(pieces) + 1 == asked.max_tokens
-    return Recital(text, len(pieces) + 1, "eos", None, said, (*safe, len(text)), at_limit=ended)
+        safe = _safe(text, complete[:token], reading, task.stops)
+        ended = token + 1 == task.max_tokens
+        return Recital(text, token + 1, "stop_token", token, complete[: token + 1], (*safe, len(text)), at_limit=ended)
+    safe = _safe(text, complete, reading, task.stops)
+    if len(pieces) == task.max_tokens:
+        return Recital(text, len(pieces), "length", None, complete, (*safe, len(text)))
+    ended = len(pieces) + 1 == task.max_tokens
+    return Recital(text, len(pieces) + 1, "eos", None, complete, (*safe, len(text)), at_limit=ended)
 
 
-def _marked(pieces: Sequence[bytes], said: Sequence[int]) -> frozenset[int]:
+def _marked(pieces: Sequence[bytes], complete: Sequence[int]) -> frozenset[int]:
     """Returns the offsets inside the tokens that open reasoning. The end of such a token is not among them."""
-    ends = [known for piece, known in zip(pieces, said, strict=True) if piece == OPENING.encode()]
+    ends = [known for piece, known in zip(pieces, complete, strict=True) if piece == OPENING.encode()]
     return frozenset(at for end in ends for at in range(end - len(OPENING) + 1, end))
 
 
@@ -162,19 +164,19 @@ def pieces_text(pieces: Sequence[bytes]) -> str:
 def _decoded(pieces: Sequence[bytes]) -> tuple[str, tuple[int, ...]]:
     """Returns the text, and after each piece the number of characters that are complete."""
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-    said, known = [], 0
+    complete, known = [], 0
     for piece in pieces:
         known += len(decoder.decode(piece))
-        said.append(known)
-    return pieces_text(pieces), tuple(said)
+        complete.append(known)
+    return pieces_text(pieces), tuple(complete)
 
 
-def _safe(text: str, said: Sequence[int], reading: Reading, stops: Sequence[str]) -> list[int]:
+def _safe(text: str, complete: Sequence[int], reading: Reading, stops: Sequence[str]) -> list[int]:
     """Returns the length of the safe text after each token."""
     begun = beginnings(can_fire(stops))
     longest = max(map(len, begun), default=0)
     safe = []
-    for known in said:
+    for known in complete:
         begin = reading.begins[known]
         safe.append(known if begin is None else known - withheld(text[max(begin, known - longest) : known], begun))
     return safe

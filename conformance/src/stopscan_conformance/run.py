@@ -95,12 +95,12 @@ async def _send(
         await _all(_worker(server, rest, level, add) for _ in range(AT_ONCE))
         for case in mine:
             if not case.single or found.missing is not None:
-                add(case, await case.play(server, level=level))
+                add(case, await case.run_async(server, level=level))
 
 
 async def _worker(server: Server, rest: Iterator[Case], level: Level, add: Told) -> None:
     for case in rest:
-        add(case, await case.play(server, level=level))
+        add(case, await case.run_async(server, level=level))
 
 
 async def _all(workers: Iterator[Any]) -> None:

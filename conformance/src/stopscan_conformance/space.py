@@ -1,7 +1,7 @@
 """The space of requests: a `Point` is a request, and its fields are dimensions. Also the choice of points for a run.
 
 To add a value to a dimension, add it to `DIMENSIONS`, and define it: in `_AMONG` for stops, in `options.json` for other
-options of a request, in `plays.py` for connections, for earlier requests and for requests at the same time.
+options of a request, in `generated.py` for connections, for earlier requests and for requests at the same time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import cache
 from itertools import accumulate
 from typing import Any
 
-from stopscan_conformance.apis import Said
+from stopscan_conformance.apis import Extras
 from stopscan_conformance.oracle import pieces_text
 from stopscan_conformance.scripts import BORDER, FOLDER, NEAR, made_scripts, written
 
@@ -355,18 +355,18 @@ LONG_PROMPT = "Here is what was said before, and it is long. " * 60
 OPTIONS: Mapping[str, list[dict[str, Any]]] = written(FOLDER / "options.json")
 
 
-def said(says: str, api: str, stop: str = "") -> Said | None:
+def extras(says: str, api: str, stop: str = "") -> Extras | None:
     """Returns what the value `says` adds to a request of `api`, or None if the API has no field for it."""
     if says in OPTIONS:
         words = next((one for one in OPTIONS[says] if api in one.get("apis", [api])), None)
         fields = ("options", "limits", "parts")
-        return None if words is None else Said(**{name: words[name] for name in fields if name in words})
+        return None if words is None else Extras(**{name: words[name] for name in fields if name in words})
     if says == "long-message":
-        return Said(prefix=LONG_PROMPT)
+        return Extras(prefix=LONG_PROMPT)
     turns = _turns(says, stop)
     if not turns:
-        return Said()
-    return Said(before=turns) if api in CHATS or says == "long-prompt" else None
+        return Extras()
+    return Extras(before=turns) if api in CHATS or says == "long-prompt" else None
 
 
 def _turns(says: str, stop: str) -> tuple[tuple[str, str], ...]:

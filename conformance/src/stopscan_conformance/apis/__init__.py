@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from stopscan_conformance.apis import anthropic, ollama, openai, responses, sglang
-from stopscan_conformance.apis.api import Api, End, Part, Request, Said, short
+from stopscan_conformance.apis.api import Api, End, Extras, Part, Request, short
 
-__all__ = ["APIS", "Api", "End", "Part", "Request", "Said", "short"]
+__all__ = ["APIS", "Api", "End", "Extras", "Part", "Request", "short"]
 
 _APIS = (
     openai.CHAT,

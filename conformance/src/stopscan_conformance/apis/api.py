@@ -23,10 +23,10 @@ NULL = type(None)
 
 
 @dataclass(frozen=True)
-class Said:
+class Extras:
     """What a request says besides its prompt and its stops: further options, earlier turns, whether the content is a
     list of parts, a text before the prompt in the last message, and OpenAI's names for the token limit. Also fields of
-    the body that are replaced (by the prompt as "list", "ids" or "ids-in-a-list"; see `exchange`) or left out, how its
+    the body that are replaced (by the prompt as "list", "ids" or "ids-in-a-list"; see `single`) or left out, how its
     JSON is written (`WRITINGS`), and headers."""
 
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -50,24 +50,24 @@ class Request:
     stops: Mapping[str, Any] = field(default_factory=dict)  # the options about stops, by their names in OpenAI's APIs
     max_tokens: int | None = 64  # None if the request has no limit
     usage: bool | None = True  # whether to ask for a stream's usage; None asks explicitly for no usage
-    said: Said = field(default_factory=Said)
+    extras: Extras = field(default_factory=Extras)
 
     @property
     def messages(self) -> list[Data]:
-        said = self.said.prefix + self.prompt
-        content: Any = [{"type": "text", "text": said}] if self.said.parts else said
-        before = [{"role": role, "content": text} for role, text in self.said.before]
+        text = self.extras.prefix + self.prompt
+        content: Any = [{"type": "text", "text": text}] if self.extras.parts else text
+        before = [{"role": role, "content": text} for role, text in self.extras.before]
         return [*before, {"role": "user", "content": content}]
 
     @property
     def text(self) -> str:
         """The earlier turns and the prompt as one text, for an API without messages."""
-        return "\n".join([*(text for _, text in self.said.before), self.said.prefix + self.prompt])
+        return "\n".join([*(text for _, text in self.extras.before), self.extras.prefix + self.prompt])
 
     def named(self, stop: str) -> Data:
         """Returns the options about stops, with the API's name for the stop strings."""
         named = {stop if name == "stop" else name: value for name, value in self.stops.items()}
-        return {**self.said.options, **named}
+        return {**self.extras.options, **named}
 
     def limit(self, name: str) -> Data:
         """Returns the limit of tokens as the option `name`, or no option if there is no limit."""
@@ -118,10 +118,10 @@ class Api:
 
     def written(self, model: str, request: Request) -> Data | str:
         """Returns the body of a request, as a string if its JSON is written in an unusual way."""
-        said = request.said
-        body = {**self.body(model, request), **said.body}
-        body = {name: value for name, value in body.items() if name not in said.without}
-        return WRITINGS[said.writing](body) if said.writing else body
+        extras = request.extras
+        body = {**self.body(model, request), **extras.body}
+        body = {name: value for name, value in body.items() if name not in extras.without}
+        return WRITINGS[extras.writing](body) if extras.writing else body
 
     def with_option(self, body: Mapping[str, Any], name: str, value: Any) -> Data:
         """Returns the body with an option, put where the API has its options. A `value` of None removes the option."""

@@ -31,7 +31,7 @@ def completions_body(model: str, request: Request) -> Data:
 def _options(request: Request) -> Data:
     asked = {True: {"include_usage": True}, None: {"include_usage": False}}.get(request.usage)
     usage = {"stream_options": asked} if asked and request.stream else {}
-    limits = {} if request.max_tokens is None else dict.fromkeys(request.said.limits, request.max_tokens)
+    limits = {} if request.max_tokens is None else dict.fromkeys(request.extras.limits, request.max_tokens)
     return {"stream": request.stream, **usage, **request.named("stop"), **limits}
 
 

@@ -20,9 +20,9 @@ REASONING = {"response.reasoning_text.delta", "response.reasoning_summary_text.d
 
 def body(model: str, request: Request) -> Data:
     given: Any = request.text
-    if request.said.parts:
-        said = request.said.prefix + request.prompt
-        given = [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": said}]}]
+    if request.extras.parts:
+        text = request.extras.prefix + request.prompt
+        given = [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}]
     limit = request.limit("max_output_tokens")
     return {"model": model, "input": given, "stream": request.stream, **limit, **request.named("stop")}
 

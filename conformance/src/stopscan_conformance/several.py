@@ -1,0 +1,165 @@
+"""Cases of several requests: at once, in turn, by clients that leave, or for several answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from stopscan_conformance.apis import Api, Request
+from stopscan_conformance.client import Answer, Server, ask
+from stopscan_conformance.judge import RULES, Findings, judge, judge_usage, merged
+from stopscan_conformance.probe import Can, probe
+from stopscan_conformance.single import TOO_FAST, NotSupported, Run, Single
+
+LEAVING = 4
+EARLY = 0.05  # seconds after which a client leaves a whole answer at the earliest
+
+
+async def together(runs: Sequence[Awaitable[Findings]]) -> list[Findings]:
+    """Waits for all `runs` at once, and returns their results. If one raises, raises its error when all have ended."""
+    found: list[Findings] = []
+    for one in await asyncio.gather(*runs, return_exceptions=True):
+        if isinstance(one, BaseException):
+            raise one
+        found.append(one)
+    return found
+
+
+def at_once(every: Sequence[Run]) -> Run:
+    """Returns a run that runs the runs at the same time."""
+
+    async def run(server: Server) -> Findings:
+        return merged(await together([one(server) for one in every]))
+
+    return run
+
+
+def in_turn(every: Sequence[Run]) -> Run:
+    """Returns a run that runs the runs one after another, until one finds something wrong. After a request without an
+    answer, each later one would only wait for its timeout."""
+
+    async def run(server: Server) -> Findings:
+        found: list[Findings] = []
+        for one in every:
+            found.append(await one(server))
+            if any(found[-1].values()):
+                break
+        return merged(found)
+
+    return run
+
+
+def on_one_connection(every: Sequence[Single]) -> Run:
+    """Returns a run of the singles one after another, on a connection that stays open."""
+
+    async def run(server: Server) -> Findings:
+        async with server.connect() as kept:
+            return merged([await one.run(server, kept) for one in every])
+
+    return run
+
+
+async def leave(server: Server, api: Api, request: Request, clients: int, pieces: int = 1) -> None:
+    """Sends the request from `clients` clients that leave after `pieces` pieces of text. Raises `NotSupported` if the
+    answers have ended by then."""
+    left = await asyncio.gather(*(ask(server, api, request, leave=pieces) for _ in range(clients)))
+    if all(one.end is not None for one in left):
+        raise NotSupported(TOO_FAST)
+
+
+def leaving(left: Single, pieces: int = 1) -> Run:
+    """Returns a run in which several clients ask for a stream and leave after `pieces` pieces of text."""
+
+    async def run(server: Server) -> Findings:
+        await leave(server, left.api, left.request, LEAVING, pieces)
+        return {}
+
+    return run
+
+
+def leaving_early(left: Single, short: Single) -> Run:
+    """Returns a run in which several clients ask for a long answer and leave while it is generated, before they have
+    read anything: after more than the time that the answer to `short` takes."""
+
+    async def run(server: Server) -> Findings:
+        answer = await ask(server, short.api, short.request)
+        tasks = [asyncio.ensure_future(ask(server, left.api, left.request)) for _ in range(LEAVING)]
+        await asyncio.wait(tasks, timeout=max(EARLY, LEAVING * answer.seconds))
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return {}
+
+    return run
+
+
+def prompted_twice(single: Single, before: str = "") -> Run:
+    """Returns a run that sends the request twice, the second time with `before` in front of the prompt. The answers
+    must have different ids. The longer prompt must have more tokens; without `before`, both must have equally many."""
+
+    async def run(server: Server) -> Findings:
+        if before and not (await probe(server, single.api)).count_prompt:
+            raise NotSupported("the server does not count prompt tokens")
+        heads = []
+        for prompt in (single.request.prompt, before + single.request.prompt):
+            answer = await ask(server, single.api, replace(single.request, prompt=prompt))
+            if answer.error is not None:
+                return replace(single, optional=bool(before)).judged(answer)
+            heads.append(answer.head)
+        same = "id" in heads[0] and heads[0]["id"] == heads[1].get("id")
+        short, other = (head.get("prompt") for head in heads)
+        right = 0 < (short or 0) < (other or 0) if before else short == other
+        # Ollama counts the tokens that were evaluated: fewer, if a cache had some.
+        right = right or not (before or RULES["prompt-tokens"].level_of(single.api) == "documented")
+        more = f"{other} tokens of a prompt that is longer than one of {short}"
+        return {
+            "form": f"two answers have the id {heads[0]['id']!r}" if same else None,
+            "prompt-tokens": None if right else more if before else f"{short} and {other} tokens of the same prompt",
+        }
+
+    return run
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Sends one request for several answers, by `n` or by several prompts. Judges each by its single in `rows`."""
+
+    api: Api
+    rows: Sequence[Single]
+    prompts: bool = False
+
+    def body(self, model: str) -> dict[str, Any]:
+        body = self.api.body(model, self.rows[0].request)
+        return body | ({"prompt": [row.request.prompt for row in self.rows]} if self.prompts else {"n": len(self.rows)})
+
+    async def __call__(self, server: Server) -> Findings:
+        can = await probe(server, self.api)
+        answer = await ask(server, self.api, self.rows[0].request, body=self.body(server.model))
+        if answer.refused:
+            raise NotSupported(answer.error)
+        if answer.error is not None:
+            return {"rows": f"no answer: {answer.error}"}
+        return self.judged(answer, can)
+
+    def judged(self, answer: Answer, can: Can = Can()) -> Findings:  # noqa: B008
+        """Returns what is wrong with the rows."""
+        rows: dict[int, Answer] = {}
+        for part in self.api.read(answer.wire, self.rows[0].request):
+            if part.row is not None:
+                rows.setdefault(part.row, Answer()).add(part)
+        if {*rows} != {*range(len(self.rows))}:
+            return {"rows": f"there are the rows {[*rows]}, not {len(self.rows)}"}
+        found = [
+            judge(replace(rows[index], head={}, faults=[]), one.expected, stream=False, can=can)
+            for index, one in enumerate(self.rows)
+        ]
+        text = [f"row {at}: {one['text']}" for at, one in enumerate(found) if one.get("text")]
+        ends = merged([{k: v for k, v in one.items() if k not in ("text", "form", "usage")} for one in found])
+        every = [row.expected for row in self.rows]
+        tokens = tuple(sum(one(row.tokens) for row in every) for one in (max, min))
+        least, most = sum(row.least for row in every), sum(row.most for row in every)
+        stopped = any(row.stopped for row in every)
+        total = replace(every[0], tokens=tokens, stopped=stopped, least=least, most=most)
+        return {"rows": "; ".join(text) or None, **ends, **judge_usage(answer.head.get("tokens"), total)}
