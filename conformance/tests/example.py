@@ -11,8 +11,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import uvicorn
 from staged.generation import CHECKPOINT, step
+from staged.serving import serve
 
 FILE = Path(__file__).parents[2] / "examples" / "server.py"
 
@@ -27,16 +27,7 @@ async def recite(prompt: str, body: Any) -> AsyncGenerator[str, None]:
         yield rest
 
 
-async def main(port: int) -> None:
-    module = ModuleType("server")
-    exec(compile(FILE.read_text(encoding="utf-8"), str(FILE), "exec"), module.__dict__)
-    module.__dict__["model"] = recite
-    server = uvicorn.Server(uvicorn.Config(module.__dict__["app"], port=port, log_level="critical", lifespan="off"))
-    serving = asyncio.create_task(server.serve())
-    while not server.started:
-        await asyncio.sleep(0.01)
-    print(server.servers[0].sockets[0].getsockname()[1], flush=True)
-    await serving
-
-
-asyncio.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else 0))
+module = ModuleType("server")
+exec(compile(FILE.read_text(encoding="utf-8"), str(FILE), "exec"), module.__dict__)
+module.__dict__["model"] = recite
+asyncio.run(serve(module.__dict__["app"], *map(int, sys.argv[1:])))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -86,8 +84,3 @@ def test_the_more_is_broken_the_redder_is_a_cell() -> None:
     hues = [int(re.findall(r"\d+", heat(kept, 100))[0]) for kept in (0, 50, 99, 100)]
     assert hues == sorted({*hues})
     assert heat(0, 0) == "#f3f4f6"
-
-
-def test_a_page_of_one_run(tmp_path: Path, staged_url: str) -> None:
-    assert main([f"{staged_url}/right", *ONLY, "--html", str(tmp_path / "a.html"), "--json", str(tmp_path / "a")]) == 0
-    assert (tmp_path / "a.html").read_text(encoding="utf-8") == page([json.loads((tmp_path / "a").read_text())])

@@ -336,10 +336,8 @@ class _Maker:
             points = [replace(point, stream=point.stream != self.stream) for point in pair]
             if not all(generated.fits(self.api, point) for point in points):
                 continue
-            both = [generated.single_of(self.api, point) for point in points]
-            if "limit" not in name:  # both requests get the same limit, unless the pair differs in its limit
-                both = [generated.limited(self.api, point, LIMIT_OF_PAIRS) for point in points]
-            one, other = both
+            limit = None if "limit" in name else LIMIT_OF_PAIRS  # the same for both, unless they differ in their limits
+            one, other = (generated.single_of(self.api, point, limit) for point in points)
             yield self.case("pairs", f"{name}-in-turn", why, several.on_one_connection([one, other, one, other]))
             yield self.case("pairs", f"{name}-at-once", why, several.at_once([one.run, other.run] * 3))
 

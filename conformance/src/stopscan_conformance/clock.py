@@ -183,20 +183,18 @@ async def _seconds(server: Server, load: Load, request: Request) -> float:
     return answer.seconds
 
 
-# Limits for the pace of a stream.
-FAST = 0.0005  # seconds for each token; a faster stream is not judged, because this process may read it late
-AT_ONCE = 0.3  # chunks less than this share of a token's time apart count as one burst
-PAUSE = 0.15
-# An answer of less than LEAST seconds is too fast to judge. A server that makes the whole answer and then replays it
-# sends nothing at first, for more than the share WAITED of the whole time.
-LEAST, WAITED = 0.05, 0.25
-GATHERED = 4  # chunks that may come together: speculative decoding makes several tokens in one step
-# If a token takes fewer seconds, bursts (chunks that come together) are not judged: this process may read chunks late.
-UNHURRIED = 0.0018
-BEHIND = 0.6  # held text is late if it comes later than this many tokens after it became safe
-# The last chunk may have more tokens than usual: the last token may come together with the previous one and held text.
-MANY_MORE = 2  # at most this many tokens above the 90th percentile of the earlier bursts
-ENOUGH = 12  # fewer samples than this are not judged
+# Limits for the pace of a stream. Each lies between what right and wrong servers of `tests/staged` do.
+FAST = 0.0005  # seconds for each token. Of a faster stream this process reads several tokens at a time
+UNHURRIED = (
+    0.0018  # seconds for each token. Below it, one late read joins chunks of four tokens or delays one by `BEHIND`
+)
+AT_ONCE = 0.3  # of a token's time. One token's chunks come closer than this, and two tokens' chunks a whole time apart
+PAUSE = 0.15  # seconds, the least wait for the end that is a fault. Users do not see a shorter one
+WAITED = 0.25  # of all the time. A server that replays a whole answer sends its first text later than this
+GATHERED = 4  # chunks that may come together, because a step of speculative decoding makes several tokens
+BEHIND = 0.6  # tokens. Held text is due at 0 and comes at 1 if it waits for the next token: nearer to 1 is late
+MANY_MORE = 2  # tokens more than the 90th percentile: the last token may come with the one before and with held text
+ENOUGH = 12  # samples. The median or quartile of fewer is moved by two or three disturbances
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,7 +224,7 @@ def unevenness(answer: Answer, recital: Recital, /) -> str | None:
     steps = steps_of(recital)
     ends = [*accumulate(map(len, answer.chunks))]
     times = answer.times
-    if len(steps) < LONG or len(times) < 2 or answer.seconds < LEAST:
+    if len(steps) < LONG or len(times) < 2 or answer.seconds < FAST * len(steps):
         return crowded([steps_in(steps, 0, end) for end in ends], len(steps))
     if (share := answer.first / answer.seconds) > WAITED:
         return f"the first text comes after {share:.0%} of the time that all of it takes"

@@ -98,21 +98,17 @@ class Generated:
 
 
 @lru_cache(500)  # the same point is often needed: beside others, and by tests/measure.py for each server
-def single_of(api: Api, point: Point) -> Single:
-    """Returns the request of `point` itself, without those before or beside it, and the answer that must come."""
+def single_of(api: Api, point: Point, limit: int | None = None) -> Single:
+    """Returns the request of `point` itself, without those before or beside it, and the answer that must come. `limit`
+    is another limit of tokens than the point's."""
     if not api.stops:
         point = replace(point, among="none")
     words = extras(point.says, api.name, stop_of(point))
     assert words is not None, (api.name, point)
-    found = single(api, point.stream, task_of(point), words)
+    task = task_of(point)
+    found = single(api, point.stream, replace(task, max_tokens=limit or task.max_tokens), words)
     usage = {"asked": True, "not-asked": False, "false": None}[point.usage]
     return replace(found, request=replace(found.request, usage=usage))
-
-
-def limited(api: Api, point: Point, limit: int) -> Single:
-    """Returns the request of `point`, as `single_of` does, with another limit of tokens."""
-    words = extras(point.says, api.name, stop_of(point))
-    return single(api, point.stream, replace(task_of(point), max_tokens=limit), words or Extras())
 
 
 def task_of(point: Point) -> Task:

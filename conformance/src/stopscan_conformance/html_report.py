@@ -13,25 +13,16 @@ Run = Mapping[str, Any]  # the content of a file that `--json` wrote
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 75rem; padding: 0 1rem; color: #1f2937 }
 table { border-collapse: collapse; width: 100%; margin: 1rem 0 2rem; table-layout: fixed }
-th, td { border: 1px solid #d1d5db; padding: .3rem .6rem; text-align: left; vertical-align: top }
-td { overflow-wrap: anywhere }
-td.number { text-align: right } td.pass { background: #dcfce7 } td.advice { background: #fef9c3 }
-td.fail { background: #fee2e2 } td.skip { background: #f3f4f6 }
+th, td { border: 1px solid #d1d5db; padding: .3rem .6rem; vertical-align: top; overflow-wrap: anywhere }
+.number { text-align: right } .pass { background: #dcfce7 } .advice { background: #fef9c3 } .fail { background: #fdd }
 blockquote { margin: .2rem 0 .2rem 1rem; font-style: italic } pre { white-space: pre-wrap; font-size: 12px; margin: 0 }
 """
 
 
 def page(runs: Sequence[Run]) -> str:
     """Returns the page. Its tables have a column for each run, in the order of `runs`."""
-    return "\n".join(
-        [
-            '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>Stop sequences, measured</title>',
-            f"<style>{STYLE}</style>\n<h1>Stop sequences, measured</h1>",
-            *_promises(runs),
-            *_failures(runs),
-            "</html>\n",
-        ]
-    )
+    head = '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>Stop sequences, measured</title>'
+    return "\n".join([head, f"<style>{STYLE}</style>", *_promises(runs), *_failures(runs), "</html>\n"])
 
 
 def _heads(runs: Sequence[Run]) -> str:
@@ -50,12 +41,9 @@ def _promises(runs: Sequence[Run]) -> Iterator[str]:
 
 
 def _fraction(run: Run, api: str, column: str) -> str:
-    tested = [
-        [finding["fault"] for finding in result["findings"] if finding["promise"] == column]
-        for result in run["results"]
-        if result["api"] == api
-    ]
-    tested = [faults for faults in tested if faults]
+    results = [result["findings"] for result in run["results"] if result["api"] == api]
+    judged = [[one["fault"] for one in findings if one["promise"] == column] for findings in results]
+    tested = [faults for faults in judged if faults]
     kept = sum(not any(faults) for faults in tested)
     return f'<td class="number" style="background: {heat(kept, len(tested))}">{kept}/{len(tested)}</td>'
 
@@ -85,9 +73,9 @@ def _faults(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _cell(result: Mapping[str, Any] | None) -> str:
     if result is None:
-        return '<td class="skip">not sent</td>'
+        return "<td>not sent</td>"
     if result["outcome"] == "not supported":
-        return f'<td class="skip">not supported: {escape(result["detail"])}</td>'
+        return f"<td>not supported: {escape(result['detail'])}</td>"
     faults = "".join(map(_fault, _faults(result)))
     curl = result.get("curl") and f"<details><summary>request</summary><pre>{escape(result['curl'])}</pre></details>"
     kind = "fail" if result["outcome"] == "fail" else "advice" if faults else "pass"
@@ -96,7 +84,6 @@ def _cell(result: Mapping[str, Any] | None) -> str:
 
 def _fault(finding: Mapping[str, Any]) -> str:
     """Returns the rule, what came instead of what is right, and the sentence that documents the rule."""
-    quote = finding.get("quote")
-    source = escape(finding["source"])
+    quote, source = finding.get("quote"), escape(finding["source"])
     cited = f"<blockquote>{escape(quote)}</blockquote>{source}" if quote else source
     return f"<p><b>{finding['rule']}</b> ({finding['level']}): {escape(finding['fault'])}<br>{cited}</p>"

@@ -10,7 +10,7 @@ def test_stops(case: Case) -> None:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pytest
 
@@ -20,20 +20,16 @@ from stopscan_conformance.client import Server
 from stopscan_conformance.judge import Level
 from stopscan_conformance.report import explained
 
-if TYPE_CHECKING:
-    from _pytest.mark import ParameterSet
-
 __all__ = ["cases", "check"]
 
 
-def cases(*apis: str, deep: bool = False, seed: int = 0, timed: bool | None = None) -> list[ParameterSet]:
+def cases(*apis: str, deep: bool = False, seed: int = 0, timed: bool | None = None) -> list[Any]:
     """Returns a parameter for each case of the named APIs, as `stopscan_conformance.cases` gives them.
 
     Cases that compare times come last. They need the server for themselves: leave them out with `timed=False` if tests
     run at the same time (`pytest -n`), and run only them with `timed=True`.
     """
-    every = cases_of(*apis, deep=deep, seed=seed)
-    chosen = [case for case in every if timed is None or case.timed == timed]
+    chosen = [case for case in cases_of(*apis, deep=deep, seed=seed) if timed in (None, case.timed)]
     return [pytest.param(case, id=str(case)) for case in sorted(chosen, key=lambda case: case.timed)]
 
 

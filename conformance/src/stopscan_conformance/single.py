@@ -68,15 +68,13 @@ class Single:
         if not joined or "\N{REPLACEMENT CHARACTER}" in joined or found.get("text", "") is not None:
             return {}
         right = joined.startswith(text) and (text + self.expected.rest).startswith(joined)
-        return {
-            "logprobs": None if right else f"log probabilities of {shown(joined, text)}, not of {shown(text, joined)}"
-        }
+        wrong = f"log probabilities of {shown(joined, text)}, not of {shown(text, joined)}"
+        return {"logprobs": None if right else wrong}
 
 
 def single(api: Api, stream: bool, task: Task, /, extras: Extras = Extras(), name: str = "") -> Single:  # noqa: B008
     """Returns the request for `task` through `api`, with the answer that must come. `name` is the name of the case."""
-    checkpoint = default_checkpoint()
-    script = task.script
+    checkpoint, script = default_checkpoint(), task.script
     ids = checkpoint.token_ids(script)
     stops = {} if task.stop is MISSING else {"stop": task.stop}
     if task.stop_pieces:
