@@ -20,8 +20,6 @@ from stopscan_conformance.client import Server
 from stopscan_conformance.judge import Level
 from stopscan_conformance.report import explained
 
-__all__ = ["cases", "check"]
-
 
 def cases(*apis: str, deep: bool = False, seed: int = 0, timed: bool | None = None) -> list[Any]:
     """Returns a parameter for each case of the named APIs, as `stopscan_conformance.cases` gives them.
