@@ -60,9 +60,8 @@ def _failures(runs: Sequence[Run]) -> Iterator[str]:
     yield f"<h2>Cases that break a rule: {len({*broken})}</h2>"
     yield f"<table><tr><th>case</th>{_heads(runs)}</tr>"
     for key in dict.fromkeys(broken):
-        api, stream, name = key
         one = next(found[key] for found in results if key in found)
-        head = f"<b>{escape(name)}</b><br>{api}, {'stream' if stream else 'whole answer'}<br>{escape(one['why'])}"
+        head = f"<b>{one['case']}</b><br>{one['api']}, {'stream' if one['stream'] else 'whole'}<br>{escape(one['why'])}"
         yield f"<tr><td>{head}</td>{''.join(_cell(found.get(key)) for found in results)}</tr>"
     yield "</table>"
 

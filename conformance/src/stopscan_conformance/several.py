@@ -84,9 +84,9 @@ def leaving_early(left: Single, short: Single) -> Run:
     read anything: after more than the time that the answer to `short` takes."""
 
     async def run(server: Server) -> Findings:
-        answer = await ask(server, short.api, short.request)
+        seconds = (await ask(server, short.api, short.request)).seconds
         tasks = [asyncio.ensure_future(ask(server, left.api, left.request)) for _ in range(LEAVING)]
-        await asyncio.wait(tasks, timeout=max(EARLY, LEAVING * answer.seconds))
+        await asyncio.wait(tasks, timeout=max(EARLY, LEAVING * seconds))
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
