@@ -7,23 +7,47 @@ python examples/transformers_generate.py [MODEL PROMPT STOP ...]
 from __future__ import annotations
 
 import sys
-import tempfile
 from threading import Thread
+from typing import Any
 
-from transformers import AutoModelForCausalLM, AutoTokenizer, TextIteratorStreamer
+import torch
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    LlamaConfig,
+    LlamaForCausalLM,
+    PreTrainedTokenizerFast,
+    TextIteratorStreamer,
+)
 
+from stopscan.engines.selftest import Tokenizer
 from stopscan.transformers import Stops
-from stopscan_conformance.reciter import Reciter
+
+# "hello world" spans three tokens.
+WORDS = ["1, ", "2, ", "3 hel", "lo wor", "ld 4", ", 5"]
+
+
+def counting() -> tuple[Any, Any]:
+    """Returns a model that writes ``WORDS`` after any prompt, and its tokenizer."""
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(WORDS, ["<eos>"]).backend, eos_token="<eos>")
+    size = len(tokenizer)  # 256 bytes, the words, the EOS
+    sizes = {"vocab_size": size, "hidden_size": size, "num_hidden_layers": 1, "num_attention_heads": 1, "head_dim": 2}
+    model = LlamaForCausalLM(LlamaConfig(**sizes, bos_token_id=None, eos_token_id=size - 1, pad_token_id=size - 1))
+    for weights in model.parameters():
+        weights.data.zero_()
+    model.model.embed_tokens.weight.data += torch.eye(size)
+    model.model.norm.weight.data += 1
+    model.lm_head.weight.data += torch.eye(size).roll(1, 0)  # after each word the next
+    model.lm_head.weight.data[256, :256] = 2  # after a byte, as the prompt ends, the first word
+    return model, tokenizer
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as directory:
-        if len(sys.argv) > 1:
-            path, prompt, *stop = sys.argv[1:]
-        else:
-            # The model writes "1, 2, 3 hello world 4 ...". "hello world" spans three tokens: "3 hel", "lo wor", "ld 4".
-            path, prompt, stop = str(Reciter().write(directory)), "[count]", ["hello world", "6"]
+    if len(sys.argv) > 1:
+        path, prompt, *stop = sys.argv[1:]
         model, tokenizer = AutoModelForCausalLM.from_pretrained(path), AutoTokenizer.from_pretrained(path)
+    else:
+        (model, tokenizer), prompt, stop = counting(), "Count:", ["hello world", "6"]
     streamer = TextIteratorStreamer(tokenizer)
     stops = Stops(tokenizer, stop, streamer=streamer)
 

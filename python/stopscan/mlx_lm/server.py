@@ -27,10 +27,11 @@ from stopscan.command_line import own_arguments
 from stopscan.engines import CHAT, Defaults, Failures, StopOptions, add_defaults, read_options
 from stopscan.finish import to_openai
 from stopscan.mlx_lm._row import BatchRow, RowScanner, checkpoint_of, of_model
-from stopscan.mlx_lm._versions import SERVER, require
+from stopscan.mlx_lm._versions import SERVER, require, require_results
 from stopscan.regions.shared import described
 
 require("server", SERVER)
+require_results()
 
 failures: Failures = Failures(logging.getLogger("stopscan.mlx_lm"))
 

@@ -57,7 +57,7 @@ def test_a_missing_parameter_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         """Has the parameters of this method in mlx-lm 0.31."""
 
     monkeypatch.setattr(generate.BatchGenerator, "insert", insert)
-    with pytest.raises(ImportError, match=r"has no stop_sequences in mlx_lm.generate.BatchGenerator.insert"):
+    with pytest.raises(ImportError, match=r"has no .*stop_sequences in mlx_lm.generate.BatchGenerator.insert"):
         batch_generate(None, None, [])
 
 
@@ -82,7 +82,7 @@ def test_an_mlx_lm_that_asks_no_row_when_it_ends_is_refused(
 
     _versions.require("server", _versions.SERVER)
     monkeypatch.setattr(owner, method, asks_another)
-    with pytest.raises(ImportError, match=f"has no {name}.* in mlx_lm.*{owner.__name__}.{method}"):
+    with pytest.raises(ImportError, match=f"has no .*{name}.* in mlx_lm.*{owner.__name__}.{method}"):
         _versions.require("server", _versions.SERVER)
 
 
@@ -91,5 +91,5 @@ def test_the_server_checks_when_it_is_imported(monkeypatch: pytest.MonkeyPatch) 
     from stopscan.mlx_lm import server as ours
 
     monkeypatch.delattr(server.APIHandler, "generate_response")
-    with pytest.raises(ImportError, match=r"generate_response in mlx_lm.server.APIHandler"):
+    with pytest.raises(ImportError, match=r"in mlx_lm.server.APIHandler.generate_response"):
         importlib.reload(ours)

@@ -64,7 +64,7 @@ def stream_generate(
     >>> response.match
     StopMatch("END", 26)
     """
-    require("stream_generate", STREAMS)
+    require("stream_generate", STREAMS, "0.29.0")
     tokenizer, stops, options = wrapped(tokenizer), _stop_set(stop, patterns), _row_options(kwargs)
     row, limit = None, kwargs.get("max_tokens")
     if len(stops) or any(options.values()):  # a wrong value raises here, even if there are no stops
