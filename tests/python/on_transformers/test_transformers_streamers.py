@@ -274,4 +274,4 @@ def test_the_example(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
     example = Path(__file__).parents[3] / "examples" / "transformers_generate.py"
     monkeypatch.setattr(sys, "argv", [str(example)])
     runpy.run_path(str(example), run_name="__main__")
-    assert capsys.readouterr().out == "1, 2, 3 \nstop_sequence: StopMatch('hello world', 8), 7 tokens\n"
+    assert capsys.readouterr().out == "1, 2, 3 \nstop_sequence: StopMatch('hello world', 8), 5 tokens\n"
