@@ -141,32 +141,46 @@ def batch_generate(
         RowScanner(tokenizer, row_stops, max_tokens=limit, prompt=prompt, **options)
         for row_stops, limit, prompt in zip(_stops(stop, patterns, prompts), limits, prompts, strict=True)
     ]
-    outputs: list[list[Any]] = [[] for _ in rows]
+    answers = [_Answer(row) for row in rows]
     with closing(BatchGenerator(model, **kwargs)) as generator, generator.stats() as stats:
         uids = generator.insert(prompts, limits, caches=prompt_caches, stop_sequences=rows)
-        of_row = dict(zip(uids, zip(rows, outputs, strict=True), strict=True))
+        answer_of = dict(zip(uids, answers, strict=True))
         while responses := generator.next_generated():
             for response in responses:
-                row, output = of_row[response.uid]
-                score = response.logprobs[response.token].item() if return_logprobs else None
-                output.append((row.text(response), response.token, score, response.prompt_cache))
+                answer_of[response.uid].add(response, return_logprobs)
     if verbose:
         _print_speed(stats)
-    kept = [output[: _length(row, len(output))] for row, output in zip(rows, outputs, strict=True)]
     return BatchResponse(  # type: ignore[call-arg]
-        texts=["".join(text for text, *_ in output) for output in outputs],
+        texts=["".join(answer.texts) for answer in answers],
         stats=stats,
-        caches=[output[-1][3] for output in outputs] if return_prompt_caches else None,
-        token_ids=[[token for _, token, *_ in output] for output in kept] if return_token_ids else None,
-        logprobs=[[score for _, _, score, _ in output] for output in kept] if return_logprobs else None,
+        caches=[answer.cache for answer in answers] if return_prompt_caches else None,
+        token_ids=[answer.token_ids[: answer.length] for answer in answers] if return_token_ids else None,
+        logprobs=[answer.logprobs[: answer.length] for answer in answers] if return_logprobs else None,
         finishes=[row.finish for row in rows if row.finish is not None],
     )
 
 
-def _length(row: RowScanner, count: int) -> int:
-    """Returns how many of a row's tokens belong to its text."""
-    reason = row.finish.reason if row.finish else "length"
-    return count if reason == "length" else count - 1 if reason == "eos" else row.tokens_kept
+class _Answer:
+    """One row of a batch, and what mlx-lm generated for it."""
+
+    def __init__(self, row: RowScanner) -> None:
+        self.row, self.cache = row, None
+        self.texts: list[str] = []
+        self.token_ids: list[int] = []
+        self.logprobs: list[float] = []
+
+    def add(self, response: Any, with_logprobs: bool) -> None:
+        self.texts.append(self.row.text(response))
+        self.token_ids.append(response.token)
+        if with_logprobs:
+            self.logprobs.append(response.logprobs[response.token].item())
+        self.cache = response.prompt_cache
+
+    @property
+    def length(self) -> int:
+        """How many of the tokens belong to the text."""
+        count, reason = len(self.token_ids), self.row.finish.reason if self.row.finish else "length"
+        return {"length": count, "eos": count - 1}.get(reason, self.row.tokens_kept)
 
 
 def _stops(stop: Any, patterns: str | Iterable[str], prompts: Sequence[Any]) -> list[StopSet]:
