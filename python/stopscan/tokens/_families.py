@@ -44,10 +44,12 @@ def _decodes(carrier: Any) -> bool:
 
 
 def _carried(carrier: Any) -> Iterator[Any]:
-    """Yields ``carrier``, and the attributes where transformers, mlx-lm, mistral-common, vLLM and Kimi's tokenizer have
-    the tokenizer."""
+    """Yields ``carrier``, the attributes where transformers, mlx-lm, mistral-common and vLLM have the tokenizer, and
+    then all attributes: tokenizers that come with a checkpoint have it under names of their own, such as Kimi's `model`."""
     yield getattr(carrier, "backend_tokenizer", None)
-    for owner in (carrier, getattr(carrier, "tokenizer", None)):
+    owners = carrier, getattr(carrier, "tokenizer", None)
+    for owner in owners:
         yield owner
-        yield getattr(owner, "model", None)
         yield getattr(getattr(owner, "instruct_tokenizer", None), "tokenizer", None)
+    for owner in owners:
+        yield from [*getattr(owner, "__dict__", {}).values()]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
+from inspect import signature
 from typing import Any
 
 from stopscan.tokens._source import CarrierDecode, Tables
@@ -29,7 +31,7 @@ class Other:
         named = {*(getattr(self.carrier, "all_special_ids", None) or ())}
         added = getattr(self.carrier, "added_tokens_decoder", None) or {}
         named |= {token_id for token_id, token in added.items() if getattr(token, "special", False)}
-        return {token_id: self.carrier.decode([token_id]) for token_id in named if self.contains(token_id)}
+        return {token_id: self._decode([token_id]) for token_id in named if self.contains(token_id)}
 
     def compare_carrier(self) -> CarrierDecode:
         return self.carrier_decode
@@ -40,7 +42,7 @@ class Other:
     def contains(self, token_id: int, /) -> bool:
         if token_id not in self._known:
             try:
-                known = token_id >= 0 and isinstance(self.carrier.decode([token_id]), str)
+                known = token_id >= 0 and isinstance(self._decode([token_id]), str)
             except Exception:  # the id is unknown: each library has its own error for that
                 known = False
             self._known[token_id] = known
@@ -49,7 +51,15 @@ class Other:
     def decoder(self) -> Callable[..., str]:
         return self._decode
 
-    def _decode(self, token_ids: Sequence[int], skip_special_tokens: bool) -> str:
+    @cached_property
+    def _takes_skip(self) -> bool:
+        """Whether ``decode`` has a parameter ``skip_special_tokens``, which may be true by default."""
+        with suppress(TypeError, ValueError):  # a function in C may have no signature
+            return "skip_special_tokens" in signature(self.carrier.decode).parameters
+        return False
+
+    def _decode(self, token_ids: Sequence[int], skip_special_tokens: bool = False) -> str:
         shown = [each for each in token_ids if not (skip_special_tokens and each in self.special)]
-        text: str = self.carrier.decode(shown) if shown else ""
+        options = {"skip_special_tokens": skip_special_tokens} if self._takes_skip else {}
+        text: str = self.carrier.decode(shown, **options) if shown else ""
         return text

@@ -17,8 +17,10 @@ from stopscan.tokens._window import Window
 class Vocabulary(_stopscan.Vocabulary):
     """The bytes of every token id of a tokenizer: compiled once, immutable, shared by threads and scanners.
 
-    ``tokenizer`` is a ``tokenizers.Tokenizer``, an object that carries one (transformers' fast tokenizers, mlx-lm's
-    wrapper), a ``tiktoken.Encoding``, or a tokenizer of mistral-common. Any other object raises ``TypeError``.
+    ``tokenizer`` is a ``tokenizers.Tokenizer``, a ``tiktoken.Encoding`` or a tokenizer of mistral-common, an object
+    that has one of them in an attribute (transformers' fast tokenizers, mlx-lm's wrapper, tokenizers that come with a
+    checkpoint), or any other object with a method ``decode`` from token ids to text. An object that cannot decode
+    raises ``TypeError``.
 
     The vocabulary is cached as long as the tokenizer lives. It is made again if tokens were added or the decoder was
     replaced, but not if an existing token was made special.

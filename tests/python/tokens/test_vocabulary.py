@@ -118,6 +118,50 @@ def test_tokenizers_of_mistral_common_and_what_carries_them() -> None:
     assert Vocabulary(Backend()) is Vocabulary(Engine()) is Vocabulary(own)
 
 
+def test_a_tokenizer_of_a_checkpoint_has_its_encoding_under_any_name() -> None:
+    """Kimi K2's `TikTokenTokenizer` is a Python class with a `tiktoken.Encoding` in `.model`. It used to be a
+    TypeError, which ended exo for everybody."""
+    tiktoken = pytest.importorskip("tiktoken", reason="tiktoken is not installed")
+    ranks = {bytes([byte]): byte for byte in range(256)} | {b"EN": 256, b"D ": 257}
+    encoding = tiktoken.Encoding("kimi", pat_str=r".", mergeable_ranks=ranks, special_tokens={"<|im_end|>": 258})
+
+    class TikTokenTokenizer:
+        all_special_ids = (258,)
+
+        def __init__(self) -> None:
+            self.model = encoding
+
+        def decode(self, token_ids: Any, **options: Any) -> str:
+            return str(self.model.decode([token_ids] if isinstance(token_ids, int) else token_ids))
+
+    class Upper(TikTokenTokenizer):
+        def decode(self, token_ids: Any, **options: Any) -> str:
+            return super().decode(token_ids).upper()
+
+    ids = [*"ä ".encode(), 256, 257, 258]
+    assert Vocabulary(TikTokenTokenizer()).native
+    assert emitted(TokenScanner(TikTokenTokenizer(), "D"), ids) == "ä EN"
+    assert not Vocabulary(Upper()).native
+    assert emitted(TokenScanner(Upper(), "D"), ids) == "Ä EN"
+    assert emitted(TokenScanner(Upper(), skip_special_tokens=False), ids) == "Ä END <|IM_END|>"
+
+
+@pytest.mark.parametrize("skips", [False, True])
+def test_any_object_that_decodes_is_read(skips: bool) -> None:
+    class Spelled:
+        __slots__ = ()
+
+        def decode(self, token_ids: Any, skip_special_tokens: bool = True) -> str:
+            return "".join(
+                "" if skip_special_tokens and each == 0 else "<s>" if each == 0 else chr(each) for each in token_ids
+            )
+
+    scanner = TokenScanner(Spelled(), "END", skip_special_tokens=skips, unknown_ids="count")
+    assert emitted(scanner, [0, *map(ord, "ä 2"), 2**31, *map(ord, " END x")]) == ("" if skips else "<s>") + "ä 2 "
+    assert scanner.match is not None
+    assert not Vocabulary(Spelled()).native
+
+
 @pytest.mark.parametrize("tokenizer", [None, "gpt2", {}, object(), b"", Vocabulary])
 def test_what_carries_no_tokenizer_is_named(tokenizer: Any) -> None:
     with pytest.raises(TypeError, match=f"tokenizer: .* got {type(tokenizer).__name__}"):
