@@ -1,9 +1,11 @@
-"""A small tokenizer for the self-test of an adapter, made without a download."""
+"""For the self-test of an adapter: a small tokenizer, made without a download, and the source of an engine's module."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
+from importlib.util import find_spec
 from itertools import count
 
 
@@ -36,6 +38,13 @@ class Tokenizer:
         vocabulary = self.backend.get_vocab()
         whole = vocabulary.get(_spell(raw), vocabulary.get(str(piece)))
         return [vocabulary[_spell(bytes([byte]))] for byte in raw] if whole is None else [whole]
+
+
+def source_of(module: str) -> str:
+    """Returns the source of a module, or ``""`` if there is none. Imports only the packages around the module."""
+    with suppress(ImportError, AttributeError):
+        return find_spec(module).loader.get_source(module) or ""  # type: ignore[union-attr]
+    return ""
 
 
 def _spell(piece: bytes) -> str:

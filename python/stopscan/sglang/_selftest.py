@@ -7,10 +7,12 @@ function of sglang's detokenizer.
 from __future__ import annotations
 
 import pickle
+import re
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import wraps
+from inspect import isasyncgenfunction, iscoroutinefunction, signature
 from logging import Logger
 from pkgutil import resolve_name
 from typing import Any, NamedTuple
@@ -26,7 +28,8 @@ from sglang.srt.speculative.spec_info import SpeculativeAlgorithm
 from transformers import PreTrainedTokenizerFast
 
 from stopscan.engines import Failures
-from stopscan.engines.selftest import Tokenizer
+from stopscan.engines.selftest import Tokenizer, source_of
+from stopscan.sglang._requests import SET_APART
 
 WORDS = ["hello", " world", " END", "STO", "P", "ND", "<think>", "</think>", " x"]
 SPECIAL = ["<|eos|>", "<|mark|>"]
@@ -55,6 +58,37 @@ CASES = [
     Case(["<think>", " END", "</think>", " END"], BETWEEN, "<think> END</think> E", "ND"),
     Case(["x", " END"], {"stop_regex": [r"END\b"], "max_new_tokens": 2}, "x ", r"END\b"),
     Case(["hello", " world"], {}, "hello world", -1),
+]
+
+
+ENTRY = "sglang.srt.entrypoints."
+CHAT = f"{ENTRY}openai.serving_chat.OpenAIServingChat"
+ANTHROPIC = f"{ENTRY}anthropic.serving.AnthropicServing"
+# For each hooked function of a route: whether it is a coroutine or an async generator, and the parameters that the hook
+# reads.
+ROUTES: dict[str, tuple[Callable[[Any], bool] | None, tuple[str, ...]]] = {
+    f"{ENTRY}http_server.serve_generate_request": (iscoroutinefunction, ("obj",)),
+    f"{CHAT}._convert_to_internal_request": (None, ("request",)),
+    f"{CHAT}._generate_stream_content": (
+        isasyncgenfunction,
+        ("content", "index", "request", "created", "choice_logprobs"),
+    ),
+    f"{ENTRY}openai.protocol.ResponsesRequest.to_sampling_params": (None, ()),
+    f"{ANTHROPIC}._convert_response": (None, ("response",)),
+    f"{ANTHROPIC}._generate_anthropic_stream": (isasyncgenfunction, ("adapted_request", "processed_request")),
+}
+# The modules of sglang that call the hooked functions, and how. A new release might call another function and keep the
+# old one.
+CALLS = [
+    ("srt.managers.tokenizer_manager", r"sampling_params\.normalize\("),
+    ("srt.managers.scheduler", r"self\._add_request_to_queue\("),
+    ("srt.managers.detokenizer_manager", r"self\._decode_batch_token_id_output\("),
+    ("srt.entrypoints.http_server", r"await serve_generate_request\("),
+    ("srt.entrypoints.openai.serving_base", r"self\._convert_to_internal_request\b"),
+    ("srt.entrypoints.openai.serving_chat", r"self\._generate_stream_content\("),
+    ("srt.entrypoints.openai.serving_responses", r"request\.to_sampling_params\("),
+    ("srt.entrypoints.anthropic.serving", r"self\._convert_response\("),
+    ("srt.entrypoints.anthropic.serving", r"self\._generate_anthropic_stream\("),
 ]
 
 
@@ -141,13 +175,44 @@ def installed(hooks: dict[str, Any]) -> Iterator[None]:
         yield
 
 
+def misfits(targets: Collection[str]) -> list[str]:
+    """Returns a text for each function among ``targets`` that is not what its hook takes it for, and for each module
+    that does not call it."""
+    wrong = []
+    for target, (kind, parameters) in ROUTES.items():
+        if target in targets:
+            function = resolve_name(target)
+            if missing := {*parameters} - {*signature(function).parameters}:
+                wrong.append(f"{target} has no {', '.join(sorted(missing))}")
+            if [check for check in (iscoroutinefunction, isasyncgenfunction) if check(function)] != [kind] * bool(kind):
+                wrong.append(f"{target} runs otherwise")
+    for module, call in CALLS:
+        if (source := source_of(f"sglang.{module}")) and not re.search(call, source):
+            wrong.append(f"sglang.{module} does not call {call}")
+    return wrong
+
+
+def route_problems(targets: Collection[str]) -> list[str]:
+    """Sends a request to Responses through its hook. Returns a text if the regions of the route do not go along."""
+    if f"{ENTRY}openai.protocol.ResponsesRequest.to_sampling_params" not in targets:
+        return []
+    from sglang.srt.entrypoints.openai.protocol import ResponsesRequest
+
+    params: Any = ResponsesRequest(model="m", input="x", stop=["END"]).to_sampling_params(64, {})
+    fits = isinstance(params, dict) and SET_APART in (params.get("custom_params") or {})
+    return [] if fits else [f"a request to Responses has the parameters {params!r}"]
+
+
 def problems(hooks: Callable[[Failures], dict[str, Any]]) -> list[str]:
     """Runs ``CASES`` with these ``hooks``. Returns a text for each wrong result: an empty list if stopscan works."""
     failures, wrong = Failures(Logger("stopscan self-test", 99)), []
     try:
+        placed = hooks(failures)
+        wrong += misfits(placed)
         host = Host()
         streams = {str(number): (host.ids(case.pieces), case.params) for number, case in enumerate(CASES)}
-        with installed(hooks(failures)):
+        with installed(placed):
+            wrong += route_problems(placed)
             for step in (1, 2, 5):
                 for case, (texts, reason, _) in zip(CASES, host.run(streams, step).values(), strict=True):
                     matched = host.tokenizer.eos_token_id if case.matched == -1 else case.matched

@@ -45,7 +45,7 @@ def _decodes(carrier: Any) -> bool:
 
 def _carried(carrier: Any) -> Iterator[Any]:
     """Yields ``carrier``, the attributes where transformers, mlx-lm, mistral-common and vLLM have the tokenizer, and
-    then all attributes: tokenizers that come with a checkpoint have it under names of their own, such as Kimi's `model`."""
+    then all attributes: tokenizers that come with a checkpoint have it under any name, such as Kimi's `model`."""
     yield getattr(carrier, "backend_tokenizer", None)
     owners = carrier, getattr(carrier, "tokenizer", None)
     for owner in owners:

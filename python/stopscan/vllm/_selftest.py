@@ -13,7 +13,6 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from itertools import pairwise
 from logging import Logger
 from types import SimpleNamespace
@@ -31,7 +30,7 @@ from vllm.v1.engine.output_processor import OutputProcessor, RequestOutputCollec
 from vllm.v1.outputs import LogprobsLists
 
 from stopscan.engines import Defaults, Failures
-from stopscan.engines.selftest import Tokenizer
+from stopscan.engines.selftest import Tokenizer, source_of
 from stopscan.vllm._adapter import Adapter
 
 WORDS = ["This", " is", " E", "ND", "END", " x", " a", "<think>", "</think>", "Hello"]
@@ -84,15 +83,6 @@ def problems(standing: Callable[[Adapter], AbstractContextManager[None]]) -> lis
     if failures.count != (expected := sum(stream.breaks for stream in streams)):
         wrong.append(f"stopscan failed in {failures.count} streams instead of {expected}")
     return wrong
-
-
-def source_of(module: str) -> str:
-    """Returns the source of a module, which is not imported for that, or ``""`` if there is none."""
-    try:
-        spec = find_spec(module)
-        return (spec and spec.loader and spec.loader.get_source(module)) or ""  # type: ignore[attr-defined]
-    except (ImportError, AttributeError):
-        return ""
 
 
 @dataclass(frozen=True)
