@@ -167,9 +167,11 @@ async def endpoint(request: Request) -> Response:
     try:  # before the generation, so that a bad request is answered with a 400 that names the bad field
         body = {**json.loads(await request.body())}
         for field, value in body.items():
-            if field not in api.fields or (field == "n" and value not in (None, 1)):
+            if value is None:
+                continue
+            if field not in api.fields or (field == "n" and value != 1):
                 raise ValueError("not supported")
-            if value is not None and type(value) not in api.fields[field]:
+            if type(value) not in api.fields[field]:
                 raise TypeError(f"{value!r} is not of the type {' or '.join(t.__name__ for t in api.fields[field])}")
         usage = (body.get("stream_options") or {}).get("include_usage") is True
         field = "messages"
