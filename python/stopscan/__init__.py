@@ -1,20 +1,40 @@
 """Exact, fast streaming stop sequences for LLM servers and token loops."""
 
-from stopscan._stopscan import Repeat, StopMatch, StopScanner, StopSet, StopStream, __version__, scan, truncate
+from stopscan._stopscan import (
+    Repeat,
+    Rewriter,
+    RewriteSet,
+    RewriteStream,
+    StopMatch,
+    StopScanner,
+    StopSet,
+    StopStream,
+    __version__,
+    rewrite,
+    scan,
+    truncate,
+)
 
 TYPE_CHECKING = False  # true for type checkers. Not imported from `typing`, which loads slower than all of stopscan
 if TYPE_CHECKING:
+    from stopscan._arewrite import AsyncRewriteStream, arewrite
     from stopscan._ascan import AsyncStopStream, ascan
 
 __all__ = [
+    "AsyncRewriteStream",
     "AsyncStopStream",
     "Repeat",
+    "RewriteSet",
+    "RewriteStream",
+    "Rewriter",
     "StopMatch",
     "StopScanner",
     "StopSet",
     "StopStream",
     "__version__",
+    "arewrite",
     "ascan",
+    "rewrite",
     "scan",
     "truncate",
 ]
@@ -22,9 +42,10 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     # The async code is imported on first use, because it imports `typing`, which takes long to import.
-    if name not in ("AsyncStopStream", "ascan"):
+    if name not in ("AsyncRewriteStream", "AsyncStopStream", "arewrite", "ascan"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from stopscan import _ascan
+    from stopscan import _arewrite, _ascan
 
     globals().update(AsyncStopStream=_ascan.AsyncStopStream, ascan=_ascan.ascan)
+    globals().update(AsyncRewriteStream=_arewrite.AsyncRewriteStream, arewrite=_arewrite.arewrite)
     return globals()[name]

@@ -1,4 +1,4 @@
-"""A filter for pipes: copies standard input to standard output up to a stop."""
+"""A filter for pipes: copies standard input to standard output up to a stop, and replaces keys."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 
-from stopscan import StopMatch, StopScanner
-from stopscan.command_line import add_pairs, add_stops, stop_set
+from stopscan import Rewriter, StopMatch, StopScanner
+from stopscan.command_line import add_pairs, add_stops, stop_set, unescaped
 
 if sys.platform == "win32":
     import msvcrt
@@ -27,9 +27,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argument_parser()
     options = parser.parse_args(arguments)
     try:
-        scanner = StopScanner(stop_set(options, options.protect), include_stop=options.include_stop)
+        stops, rewriter = stop_set(options, options.protect), Rewriter(replacements(options))
     except ValueError as error:
         parser.error(str(error))
+    if not len(stops) and not len(rewriter.set):
+        parser.error("give a stop or a replacement")
+    scanner = StopScanner(stops, include_stop=options.include_stop)
     if sys.platform == "win32":
         for fd in (STDIN, STDOUT):
             msvcrt.setmode(fd, os.O_BINARY)  # text mode translates line ends
@@ -38,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
-        copy(scanner)
+        copy(scanner, rewriter)
     except (ValueError, OSError) as error:
         note(f"stopscan: {error}")
         return BAD_INPUT
@@ -49,25 +52,45 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def argument_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="stopscan",
-        description="Copy standard input to standard output up to a stop.",
+        description="Copy standard input to standard output up to a stop, and replace keys.",
         epilog="Exit status: 0 a stop fired, 1 none did, 2 a usage or input error.",
     )
     add_stops(parser, "stop at the end of text that loops; the loop stays in the output")
     add_pairs(parser)
+    parser.add_argument(
+        "--replace",
+        action="append",
+        default=[],
+        metavar="FROM=TO",
+        help="put TO in the place of FROM; the first = divides",
+    )
     parser.add_argument("--json", action="store_true", help="report the match as a JSON object, nulls if none fired")
     parser.add_argument("--version", action="version", version=f"stopscan {version('stopscan')}")
     return parser
 
 
-def copy(scanner: StopScanner) -> None:
-    """Copies the text up to a stop. Each piece is written as soon as it is safe."""
+def replacements(options: argparse.Namespace) -> dict[str, str]:
+    """Returns the parsed replacements. Raises ``ValueError`` for one without ``=``, and for a key given twice."""
+    convert = unescaped if options.escapes else str
+    pairs: dict[str, str] = {}
+    for given in options.replace:
+        key, equals, value = given.partition("=")
+        if not equals:
+            raise ValueError(f"--replace: expected FROM=TO, got {given!r}")
+        if pairs.setdefault(convert(key), convert(value)) != convert(value):
+            raise ValueError(f"--replace: {key!r} has two replacements")
+    return pairs
+
+
+def copy(scanner: StopScanner, rewriter: Rewriter) -> None:
+    """Copies the text up to a stop, with its keys replaced. Each piece is written as soon as it is safe."""
     try:
         for delta in read_deltas(STDIN):
-            write(scanner.feed(delta))
+            write(rewriter.feed(scanner.feed(delta)))
             if scanner.match is not None:
                 return
     finally:
-        write(scanner.flush())
+        write(rewriter.feed(scanner.flush()) + rewriter.flush())
 
 
 def read_deltas(fd: int) -> Iterator[str]:

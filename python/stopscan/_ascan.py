@@ -2,11 +2,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, Iterable
 
-from stopscan._async_stream import AsyncDeltaStream
+from stopscan._async_stream import AsyncScanStream, not_empty
 from stopscan._stopscan import StopScanner, StopSet
 
 
-class AsyncStopStream(AsyncDeltaStream[str]):
+class AsyncStopStream(AsyncScanStream[str]):
     """An async iterator of the text in ``deltas`` that is safe to emit, and an async context manager. ``ascan`` makes
     it. It never yields an empty string.
 
@@ -27,14 +27,10 @@ class AsyncStopStream(AsyncDeltaStream[str]):
         return self._reader.stops
 
     def _feed(self, delta: str) -> list[str]:
-        return _not_empty(self._reader.feed(delta))
+        return not_empty(self._reader.feed(delta))
 
     def _flush(self) -> list[str]:
-        return _not_empty(self._reader.flush())
-
-
-def _not_empty(text: str) -> list[str]:
-    return [text] if text else []
+        return not_empty(self._reader.flush())
 
 
 def ascan(

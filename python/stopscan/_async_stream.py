@@ -4,14 +4,14 @@ from collections.abc import AsyncIterable, AsyncIterator, Awaitable
 from types import TracebackType
 from typing import Any, ClassVar, Generic, NoReturn, TypeVar
 
-from stopscan._stopscan import Segmenter, StopMatch, StopScanner
+from stopscan._stopscan import Rewriter, Segmenter, StopMatch, StopScanner
 
 Item = TypeVar("Item")
 Stream = TypeVar("Stream", bound="AsyncDeltaStream[Any]")
 
 
 class AsyncDeltaStream(Generic[Item]):
-    """The base of ``AsyncStopStream`` and ``AsyncSegmentStream``: an async iterator over deltas.
+    """The base of all async streams: an async iterator over deltas.
 
     Items (texts or segments) stay in ``_ready`` until a step, a call of ``__anext__``, returns them. A task that is
     cancelled while it closes the source loses no items: the next step finishes the close and returns them.
@@ -31,7 +31,7 @@ class AsyncDeltaStream(Generic[Item]):
 
     _synchronous: ClassVar[str]  # the name of the function for a source that is not async
 
-    def __init__(self, deltas: AsyncIterable[str], reader: StopScanner | Segmenter, /) -> None:
+    def __init__(self, deltas: AsyncIterable[str], reader: StopScanner | Segmenter | Rewriter, /) -> None:
         self._deltas = deltas
         self._iterator = self._iterate(deltas)
         self._reader = reader
@@ -87,24 +87,9 @@ class AsyncDeltaStream(Generic[Item]):
         await self.aclose()
 
     @property
-    def match(self) -> StopMatch | None:
-        """The stop that fired, or ``None``."""
-        return self._reader.match
-
-    @property
     def held(self) -> str:
-        """The text that is withheld because it may be the beginning of a hidden stop or of a marker."""
+        """The text that is withheld: a hidden stop, a marker that is not in the output, or a key may begin with it."""
         return self._reader.held
-
-    @property
-    def unused(self) -> str:
-        """The text after the stop in the delta that completed the stop."""
-        return self._reader.unused
-
-    @property
-    def region(self) -> str:
-        """The region in which the text is now, such as ``reasoning``."""
-        return self._reader.region
 
     @property
     def closes(self) -> bool:
@@ -112,7 +97,7 @@ class AsyncDeltaStream(Generic[Item]):
         return any(_close_of(source) is not None for source in (self._iterator, self._deltas))
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} region={self.region!r} held={self.held!r} match={self.match!r}>"
+        return f"<{type(self).__name__} held={self.held!r}>"
 
     @classmethod
     def _iterate(cls, deltas: AsyncIterable[str]) -> AsyncIterator[str]:
@@ -134,7 +119,7 @@ class AsyncDeltaStream(Generic[Item]):
             self._ended = True
             return
         self._give(self._feed(delta))
-        if self._reader.match is not None:
+        if self._stopped():
             self._ended = self._closing = True
             await self._finish_close()
 
@@ -171,11 +156,48 @@ class AsyncDeltaStream(Generic[Item]):
             if self._deltas is not self._iterator:
                 await _close(self._deltas)
 
+    def _stopped(self) -> bool:
+        """Whether a stop has fired."""
+        return False
+
     def _feed(self, delta: str) -> list[Item]:
         raise NotImplementedError
 
     def _flush(self) -> list[Item]:
         raise NotImplementedError
+
+
+class AsyncScanStream(AsyncDeltaStream[Item]):
+    """The base of ``AsyncStopStream`` and ``AsyncSegmentStream``: a stream that a stop ends."""
+
+    __slots__ = ()
+
+    _reader: StopScanner | Segmenter
+
+    @property
+    def match(self) -> StopMatch | None:
+        """The stop that fired, or ``None``."""
+        return self._reader.match
+
+    @property
+    def unused(self) -> str:
+        """The text after the stop in the delta that completed the stop."""
+        return self._reader.unused
+
+    @property
+    def region(self) -> str:
+        """The region in which the text is now, such as ``reasoning``."""
+        return self._reader.region
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} region={self.region!r} held={self.held!r} match={self.match!r}>"
+
+    def _stopped(self) -> bool:
+        return self._reader.match is not None
+
+
+def not_empty(text: str) -> list[str]:
+    return [text] if text else []
 
 
 def _close_of(source: Any) -> Any:

@@ -10,6 +10,9 @@ __version__: str
 
 __all__ = [
     "Repeat",
+    "RewriteSet",
+    "RewriteStream",
+    "Rewriter",
     "SegmentSet",
     "SegmentStream",
     "Segmenter",
@@ -22,6 +25,7 @@ __all__ = [
     "Vocabulary",
     "__version__",
     "formats",
+    "rewrite",
     "scan",
     "split",
     "truncate",
@@ -138,22 +142,25 @@ class _Stream(Iterator[_Out]):
         ``RuntimeError``. In both cases the stream stays open, and ``close`` can be called again.
         """
     @property
+    def held(self) -> str:
+        """The text that is withheld: a hidden stop, a marker that is not in the output, or a key may begin with it."""
+    @property
+    def closes(self) -> bool:
+        """Whether the source can be closed. A plain iterator, such as transformers' streamer, cannot be closed: the
+        model goes on generating after a stop.
+        """
+
+@type_check_only
+class _ScanStream(_Stream[_Out]):
+    @property
     def match(self) -> StopMatch | None:
         """The stop that fired, or ``None``. The source's own code may read it, too: it is as after the last step."""
-    @property
-    def held(self) -> str:
-        """The text that is withheld: a hidden stop, or a marker that is not in the output, may begin with it."""
     @property
     def unused(self) -> str:
         """The text after the stop in the delta that completed the stop."""
     @property
     def region(self) -> str:
         """The name of the region that is open."""
-    @property
-    def closes(self) -> bool:
-        """Whether the source can be closed. A plain iterator, such as transformers' streamer, cannot be closed: the
-        model goes on generating after a stop.
-        """
 
 @final
 class StopMatch:
@@ -344,7 +351,7 @@ class StopScanner(_Scanner):
         """
 
 @final
-class StopStream(_Stream[str]):
+class StopStream(_ScanStream[str]):
     """Iterates over deltas and yields non-empty text that is safe to emit. Also a context manager. Made by ``scan``.
 
     The iterable of deltas is the source. At its end, the stream yields the held text. As soon as a stop fires, the
@@ -353,6 +360,94 @@ class StopStream(_Stream[str]):
     @property
     def stops(self) -> StopSet:
         """The ``StopSet`` of the stream."""
+
+@final
+class RewriteSet(_Copied):
+    """Keys and their replacements, compiled: immutable, hashable, picklable, shared by any number of threads and streams.
+
+    At each place of the text the longest key that begins there is replaced, and the search goes on behind it. Where no
+    key begins, the text stays. Replacements are not searched.
+
+    ``RewriteSet(replacements)`` returns ``replacements`` itself if it is a ``RewriteSet``.
+
+    >>> RewriteSet({"<P1>": "Ada", "<P12>": "Grace"}).rewrite("<P12> and <P1>.")
+    'Grace and Ada.'
+    """
+    def __init__(self, replacements: RewriteSet | Mapping[str, str]) -> None: ...
+    @property
+    def replacements(self) -> dict[str, str]:
+        """The keys and their replacements, sorted by key. Each call makes a new dict."""
+    def rewrite(self, text: str, /) -> str:
+        """Returns a whole text with its keys replaced: the object ``text`` itself if nothing is replaced."""
+    def __len__(self) -> int: ...
+    def __bool__(self) -> bool: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class Rewriter(_Copied):
+    """Replaces keys in one stream: give ``feed`` each delta, emit the text that ``feed`` returns, and call ``flush`` at the
+    end. The output does not depend on how the text is cut into deltas.
+
+    - ``replacements``: a ``RewriteSet``, or a mapping of keys to their replacements.
+
+    One thread at a time feeds a rewriter: two calls of ``feed`` at once raise ``RuntimeError``.
+
+    >>> rewriter = Rewriter({"<P1>": "Ada"})
+    >>> rewriter.feed("Dear <P"), rewriter.held, rewriter.feed("1>, <"), rewriter.flush()
+    ('Dear ', '<P', 'Ada, ', '<')
+    """
+    def __init__(self, replacements: RewriteSet | Mapping[str, str]) -> None: ...
+    @property
+    def held(self) -> str:
+        """The text that is withheld because it may still become a key, or a longer key."""
+    @property
+    def set(self) -> RewriteSet:
+        """The ``RewriteSet`` of the rewriter."""
+    def feed(self, delta: str, /) -> str:
+        """Reads ``delta`` and returns the text that is safe to emit now: the object ``delta`` itself if nothing is held and
+        nothing is replaced.
+
+        Raises ``TypeError`` for a delta that is not a string and ``UnicodeEncodeError`` for a lone surrogate. After an
+        error the rewriter is as before.
+        """
+    def flush(self) -> str:
+        """Ends the text: returns what was held, rewritten. Feeding may go on, and no key spans a flush."""
+    def reset(self) -> None:
+        """Goes back to the start of the stream. Returns nothing."""
+    def copy(self) -> Self:
+        """Returns a copy of the stream. The copy and the stream go on independently."""
+    def snapshot(self) -> bytes:
+        """Returns the state of the stream as bytes, for ``restore`` of a rewriter with an equal set, also in another process
+        or on another machine. The bytes do not contain the set.
+        """
+    def restore(self, snapshot: bytes) -> None:
+        """Replaces the state of the stream by that of ``snapshot``. Returns nothing.
+
+        Raises ``ValueError`` for a snapshot that was made with another set, for damaged bytes, and for an unknown version
+        of the format. After an error the stream is as before.
+        """
+
+@final
+class RewriteStream(_Stream[str]):
+    """Iterates over deltas and yields non-empty text in which keys are replaced. Also a context manager. Made by
+    ``rewrite``.
+
+    The iterable of deltas is the source. At its end, the stream yields the held text, rewritten. If the source raises,
+    the error reaches the caller, and ``held`` keeps the withheld text.
+    """
+    @property
+    def set(self) -> RewriteSet:
+        """The ``RewriteSet`` of the stream."""
+
+def rewrite(deltas: Iterable[str], /, replacements: RewriteSet | Mapping[str, str]) -> RewriteStream:
+    """Returns an iterator of the text of ``deltas``, in which keys are replaced.
+
+    The iterator has the attributes ``held``, ``set`` and ``closes``. ``replacements`` is that of ``Rewriter``.
+
+    >>> list(rewrite(["Dear <", "P1>, ", "<"], {"<P1>": "Ada"}))
+    ['Dear ', 'Ada, ', '<']
+    """
 
 @disjoint_base
 class Vocabulary(_Copied):
@@ -667,7 +762,7 @@ class Segmenter(_Scanner):
         """
 
 @final
-class SegmentStream(_Stream[tuple[str, str, int]]):
+class SegmentStream(_ScanStream[tuple[str, str, int]]):
     """Iterates over deltas and yields segments that are safe to emit. Also a context manager. Made by ``split``.
 
     The iterable of deltas is the source. At its end, the stream yields the held text. As soon as a stop fires, the

@@ -179,7 +179,7 @@ fn set_reason(error: &Bound<'_, PyAny>, name: &str) -> PyResult<()> {
 }
 
 #[cold]
-fn no_string(object: &Bound<'_, PyAny>, name: &str) -> PyErr {
+pub(crate) fn no_string(object: &Bound<'_, PyAny>, name: &str) -> PyErr {
     unexpected(object, name, "str", if object.is_instance_of::<PyBytes>() { "; decode it first" } else { "" })
 }
 

@@ -6,6 +6,7 @@ mod arguments;
 mod errors;
 mod matches;
 mod objects;
+mod rewrite;
 mod sets;
 mod sources;
 mod streams;
@@ -42,9 +43,11 @@ mod _stopscan {
     #[pymodule_export]
     use super::matches::StopMatch;
     #[pymodule_export]
+    use super::rewrite::{RewriteSet, Rewriter};
+    #[pymodule_export]
     use super::sets::{Repeat, SegmentSet, StopSet, formats, truncate};
     #[pymodule_export]
-    use super::sources::{SegmentStream, StopStream, scan, split};
+    use super::sources::{RewriteStream, SegmentStream, StopStream, rewrite, scan, split};
     #[pymodule_export]
     use super::streams::{Segmenter, StopScanner};
     #[pymodule_export]

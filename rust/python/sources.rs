@@ -14,6 +14,7 @@ use stopscan::{Segmented, Text};
 use crate::arguments::{iterated, short_text, string, unexpected, with_text};
 use crate::matches::StopMatch;
 use crate::objects::new_string;
+use crate::rewrite::{RewriteSet, Rewriter, Rewrites};
 use crate::sets::{SegmentSet, StopSet};
 use crate::streams::{Deltas, Segmenter, StopScanner};
 use crate::turns::{GIL, NOBODY, in_use, this_thread};
@@ -85,6 +86,37 @@ pub(crate) fn split(
     Py::new(deltas.py(), PyClassInitializer::from(stream).add_subclass(SegmentStream { segments }))
 }
 
+/// Iterates over deltas and yields non-empty text in which keys are replaced. Also a context manager. Made by
+/// ``rewrite``.
+///
+/// The iterable of deltas is the source. At its end, the stream yields the held text, rewritten. If the source raises,
+/// the error reaches the caller, and ``held`` keeps the withheld text.
+#[pyclass(module = "stopscan", frozen, extends = DeltaStream)]
+pub(crate) struct RewriteStream {
+    /// The ``RewriteSet`` of the stream.
+    #[pyo3(get)]
+    set: Py<RewriteSet>,
+}
+
+/// Returns an iterator of the text of ``deltas``, in which keys are replaced.
+///
+/// The iterator has the attributes ``held``, ``set`` and ``closes``. ``replacements`` is that of ``Rewriter``.
+///
+/// >>> list(rewrite(["Dear <", "P1>, ", "<"], {"<P1>": "Ada"}))
+/// ['Dear ', 'Ada, ', '<']
+#[pyfunction]
+#[pyo3(signature = (deltas, /, replacements))]
+pub(crate) fn rewrite(deltas: &Bound<'_, PyAny>, replacements: &Bound<'_, PyAny>) -> PyResult<Py<RewriteStream>> {
+    if deltas.is_instance_of::<PyString>() {
+        return Err(unexpected(deltas, "deltas", "an iterable of str", "; RewriteSet.rewrite takes a whole text"));
+    }
+    let rewriter = Rewriter::new(replacements)?;
+    let set = rewriter.stream.set.clone_ref(deltas.py());
+    let stream =
+        DeltaStream { reader: DeltaReader::Rewritten(rewriter.stream), source: Source::new(deltas, "arewrite")? };
+    Py::new(deltas.py(), PyClassInitializer::from(stream).add_subclass(RewriteStream { set }))
+}
+
 /// The base of ``StopStream`` and ``SegmentStream``: an iterator over an iterable of deltas.
 ///
 /// Both share one `__next__`, so that PyO3's wrapper of it is inlined. A second `__next__` would cost 4 ns for each
@@ -99,20 +131,55 @@ enum DeltaReader {
     Text(Deltas<Text>),
     /// The second field holds the segments that were not returned yet.
     Segments(Deltas<Segmented>, Mutex<VecDeque<Py<PyAny>>>),
+    Rewritten(Rewrites),
 }
 
 /// Evaluates `$look` for a getter. Raises an error if the source's own code calls the getter. Other threads may call
 /// the getter while the source's code runs.
 macro_rules! look_at {
-    ($streams:expr, $stream:ident => $look:expr) => {{
+    ($streams:expr, $stream:ident => $look:expr, |$rewrites:pat_param| $rewritten:expr) => {{
         let streams = $streams;
         streams.source.refuse_own_thread()?;
         match &streams.reader {
             DeltaReader::Text($stream) => $look,
             DeltaReader::Segments($stream, _) => $look,
+            DeltaReader::Rewritten($rewrites) => $rewritten,
         }
     }};
 }
+
+/// The getters of `StopStream` and `SegmentStream`.
+macro_rules! stop_getters {
+    ($class:ident) => {
+        #[pymethods]
+        impl $class {
+            /// The stop that fired, or ``None``. The source's own code may read it, too: it is as after the last step.
+            #[getter]
+            fn r#match(slf: &Bound<'_, Self>) -> PyResult<Option<Py<StopMatch>>> {
+                match &slf.as_super().get().reader {
+                    DeltaReader::Text(stream) => stream.found(slf.py()),
+                    DeltaReader::Segments(stream, _) => stream.found(slf.py()),
+                    DeltaReader::Rewritten(_) => Ok(None),
+                }
+            }
+
+            /// The text after the stop in the delta that completed the stop.
+            #[getter]
+            fn unused<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyString>> {
+                look_at!(slf.as_super().get(), stream => stream.unused(slf.py()), |_| new_string(slf.py(), ""))
+            }
+
+            /// The name of the region that is open.
+            #[getter]
+            fn region(slf: &Bound<'_, Self>) -> PyResult<Py<PyString>> {
+                look_at!(slf.as_super().get(), stream => stream.region(slf.py()), |_| new_string(slf.py(), "").map(Bound::unbind))
+            }
+        }
+    };
+}
+
+stop_getters!(StopStream);
+stop_getters!(SegmentStream);
 
 #[pymethods]
 impl DeltaStream {
@@ -176,31 +243,10 @@ impl DeltaStream {
         self.source.error.try_lock().map_or(Ok(()), |error| visit.call(&*error))
     }
 
-    /// The stop that fired, or ``None``. The source's own code may read it, too: it is as after the last step.
-    #[getter]
-    fn r#match(&self, py: Python<'_>) -> PyResult<Option<Py<StopMatch>>> {
-        match &self.reader {
-            DeltaReader::Text(stream) => stream.found(py),
-            DeltaReader::Segments(stream, _) => stream.found(py),
-        }
-    }
-
-    /// The text that is withheld: a hidden stop, or a marker that is not in the output, may begin with it.
+    /// The text that is withheld: a hidden stop, a marker that is not in the output, or a key may begin with it.
     #[getter]
     fn held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        look_at!(self, stream => stream.held(py))
-    }
-
-    /// The text after the stop in the delta that completed the stop.
-    #[getter]
-    fn unused<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        look_at!(self, stream => stream.unused(py))
-    }
-
-    /// The name of the region that is open.
-    #[getter]
-    fn region(&self, py: Python<'_>) -> PyResult<Py<PyString>> {
-        look_at!(self, stream => stream.region(py))
+        look_at!(self, stream => stream.held(py), |stream| stream.held(py))
     }
 
     /// Whether the source can be closed. A plain iterator, such as transformers' streamer, cannot be closed: the
@@ -212,7 +258,7 @@ impl DeltaStream {
 
     fn __repr__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyString>> {
         let class = slf.get_type().name()?;
-        look_at!(slf.get(), stream => stream.repr(slf.py(), class.to_str()?))
+        look_at!(slf.get(), stream => stream.repr(slf.py(), class.to_str()?), |stream| stream.repr(slf.py(), class.to_str()?))
     }
 }
 
@@ -237,6 +283,15 @@ impl DeltaStream {
                 let (segments, stopped) = stream.feed_locked(delta, text, true)?;
                 (first(segments, ready), stopped)
             }
+            DeltaReader::Rewritten(stream) => {
+                if text.is_empty() || !stream.is_plain(text) {
+                    let safe = stream.feed_locked((delta, text))?;
+                    let is_empty = if safe.is(delta) { text.is_empty() } else { safe.len()? == 0 };
+                    ((!is_empty).then(|| safe.into_any()), false)
+                } else {
+                    (Some(delta.clone().into_any()), false)
+                }
+            }
         };
         if stopped {
             self.source.close_after_stop(delta.py());
@@ -251,6 +306,10 @@ impl DeltaStream {
                 Ok((held.len()? > 0).then(|| held.into_any()))
             }
             DeltaReader::Segments(stream, ready) => Ok(first(stream.flush(py)?, ready)),
+            DeltaReader::Rewritten(stream) => {
+                let held = stream.flush(py)?;
+                Ok((held.len()? > 0).then(|| held.into_any()))
+            }
         }
     }
 }

@@ -374,7 +374,7 @@ pub(crate) fn add_options(arguments: &Bound<'_, PyDict>, options: &Options) -> P
 }
 
 /// A delta and its text.
-type Delta<'a, 'py> = (&'a Bound<'py, PyString>, &'a str);
+pub(crate) type Delta<'a, 'py> = (&'a Bound<'py, PyString>, &'a str);
 
 /// A kind of output (text or segments) for Python: `Class` is the Python class of its sets, and `Out` is the Python
 /// class of the object that `feed` returns.

@@ -68,9 +68,10 @@ impl StopSetError {
     pub fn kind(&self) -> StopSetErrorKind {
         match &self.0 {
             ErrorKind::Empty { .. } | ErrorKind::EmptyMarker { .. } => StopSetErrorKind::Empty,
-            ErrorKind::TwoRoles { .. } | ErrorKind::TwoClosings { .. } | ErrorKind::TwoLeads { .. } => {
-                StopSetErrorKind::TwoMeanings
-            }
+            ErrorKind::TwoRoles { .. }
+            | ErrorKind::TwoClosings { .. }
+            | ErrorKind::TwoLeads { .. }
+            | ErrorKind::TwoValues { .. } => StopSetErrorKind::TwoMeanings,
             ErrorKind::Unreachable { .. } => StopSetErrorKind::Unreachable,
             ErrorKind::UnknownRegion { .. }
             | ErrorKind::TwoRegions { .. }
@@ -108,6 +109,7 @@ pub(crate) enum ErrorKind {
     TwoRoles { text: String, roles: [Role; 2] },
     TwoClosings { open: String },
     TwoLeads { marker: String, region: String },
+    TwoValues { key: String },
     Unreachable { marker: String, inner: String, region: String },
     UnknownRegion { name: String, given_by: String },
     TwoRegions { name: String },
@@ -120,7 +122,7 @@ pub(crate) enum ErrorKind {
     Pattern { role: Role, index: usize, pattern: String, problem: String },
     PatternsTooLarge { patterns: usize },
     Repeat { name: &'static str, value: usize, bound: &'static str, limit: usize },
-    TooLarge { bytes: usize },
+    TooLarge { what: &'static str, bytes: usize },
     TooManyRegions { regions: usize },
     NoMemory,
 }
@@ -149,6 +151,7 @@ impl fmt::Display for StopSetError {
             ErrorKind::TwoLeads { marker, region } => {
                 write!(f, "marker {marker:?} of region {region:?} leads to two regions")
             }
+            ErrorKind::TwoValues { key } => write!(f, "key {key:?} has two replacements"),
             ErrorKind::Unreachable { marker, inner, region } => {
                 write!(f, "marker {marker:?} of region {region:?} is never found: marker {inner:?} completes inside it")
             }
@@ -172,8 +175,8 @@ impl fmt::Display for StopSetError {
             ErrorKind::NothingProtected => write!(f, "start_protected: the set has no protected region"),
             ErrorKind::TwoStarts => write!(f, "give region or start_protected, not both"),
             ErrorKind::RegionsAndPairs => write!(f, "give regions or protect, not both"),
-            ErrorKind::TooLarge { bytes } => {
-                write!(f, "the stops and markers have {bytes} bytes of UTF-8, and the limit is {MAX_SET_BYTES}")
+            ErrorKind::TooLarge { what, bytes } => {
+                write!(f, "the {what} have {bytes} bytes of UTF-8, and the limit is {MAX_SET_BYTES}")
             }
             ErrorKind::TooManyRegions { regions } => {
                 write!(f, "there are {regions} regions, and the limit is {MAX_REGIONS}")
@@ -195,6 +198,7 @@ pub(crate) enum Role {
     Opening,
     Closing,
     Marker,
+    Key,
 }
 
 impl Role {
@@ -214,6 +218,7 @@ impl Role {
             Role::Opening => "an opening marker",
             Role::Closing => "a closing marker",
             Role::Marker => "a marker",
+            Role::Key => "a key",
         }
     }
 

@@ -7,7 +7,7 @@
 //! later, with [`Stream::skip`].
 
 use crate::graph::Graph;
-use crate::{Emit, Set, Stream};
+use crate::{Emit, RewriteSet, Rewriter, Set, Stream};
 
 pub use crate::graph::Cursor;
 pub use crate::room::ask as ask_memory;
@@ -113,5 +113,22 @@ impl<E: Emit> Stream<E> {
             self.read = self.read + length;
         }
         skipped
+    }
+}
+
+#[doc(hidden)]
+impl RewriteSet {
+    /// Whether `text` is short and no key begins in it, so that a stream that holds nothing returns it as it is.
+    #[inline(always)]
+    pub fn is_plain(&self, text: &str) -> bool {
+        self.0.trie().plain().code_points(text).is_some()
+    }
+}
+
+#[doc(hidden)]
+impl Rewriter {
+    /// Whether nothing is held.
+    pub fn is_idle(&self) -> bool {
+        self.node == 0
     }
 }

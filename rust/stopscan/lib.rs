@@ -37,6 +37,8 @@
 //! A [`TokenScanner`] and a [`TokenSegmenter`] take token ids instead of text. A [`Vocabulary`] has the bytes of each
 //! id, and a [`TokenDecoder`] decodes a stream of ids.
 //!
+//! A [`Rewriter`] replaces keys in a stream, such as placeholders by names.
+//!
 //! Feature `serde`: a [`Snapshot`] can be serialized, and a [`Vocabulary`] can be made from Hugging Face's
 //! `tokenizer.json`.
 //!
@@ -55,6 +57,7 @@ mod graph;
 pub mod host;
 mod patterns;
 mod repeat;
+mod rewrite;
 mod room;
 mod set;
 mod snapshot;
@@ -69,6 +72,7 @@ pub use graph::{Target, keep, stay};
 pub use repeat::Repeat;
 #[doc(hidden)] // for the tests, the benchmark and the fuzz target, which detect loops without a stream
 pub use repeat::{Loop, Loops};
+pub use rewrite::{RewriteSet, Rewriter};
 pub use set::{SegmentSet, SegmentSetBuilder, Set, SetBuilder, StopSet, StopSetBuilder};
 pub use snapshot::{Snapshot, SnapshotError};
 pub use stream::{

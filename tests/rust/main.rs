@@ -10,6 +10,7 @@ mod properties;
 mod random;
 mod reference;
 mod repeat;
+mod rewrite;
 mod segments;
 mod snapshots;
 #[cfg(feature = "serde")]

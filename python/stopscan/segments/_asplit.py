@@ -2,13 +2,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, Mapping
 
-from stopscan._async_stream import AsyncDeltaStream
+from stopscan._async_stream import AsyncScanStream
 from stopscan._stopscan import Segmenter, SegmentSet
 
 Segment = tuple[str, str, int]  # region, text, and the number of the part: markers divide a stream into parts
 
 
-class AsyncSegmentStream(AsyncDeltaStream[Segment]):
+class AsyncSegmentStream(AsyncScanStream[Segment]):
     """An async iterator of segments over an async iterable of deltas, and an async context manager. ``asplit`` makes
     it.
 

@@ -5,6 +5,7 @@
 //! the fallback of a state has a smaller number than the state, and the states that real text visits most come first
 //! and get the dense rows.
 
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use crate::text::Plain;
@@ -43,6 +44,8 @@ type Columns = [u8; 256];
 pub(crate) struct Config {
     /// Whether text that may become a marker is held back, because markers are taken out of the output.
     pub(crate) holds_markers: bool,
+    /// Whether words that can never complete, because another word completes inside them, are left out.
+    pub(crate) prunes: bool,
     /// The most items of `Automaton::dense`.
     pub(crate) dense_limit: usize,
 }
@@ -269,8 +272,32 @@ impl Automaton {
         }
     }
 
-    fn child(&self, number: usize, byte: u8) -> Option<usize> {
-        let children = self.first_child[number] as usize..self.first_child[number + 1] as usize;
+    /// The number of states.
+    pub(crate) fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// The numbers of the children of a state.
+    #[inline]
+    pub(crate) fn children(&self, number: usize) -> Range<usize> {
+        self.first_child[number] as usize..self.first_child[number + 1] as usize
+    }
+
+    /// The byte that leads to a state from its parent.
+    pub(crate) fn label(&self, number: usize) -> u8 {
+        self.labels[number]
+    }
+
+    /// Returns the index of the word that is the whole text of a state.
+    pub(crate) fn whole_word(&self, number: usize) -> Option<usize> {
+        let output = Some(self.outputs[number]).filter(|&word| word != self.outputs[self.fallbacks[number] as usize]);
+        output?.checked_sub(1).map(|word| word as usize)
+    }
+
+    /// Returns the number of the child of a state to which `byte` leads.
+    #[inline]
+    pub(crate) fn child(&self, number: usize, byte: u8) -> Option<usize> {
+        let children = self.children(number);
         let at = self.labels[children.clone()].binary_search(&byte).ok()?;
         Some(children.start + at)
     }

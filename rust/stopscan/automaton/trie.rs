@@ -13,6 +13,7 @@ pub(super) struct Trie<'a> {
     order: &'a [u32],
     dense_limit: usize,
     holds_markers: bool,
+    prunes: bool,
     pruned: Vec<bool>,
     automaton: Automaton,
 }
@@ -45,7 +46,8 @@ impl<'a> Trie<'a> {
             prefilter: OnceLock::new(),
         };
         let pruned = vec![false; words.len_with_literals()];
-        Trie { words, order, dense_limit: config.dense_limit, holds_markers, pruned, automaton }
+        let Config { prunes, dense_limit, .. } = config;
+        Trie { words, order, dense_limit, holds_markers, prunes, pruned, automaton }
     }
 
     /// Returns the automaton, and for each word whether it can never complete because another word completes inside it.
@@ -98,7 +100,7 @@ impl<'a> Trie<'a> {
             true => self.add_output(self.order[range.start], fallback),
             false => self.automaton.outputs[fallback],
         };
-        if output != NONE {
+        if output != NONE && self.prunes {
             self.prune(range.clone(), depth, output);
         }
         self.add_holds(range, depth, fallback);

@@ -42,7 +42,7 @@ pub(crate) fn compile(recipe: &Recipe, stay: bool) -> Result<Graph, StopSetError
     for marker in plans.iter().flat_map(|plan| &plan.markers) {
         roles.add(marker.text, marker.role)?;
     }
-    let config = Config { holds_markers: !stay, dense_limit: DENSE_LIMIT / plans.len() };
+    let config = Config { holds_markers: !stay, prunes: true, dense_limit: DENSE_LIMIT / plans.len() };
     let mut regions: Vec<&str> = Vec::new();
     let mut nodes = Vec::new();
     for (plan, &live) in plans.iter().zip(&live) {
@@ -97,7 +97,7 @@ fn check_size(recipe: &Recipe, plans: &[Plan<'_>], live: &[bool]) -> Result<(), 
     let bytes = stops().map(String::len).sum::<usize>().saturating_mul(live);
     let bytes = bytes.saturating_add(markers().map(|marker| marker.text.len()).sum());
     if bytes > MAX_SET_BYTES {
-        return Err(ErrorKind::TooLarge { bytes }.into());
+        return Err(ErrorKind::TooLarge { what: "stops and markers", bytes }.into());
     }
     let words = stops().count() * live + markers().count();
     let rows = (bytes << 8).min(DENSE_LIMIT) * size_of::<u32>();

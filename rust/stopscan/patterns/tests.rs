@@ -58,7 +58,7 @@ fn a_least_hold_is_left_out_with_one_unit_less_than_it_spends() {
     let mut all = Vec::new();
     for (set, list, source, _) in compiled(300) {
         let words = Words::new(&set.strings, &[], [].into_iter());
-        let config = Config { holds_markers: true, dense_limit: 1 << 16 };
+        let config = Config { holds_markers: true, prunes: true, dense_limit: 1 << 16 };
         let (strings, _) = Automaton::new(words, &[], config);
         let mut work = Work::new(MAX_HOLD_WORK);
         if source.least_hold(&strings, &list, &mut work).is_ok() {

@@ -253,7 +253,7 @@ impl Vocabulary {
             let mut texts: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
             texts.sort_unstable();
             texts.dedup();
-            let config = Config { holds_markers: false, dense_limit: DENSE_LIMIT };
+            let config = Config { holds_markers: false, prunes: true, dense_limit: DENSE_LIMIT };
             Automaton::new(Words::new(&texts, &[], [].into_iter()), &[], config).0
         });
         let is_one = automaton.words().iter().any(|special| special == text);

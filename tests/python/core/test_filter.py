@@ -21,7 +21,31 @@ def test_a_loop_ends_the_copy() -> None:
     done = run(b"=" * 100, "--repeat", "4,1,64")
     assert (done.status, done.out) == (FIRED, b"=" * 64)
     assert done.err == "stopscan: loop with period 1 at 0\n"
-    assert run(b"=" * 100).status == NONE_FIRED
+    assert run(b"=" * 100, "--stop", "x").status == NONE_FIRED
+
+
+def test_keys_are_replaced_behind_the_stops() -> None:
+    names = ["--replace", "<P1>=Ada", "--replace", "a=b=c", "--replace", "x="]
+    assert run(b"<P1>, axa", *names) == (NONE_FIRED, b"Ada, b=cb=c", "")
+    done = run(b"<P1> ENDx<P1>", *names, "--stop", "END")
+    assert (done.status, done.out, done.err) == (FIRED, b"Ada ", "stopscan: stop 'END' at 5\n")
+    assert run(b"a\tb", "--escapes", "--replace", "\\t= ").out == b"a b"
+    assert run(b"unfinished <P", *names).out == b"unfinished <P"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "give a stop or a replacement"),
+        (["--replace", "ab"], "--replace: expected FROM=TO, got 'ab'"),
+        (["--replace", "=b"], "key 0 is empty"),
+        (["--replace", "a=b", "--replace", "a=c"], "--replace: 'a' has two replacements"),
+    ],
+)
+def test_wrong_replacements_are_usage_errors(arguments: list[str], message: str) -> None:
+    done = run(b"text", *arguments)
+    assert (done.status, done.out) == (BAD, b"")
+    assert message in done.err
 
 
 @pytest.mark.parametrize(
@@ -199,6 +223,7 @@ def test_invalid_utf8_behind_the_stop_is_never_seen() -> None:
 @given(streams())
 def test_agrees_with_scan(stream: tuple[Setup, list[str]]) -> None:
     setup, deltas = stream
+    setup = setup if setup.stop or setup.visible else setup._replace(stop=("END",))
     setup = setup._replace(start_protected=False, regions=None, stop_in=None, region=None, repeat=None)
     # The filter has no options for a start inside a region or for graphs. Loops are left out too.
     arguments = [f"--stop={stop}" for stop in setup.stop] + [f"--visible={stop}" for stop in setup.visible]

@@ -4,6 +4,7 @@
 
 pub mod patterns;
 pub mod repeat;
+pub mod rewrite;
 pub mod segments;
 pub mod stops;
 pub mod tokens;

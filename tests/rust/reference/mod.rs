@@ -7,6 +7,7 @@ pub mod pattern;
 pub mod patterns;
 pub mod patterns_check;
 pub mod repeat;
+pub mod rewrite;
 pub mod segment_pair;
 pub mod segments;
 pub mod stops;

@@ -1,6 +1,7 @@
 //! Runs the cases in `tests/vectors/` with the library. A reference also runs those without patterns.
 
 mod patterns;
+mod rewrite;
 mod segments;
 mod stops;
 

@@ -1,0 +1,14 @@
+//! Compares the search for loops (text that repeats itself) with the tests' simple implementation, on random texts.
+
+#![no_main]
+
+#[allow(dead_code)] // each target uses only a part of this module
+#[path = "../../tests/rust/case/mod.rs"]
+mod case;
+#[allow(dead_code)]
+#[path = "../../tests/rust/reference/mod.rs"]
+mod reference;
+
+libfuzzer_sys::fuzz_target!(|case: case::rewrite::Case| {
+    case.check();
+});

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Mapping
+
+from stopscan._async_stream import AsyncDeltaStream, not_empty
+from stopscan._stopscan import Rewriter, RewriteSet
+
+
+class AsyncRewriteStream(AsyncDeltaStream[str]):
+    """An async iterator of the text in ``deltas``, in which keys are replaced, and an async context manager.
+    ``arewrite`` makes it. It never yields an empty string.
+
+    At the end of the source the stream flushes. If the source raises, the error reaches the caller, and ``held`` still
+    has the withheld text.
+    """
+
+    __slots__ = ()
+
+    _synchronous = "rewrite"
+
+    _reader: Rewriter
+
+    @property
+    def set(self) -> RewriteSet:
+        """The ``RewriteSet`` of the stream."""
+        return self._reader.set
+
+    def _feed(self, delta: str) -> list[str]:
+        return not_empty(self._reader.feed(delta))
+
+    def _flush(self) -> list[str]:
+        return not_empty(self._reader.flush())
+
+
+def arewrite(deltas: AsyncIterable[str], /, replacements: RewriteSet | Mapping[str, str]) -> AsyncRewriteStream:
+    """Returns an async iterator of the text in ``deltas``, in which keys are replaced. The iterator has the properties
+    ``held``, ``set`` and ``closes``. ``replacements`` is that of ``Rewriter``.
+
+    >>> async for text in arewrite(deltas, {"<P1>": "Ada"}):
+    ...     print(text, end="")
+    """
+    return AsyncRewriteStream(deltas, Rewriter(replacements))

@@ -1,0 +1,231 @@
+//! Compiles the keys of a `RewriteSet`: the trie of the keys and, for each of its nodes, what to do if the next byte does
+//! not go on in the trie.
+//!
+//! The method is LinMaxMatch (Song et al., "Fast WordPiece Tokenization", 2021), which does this for tokens.
+
+use crate::automaton::{Automaton, Config, Words};
+use crate::error::{ErrorKind, MAX_SET_BYTES, Role, StopSetError};
+use crate::room;
+
+/// The most memory that compiling takes for each byte of the keys, and for each key.
+const MEMORY_OF_BYTE: usize = 80;
+const MEMORY_OF_KEY: usize = 256;
+
+/// In `settled`, a replacement is stored as its index plus one, so that 0 stands for "none".
+const NONE: u32 = 0;
+
+/// The rules of a set. The nodes of the trie are numbered breadth first, the root is 0. Keys are sorted, so that two
+/// sets with the same rules are equal.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    trie: Automaton,
+    /// The replacement of each key.
+    values: Words,
+    /// How many bytes the text of each node has. This is what a stream at this node holds.
+    depths: Vec<u32>,
+    /// For each node, a key that begins with its text.
+    keys: Vec<u32>,
+    /// If the next byte does not go on at a node, the beginning of its text is settled, and the rest of its text is
+    /// that of this node: the longest part of it that may still become a key.
+    rests: Vec<u32>,
+    /// For each node, the last key that is replaced in the settled part of its text.
+    settled: Vec<u32>,
+    replacements: Vec<Replacement>,
+}
+
+/// A key in the settled part of the text of a node.
+#[derive(Clone, Copy, Debug)]
+struct Replacement {
+    /// The one before it in the same text.
+    before: u32,
+    start: u32,
+    key: u32,
+}
+
+impl Rules {
+    pub(super) fn new(pairs: &[(impl AsRef<str>, impl AsRef<str>)]) -> Result<Rules, StopSetError> {
+        let bytes = pairs.iter().map(|(key, value)| key.as_ref().len() + value.as_ref().len()).sum();
+        if bytes > MAX_SET_BYTES {
+            return Err(ErrorKind::TooLarge { what: "keys and replacements", bytes }.into());
+        }
+        room::ask(bytes * MEMORY_OF_BYTE + pairs.len() * MEMORY_OF_KEY)?;
+        let mut sorted = Vec::with_capacity(pairs.len());
+        for (index, (key, value)) in pairs.iter().enumerate() {
+            match key.as_ref() {
+                "" => return Err(ErrorKind::Empty { role: Role::Key, index }.into()),
+                key => sorted.push((key, value.as_ref())),
+            }
+        }
+        sorted.sort_unstable();
+        sorted.dedup();
+        if let Some(both) = sorted.windows(2).find(|both| both[0].0 == both[1].0) {
+            return Err(ErrorKind::TwoValues { key: both[0].0.into() }.into());
+        }
+        let (keys, values): (Vec<_>, Vec<_>) = sorted.into_iter().unzip();
+        let config = Config { holds_markers: false, prunes: false, dense_limit: 1 << 8 };
+        let (trie, _) = Automaton::new(Words::new(&keys, &[], [].into_iter()), &[], config);
+        let nodes = trie.len();
+        let mut rules = Rules {
+            trie,
+            values: Words::new(&values, &[], [].into_iter()),
+            depths: vec![0; nodes],
+            keys: vec![0; nodes],
+            rests: vec![0; nodes],
+            settled: vec![NONE; nodes],
+            replacements: Vec::new(),
+        };
+        for parent in 0..nodes {
+            for child in rules.trie.children(parent) {
+                rules.add(parent, child);
+            }
+        }
+        for node in (1..nodes).rev() {
+            rules.keys[node] = match rules.trie.whole_word(node) {
+                Some(key) => key as u32,
+                None => rules.keys[rules.trie.children(node).start],
+            };
+        }
+        Ok(rules)
+    }
+
+    /// Notes what is settled at the node `child`, if the text does not go on there. Nodes with shorter texts are done.
+    fn add(&mut self, parent: usize, child: usize) {
+        self.depths[child] = self.depths[parent] + 1;
+        if let Some(key) = self.trie.whole_word(child) {
+            self.settled[child] = self.note(Replacement { before: NONE, start: 0, key: key as u32 });
+            return;
+        }
+        let byte = self.trie.label(child);
+        let (mut last, mut at) = (self.settled[parent], self.rests[parent]);
+        // Where the text of `at` begins in the text of `child`.
+        let mut start = self.depths[parent] - self.depths[at as usize];
+        if parent == 0 {
+            return;
+        }
+        loop {
+            if let Some(next) = self.trie.child(at as usize, byte) {
+                self.rests[child] = next as u32;
+                break;
+            }
+            if at == 0 {
+                break;
+            }
+            for replacement in self.replacements(at) {
+                last = self.note(Replacement { before: last, start: start + replacement.start, ..replacement });
+            }
+            let rest = self.rests[at as usize];
+            start += self.depths[at as usize] - self.depths[rest as usize];
+            at = rest;
+        }
+        self.settled[child] = last;
+    }
+
+    fn note(&mut self, replacement: Replacement) -> u32 {
+        self.replacements.push(replacement);
+        self.replacements.len() as u32
+    }
+
+    /// The keys that are replaced in the settled part of the text of `node`, in their order.
+    fn replacements(&self, node: u32) -> impl Iterator<Item = Replacement> + use<> {
+        let mut all = Vec::new();
+        let mut last = self.settled[node as usize];
+        while last != NONE {
+            let replacement = self.replacements[last as usize - 1];
+            all.push(replacement);
+            last = replacement.before;
+        }
+        all.into_iter().rev()
+    }
+
+    pub(crate) fn trie(&self) -> &Automaton {
+        &self.trie
+    }
+
+    pub(super) fn key(&self, index: usize) -> &str {
+        self.trie.words().text(index)
+    }
+
+    pub(super) fn value(&self, index: usize) -> &str {
+        self.values.text(index)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// The text of a node.
+    pub(super) fn text(&self, node: u32) -> &str {
+        match node {
+            0 => "",
+            node => &self.key(self.keys[node as usize] as usize)[..self.depth(node)],
+        }
+    }
+
+    /// A key that begins with the text of `node`. 0 for the root, even if there are no keys.
+    pub(super) fn key_at(&self, node: u32) -> usize {
+        if node == 0 { 0 } else { self.keys[node as usize] as usize }
+    }
+
+    /// The node at which a stream holds the first `depth` bytes of a key. `None` if no stream holds these.
+    pub(super) fn node_of(&self, key: usize, depth: usize) -> Option<u32> {
+        if depth == 0 {
+            return Some(0);
+        }
+        let text = if key < self.len() { self.key(key).get(..depth)? } else { return None };
+        let node = text.bytes().try_fold(0, |node, byte| self.trie.child(node, byte))?;
+        (!self.trie.children(node).is_empty()).then_some(node as u32)
+    }
+
+    #[inline]
+    pub(super) fn depth(&self, node: u32) -> usize {
+        self.depths[node as usize] as usize
+    }
+
+    /// Goes on from `node` with `byte`. Calls `replace` for each key that is then certain: with the number of bytes
+    /// from its beginning to the end of `byte`, and its index.
+    #[inline]
+    pub(super) fn step<E>(
+        &self,
+        node: &mut u32,
+        byte: u8,
+        mut replace: impl FnMut(usize, usize) -> Result<(), E>,
+    ) -> Result<(), E> {
+        loop {
+            if let Some(child) = self.trie.child(*node as usize, byte) {
+                *node = child as u32;
+                if self.trie.children(child).is_empty() {
+                    self.settle(node, 0, replace)?; // no key is longer
+                }
+                return Ok(());
+            }
+            if *node == 0 {
+                return Ok(());
+            }
+            self.settle(node, 1, &mut replace)?;
+        }
+    }
+
+    /// Settles the text of `node` as far as it can be, if `behind` bytes that were read do not go on there.
+    #[inline]
+    pub(super) fn settle<E>(
+        &self,
+        node: &mut u32,
+        behind: usize,
+        mut replace: impl FnMut(usize, usize) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let length = self.depth(*node) + behind;
+        match self.settled[*node as usize] {
+            NONE => {}
+            last => match self.replacements[last as usize - 1] {
+                Replacement { before: NONE, start, key } => replace(length - start as usize, key as usize)?,
+                _ => {
+                    for Replacement { start, key, .. } in self.replacements(*node) {
+                        replace(length - start as usize, key as usize)?;
+                    }
+                }
+            },
+        }
+        *node = self.rests[*node as usize];
+        Ok(())
+    }
+}

@@ -1,0 +1,17 @@
+"""Rewriting by brute force: what a `Rewriter` must return and hold."""
+
+from __future__ import annotations
+
+
+def rewritten(replacements: dict[str, str], text: str, ended: bool = True) -> tuple[str, str]:
+    """Returns the text with its keys replaced, and the tail that must wait if the text goes on: it begins at the first
+    place where a key may still begin or grow."""
+    out, at = "", 0
+    while at < len(text):
+        rest = text[at:]
+        if not ended and any(len(key) > len(rest) and key.startswith(rest) for key in replacements):
+            return out, rest
+        key = max((key for key in replacements if rest.startswith(key)), key=len, default=rest[0])
+        out += replacements.get(key, key)
+        at += len(key)
+    return out, ""
