@@ -15,18 +15,11 @@ ON_WINDOWS = sys.platform == "win32"
 
 # Stops that a hostile request may send, as Python code. A new process runs the code, and the memory of that process is
 # measured.
+# The sets that take most. tests/rust/hostile counts the bytes of the others exactly.
 SETS = {
-    "100,000 stops of 20 bytes": "[random.randbytes(10).hex() for _ in range(100_000)]",
-    "400,000 stops of 20 bytes": "[random.randbytes(10).hex() for _ in range(400_000)]",
-    "100,000 stops with one beginning": "[f'{n:020}' for n in range(100_000)]",
-    "100,000 stops with one end": "[f'{n:020}'[::-1] for n in range(100_000)]",
-    "100,000 multi-byte stops": "[''.join(random.choices('éèêбж字漢🦀🦁', k=6)) for _ in range(100_000)]",
-    "3,000 nested stops": "['a' * n for n in range(1, 3_001)]",
     "2,000 nested suffixes": "[''.join(map(chr, range(0x4E00 + n, 0x4DFF, -1))) for n in range(2_000)]",
     "one stop at the limit": "['a' * 7_999_999 + 'b']",
-    "one stop at the limit, all kinds of bytes": "[random.randbytes(4_000_000).hex()]",
     "every character": "[chr(n) for n in range(0x110000) if not 0xD800 <= n < 0xE000]",
-    "half a million pairs of characters": "[2 * chr(n) for n in range(0x10000, 0x110000, 2)]",
 }
 # On Linux, the `ru_maxrss` of a new process is at least that of its parent, so `VmHWM` is read instead.
 PEAK = textwrap.dedent("""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from families import claude, gemma, metaspace, over, reciting, small_bytes, small_fallback, tekken
+from families import gemma, manual, metaspace, over, reciting, small_bytes, small_fallback, tekken
 from hypothesis import given
 from hypothesis import strategies as st
 from reference import SegmentReference
@@ -19,7 +19,7 @@ from whole import REASONS, Whole
 from stopscan.segments import Segment, SegmentSet
 from stopscan.tokens import TokenSegmenter
 
-KINDS = over([claude, small_bytes, small_fallback, reciting, gemma, partial(tekken, "tekken_240911.json")])
+KINDS = over([manual, small_bytes, small_fallback, reciting, gemma, partial(tekken, "tekken_240911.json")])
 REGIONS = ("answer", "reasoning", "tool")
 
 

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from families import NATIVE, claude, metaspace, over, reciting, sentencepiece, small_bytes, small_fallback, tekken
+from families import NATIVE, manual, metaspace, over, reciting, sentencepiece, small_bytes, small_fallback, tekken
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from setups import NUMBERS, coins
@@ -46,7 +46,7 @@ BYTES = [b"END", b"\xe4", b"\xbd\xa0", b"\xff", b"\x80", "🚀".encode(), b"\xf0
 # `KINDS` has one vocabulary of each kind, for many examples. `ALL` has all vocabularies, for fewer examples.
 KINDS = over(
     [
-        claude,
+        manual,
         small_bytes,
         small_fallback,
         reciting,

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 from families import (
-    claude,
     load,
+    manual,
     name,
     prefixed_bytes,
     sentencepiece,
@@ -186,7 +186,7 @@ def test_a_description_that_does_not_hold_is_not_believed() -> None:
     assert emitted(TokenScanner(tokenizer), token_ids) == "th3 3nd"
 
 
-MAKES = [claude, small_bytes, prefixed_bytes, small_fallback, partial(tekken, "tekken_240718.json")]
+MAKES = [manual, small_bytes, prefixed_bytes, small_fallback, partial(tekken, "tekken_240718.json")]
 MAKES += [partial(sentencepiece, "tokenizer.model.v1")]
 
 
@@ -210,7 +210,7 @@ def test_a_pickle_needs_no_tokenizer(make: Any) -> None:
 
 
 def test_threads_share_it() -> None:
-    vocabulary = load(claude)
+    vocabulary = load(manual)
     token_ids = vocabulary.encode("The END of the story, 你好世界, naïve café. " * 50)
     native = Vocabulary(vocabulary.tokenizer)
     texts: list[str] = []
