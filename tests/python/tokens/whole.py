@@ -102,6 +102,9 @@ class Whole:
         """The text of token number ``count``, or ``None`` if it has no text or shares a character with others."""
         if count in self.silent:
             return None
+        raw = self.book.raw(self.ids[count - 1])
+        if isinstance(raw, bytes) and "\ufffd" in raw.decode(errors="replace"):
+            return None  # its first bytes complete a character of the tokens before it
         special: Any = getattr(self.book, "special", ())
         others = copy(self)
         skipped = {number for number in range(1, count) if self.skips and self.ids[number - 1] in special}
