@@ -38,7 +38,7 @@ def protected(stops: StopSet, graph: Graph | None, protect: Protect = NAMES, /) 
 
     >>> stops = protected(StopSet("END"), FORMATS["qwen3"])
     >>> stops.truncate("<think>END</think>Yes. END")
-    ('<think>END</think>Yes. ', StopMatch("END", 23))
+    ('<think>END</think>Yes. ', StopMatch('END', 23))
     """
     if stops.regions is not None:
         read_protect(protect)  # raises `ValueError` for malformed entries
@@ -58,7 +58,7 @@ def segments_of(stops: StopSet, graph: Graph, protect: Protect = NAMES, /) -> Se
 
     >>> segments = segments_of(StopSet("END"), FORMATS["qwen3"], ["reasoning", "(", ")"])
     >>> list(split(["<think>END</think>Yes (END). END"], segments))
-    [('reasoning', 'END'), ('answer', 'Yes '), ('answer protected', '(END'), ('answer', '). ')]
+    [('reasoning', 'END', 1), ('answer', 'Yes ', 2), ('answer protected', '(END', 3), ('answer', '). ', 4)]
     """
     regions, stop_in = _regions_and_stop_in(stops, graph, *_names_and_pairs(stops, graph, protect))
     return SegmentSet(regions, stop=stops.stop, stop_in=stop_in, **_shared_options(stops))
