@@ -443,4 +443,4 @@ def test_without_its_extra_the_command_says_what_to_install(tmp_path: Path) -> N
     command = [sys.executable, "-m", "stopscan_clients.proxy", "http://127.0.0.1:9"]
     ran = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert ran.returncode == 1
-    assert "the proxy needs starlette: pip install 'stopscan-clients[proxy]'" in ran.stderr
+    assert "the proxy needs starlette: pip install './clients[proxy]' in a checkout of stopscan" in ran.stderr

@@ -8,7 +8,7 @@ try:
 except ModuleNotFoundError as error:
     if (error.name or "").startswith("stopscan"):
         raise
-    message = f"the proxy needs {error.name}: pip install 'stopscan-clients[proxy]'"
+    message = f"the proxy needs {error.name}: pip install './clients[proxy]' in a checkout of stopscan"
     raise ModuleNotFoundError(message, name=error.name) from None
 
 __all__ = ["Limits", "proxy"]
