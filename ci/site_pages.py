@@ -11,14 +11,14 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[1]
 LINK = re.compile(r"\]\(\.\./([^)#]+)")
-README_LINK = re.compile(r"\]\((?![a-z]+:|#|docs/)")
+README_LINK = re.compile(r"\]\((?![a-z]+:|#|docs/)([^)#]+)")
 FENCE = re.compile(r"^```(\w+) [\w ]+$", re.MULTILINE)
 CELL = re.compile(r"<td.*?</td>", re.DOTALL)
 
 
 def readme() -> str:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    return README_LINK.sub("](repository/", text).replace("](docs/", "](")
+    return README_LINK.sub(r"](repository/\1", text).replace("](docs/", "](")
 
 
 def from_repository(path: str) -> bytes:
@@ -28,7 +28,7 @@ def from_repository(path: str) -> bytes:
 
 def on_files(files: Files, config: Any) -> Files:
     files.append(File.generated(config, "index.md", content=readme()))
-    linked = {"DESIGN.md", "CONTRIBUTING.md", "CHANGELOG.md"}
+    linked = {*README_LINK.findall((ROOT / "README.md").read_text(encoding="utf-8"))}
     for page in (ROOT / "docs").glob("*.md"):
         linked.update(LINK.findall(page.read_text(encoding="utf-8")))
     for path in sorted(linked):
