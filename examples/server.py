@@ -54,7 +54,7 @@ def count_tokens(prompt: str) -> int:
 
 
 class Answer:
-    """One generation. Read its `segments` to the end; then `finish` says why it ended."""
+    """One generation. `read` it to the end; then `finish` says why it ended."""
 
     def __init__(self, request: Request, body: Json, prompt: str, stops: SegmentSet, max_tokens: int) -> None:
         self.id, self.created, self.model = uuid4().hex, int(time.time()), body.get("model") or "echo"
@@ -64,6 +64,16 @@ class Answer:
     @property
     def finish(self) -> Finish:
         return Finish.of(self.segments.match, "length" if self.tokens == self._max_tokens else "eos")
+
+    async def read(self) -> AsyncIterator[tuple[str, str]]:
+        """Yields each region with its text. If the model fails, the text that was held comes before the error."""
+        try:
+            async for region, text, _ in self.segments:
+                yield region, text
+        except Exception:
+            if self.segments.held:
+                yield self.segments.region, self.segments.held
+            raise
 
     async def _limited(self, request: Request, deltas: Any) -> AsyncIterator[str]:
         async with aclosing(deltas):
@@ -87,14 +97,14 @@ class Chat:
 
     async def whole(self, answer: Answer) -> Json:
         message = {"role": "assistant", "content": ""}
-        async for region, text, *_ in answer.segments:
+        async for region, text in answer.read():
             message[OPENAI[region]] = message.get(OPENAI[region], "") + text
         choice = {"index": 0, "message": message, "logprobs": None, **to_openai(answer.finish)}
         return {**self._head(answer, "chat.completion"), "choices": [choice], "usage": self._usage(answer)}
 
     async def events(self, answer: Answer, usage: bool) -> AsyncIterator[str]:
         yield self._chunk(answer, {"role": "assistant", "content": ""})
-        async for region, text, *_ in answer.segments:
+        async for region, text in answer.read():
             yield self._chunk(answer, {OPENAI[region]: text})
         yield self._chunk(answer, {}, to_openai(answer.finish))
         if usage:
@@ -124,14 +134,14 @@ class Messages:
         return {"type": "error", "error": {"type": kind, "message": message}}
 
     async def whole(self, answer: Answer) -> Json:
-        segments = groupby([segment async for segment in answer.segments], key=lambda segment: segment[0])
-        content = [self._block(region, "".join(text for _, text, *_ in group)) for region, group in segments]
+        segments = groupby([segment async for segment in answer.read()], key=lambda segment: segment[0])
+        content = [self._block(region, "".join(text for _, text in group)) for region, group in segments]
         return self._message(answer, content, to_anthropic(answer.finish))
 
     async def events(self, answer: Answer, usage: bool) -> AsyncIterator[str]:
         yield sse({"type": "message_start", "message": self._message(answer, [])})
         index, last = -1, None
-        async for region, text, *_ in answer.segments:
+        async for region, text in answer.read():
             if region != last:
                 if last is not None:
                     yield sse({"type": "content_block_stop", "index": index})

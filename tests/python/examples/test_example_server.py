@@ -322,10 +322,22 @@ def test_a_message_stream_whose_model_fails_ends_with_the_error(messages: Any, p
     assert "".join(read) == "a b"
 
 
-def test_held_text_is_dropped_when_the_model_fails(http: Any, put: Any) -> None:
+@pytest.mark.parametrize("path", APIS)
+def test_held_text_comes_before_the_error_of_the_model(http: Any, put: Any, path: str) -> None:
     put(Model("a ", "E", fails=True))
-    text = http.post(APIS[0], json={"messages": CHAT, "stop": "END", "stream": True}).text
-    assert re.findall(r'"content": "([^"]+)"', text) == ["a "]
+    text = http.post(path, json={"messages": CHAT, "max_tokens": 9, STOP[path]: ["END"], "stream": True}).text
+    assert re.findall(r'"(?:content|text)": "([^"]+)"|(the model failed)', text) == [
+        ("a ", ""),
+        ("E", ""),
+        ("", "the model failed"),
+    ]
+
+
+@pytest.mark.parametrize("path", APIS)
+def test_held_text_of_the_reasoning_stays_reasoning_when_the_model_fails(http: Any, put: Any, path: str) -> None:
+    put(Model("<think>a", "</th", fails=True))
+    text = http.post(path, json={"messages": CHAT, "max_tokens": 9, "stream": True}).text
+    assert re.findall(r'"(?:reasoning_content|thinking)": "([^"]+)"', text) == ["a", "</th"]
 
 
 @pytest.mark.parametrize("path", APIS)
@@ -339,7 +351,7 @@ def test_a_whole_answer_whose_model_fails_is_a_500(url: str, put: Any, path: str
 
 def test_it_is_short_and_has_public_names_alone() -> None:
     source = FILE.read_text(encoding="utf-8")
-    assert source.count("\n") < 220
+    assert source.count("\n") < 230
     assert not re.search(r"(from|import) stopscan\S*\._", source)
 
 
