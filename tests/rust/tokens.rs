@@ -1,8 +1,8 @@
 //! Tests of token scanners by example: vocabularies, their errors, and cases that the random tests do not draw.
 
 use stopscan::{
-    EndReason, Finish, Options, StopScanner, StopSet, Strays, TokenDecoder, TokenOptions, TokenScanner, UnknownToken,
-    Vocabulary, VocabularyBuilder, VocabularyError,
+    EndReason, Finish, Options, SegmentSet, Segmenter, StopScanner, StopSet, Strays, TokenDecoder, TokenOptions,
+    TokenScanner, TokenSegmenter, UnknownToken, Vocabulary, VocabularyBuilder, VocabularyError,
 };
 
 fn shared<T: Send + Sync>() {}
@@ -205,4 +205,19 @@ fn more_tokens_without_an_end_than_there_may_be_are_refused() {
     let scanner = StopScanner::new(&StopSet::new(["x"]).unwrap());
     let error = TokenScanner::new(&vocabulary, scanner, &TokenOptions::default().min_tokens(3).max_tokens(2));
     assert_eq!(error.unwrap_err().to_string(), "min_tokens 3 is greater than max_tokens 2");
+}
+
+/// The first character of the token began in the token before it, and completes a marker. A stop follows.
+#[test]
+fn a_token_with_a_marker_and_then_a_stop_counts_in_the_region_of_the_stop() {
+    let set = SegmentSet::builder().region("reasoning", [("èê", "answer")]).region("answer", [("|", "reasoning")]);
+    let set = set.stop(["ê"]).stop_in(["answer"]).build().unwrap();
+    for last in ["ê", "êê", "êêê"] {
+        let vocabulary = Vocabulary::builder().text(b"\xC3\xA8\xC3").text(&format!("ê{last}").as_bytes()[1..]);
+        let vocabulary = vocabulary.build().unwrap();
+        let mut segmenter = TokenSegmenter::new(&vocabulary, Segmenter::new(&set), &TokenOptions::default()).unwrap();
+        segmenter.feed_many(&[0, 1]).unwrap();
+        assert_eq!(segmenter.stop_match().map(|found| found.offset()), Some(2));
+        assert!(segmenter.tokens_in().eq([("reasoning", 1), ("answer", 1)]), "{last}");
+    }
 }

@@ -523,6 +523,7 @@ impl<E: Emit> Decoded<E> {
             self.advance(before, armed);
             if self.stream.has_fired() {
                 self.stream.add_unused(last);
+                self.marker_ends = false; // the stop came after any marker that an earlier piece of the token completed
             } else {
                 let marker = self.stream.completes_marker(last);
                 self.advance(last, armed);

@@ -81,7 +81,7 @@ class Stream:
         words = [*(self.live_stops() if armed else []), *leads]
         completed = max((word for word in words if seen.endswith(word)), key=len, default=None)
         self.marker_ended = completed in leads
-        if completed in leads:
+        if completed is not None and self.marker_ended:
             self.follow(completed)
             self.edge = len(self.text)
             return completed

@@ -42,6 +42,7 @@ def test_a_text_begins_in_a_region() -> None:
 def test_attributes_are_the_arguments() -> None:
     stops = StopSet("END", regions=GRAPH, stop_in=["answer"])
     assert (stops.regions, stops.stop_in, stops.protect) == (GRAPH, ("answer",), ())
+    assert stops.regions
     assert isinstance(stops.regions["answer"]["<call>"], keep)
     plain = StopSet("END")
     assert (plain.regions, plain.stop_in) == (None, ("answer",))

@@ -92,7 +92,7 @@ REOPENING = {"glm45", "glm45v", "glm47", "deepseek_v4", "deepseek_v41", "gemma4"
 def markers_of(form: str) -> tuple[str, str, str, str]:
     """The opening and closing markers of the reasoning and of a call. Those of the call are "" if the form has none."""
     markers = FORMATS[form]
-    opening = {lead.partition("/")[0]: marker for marker, lead in reversed(markers["answer"].items())}
+    opening = {lead.partition("/")[0]: marker for marker, lead in reversed(list(markers["answer"].items()))}
     return opening["reasoning"], next(iter(markers["reasoning"])), *call_of(form)
 
 

@@ -9,8 +9,8 @@ use super::tokens::{Character, Plan, Token};
 /// Panics unless a segmenter of tokens cuts the tokens' text into segments as the reference does. Stop tokens, EOS and
 /// limits are not tested here: `token_scanner` tests them.
 pub fn check_segmenter(plan: &Plan, rules: &segments::Rules, ids: &[u32]) {
-    let Plan { options: TokenOptions { skip_special_tokens, prompt_token_ids, .. }, .. } = plan;
-    let options = TokenOptions::default().skip_special_tokens(*skip_special_tokens);
+    let Plan { options: TokenOptions { skip_special_tokens, unknown_ids, prompt_token_ids, .. }, .. } = plan;
+    let options = TokenOptions::default().skip_special_tokens(*skip_special_tokens).unknown_ids(*unknown_ids);
     let options = options.prompt_token_ids(prompt_token_ids.clone());
     let segmenter = TokenSegmenter::new(&plan.vocabulary(), rules.segmenter(), &options);
     let mut markers = rules.regions.iter().flat_map(|region| &region.markers);

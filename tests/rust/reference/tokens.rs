@@ -2,7 +2,7 @@
 
 use std::str;
 
-use stopscan::{Strays, TokenOptions, Vocabulary};
+use stopscan::{Strays, TokenOptions, UnknownIds, Vocabulary};
 
 use super::stops::Rules;
 
@@ -57,6 +57,12 @@ impl Plan {
 
     pub(super) fn token(&self, id: u32) -> Option<&Token> {
         self.tokens.get(id as usize).filter(|token| **token != Token::Gap)
+    }
+
+    /// The first id of the prompt that the vocabulary lacks, if unknown ids are refused.
+    pub(super) fn unknown_in_prompt(&self) -> Option<u32> {
+        let mut unknown = self.options.prompt_token_ids.iter().filter(|&&id| self.token(id).is_none());
+        unknown.next().filter(|_| self.options.unknown_ids == UnknownIds::Refuse).copied()
     }
 
     /// The text of `ids`, which follow the prompt. If not `ended`, only the part that no later token can change.
