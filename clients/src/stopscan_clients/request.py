@@ -15,7 +15,7 @@ from typing import Any
 import stopscan.engines
 from stopscan import StopSet
 from stopscan.engines import Defaults, read_options
-from stopscan.regions.shared import NAMES, begins, read_protect
+from stopscan.regions.shared import NAMES, read_protect, start_region
 from stopscan_clients.api import Api
 from stopscan_clients.body import Plan
 from stopscan_clients.framing import LIMIT, dumps
@@ -206,7 +206,7 @@ def _options(own: Options, field: str, body: Any, limits: Limits) -> Options:
     known = (*OPTIONS, *REGIONS)  # `given` has no `REGIONS` now, but the message about unknown names lists them
     try:
         others = {"stop": stop, "min_tokens": body.get("min_tokens"), **keeps_stop}
-        # `default` allows `start_protected`, which `begins` checks below against the regions of the set.
+        # `default` allows `start_protected`, which `start_region` checks below against the regions of the set.
         read: Any = read_options(given, defaults, default=NAMES, prefix="stopscan.", fields=known, own=others)
     except ValueError as error:
         raise ValueError(re.sub(r"^stop\b(?!\.)", field, str(error))) from None
@@ -216,7 +216,7 @@ def _options(own: Options, field: str, body: Any, limits: Limits) -> Options:
         stops=stops,
         include_stop=read.include_stop if keeps_stop else own.include_stop,
         min_tokens=read.min_tokens,
-        begin=own.begin if read.start_protected is None else {"region": begins(stops, "", read.start_protected)},
+        begin=own.begin if read.start_protected is None else {"region": start_region(stops, "", read.start_protected)},
         echoed=echoed_in(body) if len(stops) else (),
     )
     options.scanner()  # raises for a wrong region here, before the stream begins

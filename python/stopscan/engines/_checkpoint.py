@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from stopscan import StopSet
 from stopscan.engines._options import ANSWER, StopOptions
 from stopscan.regions import Graph, graph_of, protected, segments_of
-from stopscan.regions.shared import NAMES, begins, known, read_protect, restricted
+from stopscan.regions.shared import NAMES, read_protect, regions_in, start_region, without_regions
 from stopscan.segments import SegmentSet
 from stopscan.tokens import TokenScanner, TokenSegmenter, Vocabulary
 
@@ -98,7 +98,7 @@ class Checkpoint:
         stops: StopSet = self._set(TokenScanner, as_options(options))
         return stops
 
-    def begins(
+    def start_region(
         self, options: Options, stops: StopSet | SegmentSet, prompt: Any = (), *, inside: bool = False
     ) -> str | None:
         """Returns the region in which the answer begins, for the argument ``region`` of a scanner of the set ``stops``.
@@ -106,7 +106,9 @@ class Checkpoint:
         start = as_options(options).start_protected
         has_regions = isinstance(stops, SegmentSet) or stops.regions is not None or stops.protect
         try:
-            return begins(stops, self._end_of(prompt) if has_regions and start is None else "", start, inside=inside)
+            return start_region(
+                stops, self._end_of(prompt) if has_regions and start is None else "", start, inside=inside
+            )
         except ValueError:  # the protected region does not exist: a stop is its marker, or the model lacks it
             return None
 
@@ -115,7 +117,7 @@ class Checkpoint:
         stops, region, inside = self._set(kind, options), engine.pop("region", None), engine.pop("inside", False)
         row = {name: getattr(options, name) for name in ("stop_token_ids", "min_tokens", "include_stop")} | AS_DRAWN
         try:
-            region = region or self.begins(options, stops, prompt, inside=inside)
+            region = region or self.start_region(options, stops, prompt, inside=inside)
             return kind(self.vocabulary, stops, region=region, **row, **engine)
         except ValueError as error:
             if kind is TokenScanner and options.protect is None and stops != options.stops:
@@ -170,8 +172,8 @@ def _compiled(
     if by_default and ANSWER in entries:  # the route separates the whole answer from the content
         stops, entries = StopSet(repeat=stops.repeat), ()
     if narrow:
-        graph = restricted(graph, [name for name in NAMES if name in entries])
-    protect = known(graph, entries) if by_default else entries
+        graph = without_regions(graph, [name for name in NAMES if name not in entries])
+    protect = regions_in(graph, entries) if by_default else entries
     if segments:
         return segments_of(stops, graph or {ANSWER: {}}, protect)
     if protect or stops.regions is not None:

@@ -28,7 +28,7 @@ from stopscan.engines import CHAT, Defaults, Failures, StopOptions, add_defaults
 from stopscan.finish import to_openai
 from stopscan.mlx_lm._row import BatchRow, RowScanner, checkpoint_of, of_model
 from stopscan.mlx_lm._versions import SERVER, require, require_results
-from stopscan.regions.shared import described
+from stopscan.regions.shared import describe
 
 require("server", SERVER)
 require_results()
@@ -113,7 +113,7 @@ class _ResponseGenerator(server.ResponseGenerator):
             return tokenized  # mlx-lm's own stops are enough
         try:
             if tokenizer is not self._logged:
-                self._logged, regions = tokenizer, described(checkpoint_of(tokenizer).graph)
+                self._logged, regions = tokenizer, describe(checkpoint_of(tokenizer).graph)
                 logging.info("stopscan finds the stops; known regions and their opening markers: %s", regions)
             if failures.off:
                 raise ValueError("stopscan failed repeatedly and is switched off; only `stop` still works")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from stopscan.regions._names import NAMES, Graph, region_name, regions_in
+from stopscan.regions._names import NAMES, Graph, edges_of, region_name, region_names
 from stopscan.segments import FORMATS, from_response_template
 
 # For each form in `FORMATS` whose markers another form also has: text that is only in the chat templates of this form.
@@ -31,10 +31,10 @@ def graph_of(tokenizer: Any, /) -> Graph | None:
         declared = from_response_template(template) if template else None
     except (ValueError, TypeError):  # a marker is a regular expression, or the value is not a template
         declared = None
-    found = [_of_mlx_lm(tokenizer), declared, _of_chat_template(_template(tokenizer))]
-    graphs = [graph for graph in found if graph]
+    sources = [_of_mlx_lm(tokenizer), declared, _of_chat_template(_template(tokenizer))]
+    graphs = [graph for graph in sources if graph]
     # The graph with the most regions wins: for some models that reason, mlx-lm knows only the markers of tool calls.
-    return max(graphs, key=lambda graph: len({*NAMES} & regions_in(graph)), default=None)
+    return max(graphs, key=lambda graph: len({*NAMES}.intersection(region_names(graph))), default=None)
 
 
 def with_reasoning(graph: Graph | None, own: Graph | None, /) -> Graph | None:
@@ -92,12 +92,12 @@ def _of_chat_template(template: str) -> Graph | None:
     """Returns the form in ``FORMATS`` whose markers fit ``template`` best, or ``None``. Longer markers count more."""
     best, highest = None, (0, False)
     for name, form in FORMATS.items():
-        edges = {(marker, region_name(to)) for markers in form.values() for marker, to in markers.items()}
-        found = {marker for marker, _ in edges if marker in template}
-        missing = {*NAMES} & regions_in(form) - {to for marker, to in edges if marker in found}
+        leads_to = {(marker, to) for _, marker, to in edges_of(form)}
+        present = {marker for marker, _ in leads_to if marker in template}
+        missing = {*NAMES}.intersection(region_names(form)) - {to for marker, to in leads_to if marker in present}
         # If a form has a reasoning or tool calls to which no marker in the template leads, it is another model's form.
         # Otherwise, each marker of the form that the template lacks counts against the form.
-        size = sum(map(len, found)) - len({marker for marker, _ in edges} - found)
+        size = sum(map(len, present)) - len({marker for marker, _ in leads_to} - present)
         score = size, SIGNS.get(name, "\0") in template
         if not missing and score > highest and size > 0:
             best, highest = form, score

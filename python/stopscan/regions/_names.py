@@ -17,25 +17,34 @@ def region_name(state: str) -> str:
     return state.split("/", 1)[0]
 
 
-def regions_in(graph: Graph) -> set[str]:
-    """Returns the names of the regions in ``graph``."""
-    return {region_name(state) for state in graph}
+def region_names(graph: Graph) -> list[str]:
+    """Returns the names of the regions in ``graph``, in its order."""
+    return [*dict.fromkeys(map(region_name, graph))]
+
+
+def edges_of(graph: Graph) -> list[tuple[str, str, str]]:
+    """Returns for each marker in ``graph`` the region in which it counts, the marker, and the region to which it
+    leads."""
+    return [
+        (region_name(state), marker, region_name(to))
+        for state, markers in graph.items()
+        for marker, to in markers.items()
+    ]
 
 
 def readable_in(graph: Graph) -> set[str]:
     """Returns the names of the regions whose text is for readers. Any other region has only markup, such as Harmony's
     header ``assistant to=self``. The graph of a response template may have no "answer"; then the first region is the
     answer."""
-    regions = [region_name(state) for state in graph]
+    regions = region_names(graph)
     return {"answer" if "answer" in regions else regions[0], *NAMES}
 
 
-def described(graph: Graph) -> str:
+def describe(graph: Graph) -> str:
     """Returns the names of the regions that stops can be kept out of, each with the markers that begin it, for a log.
 
-    >>> described({"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}})
+    >>> describe({"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}})
     'reasoning (<think>)'
     """
-    begun = [(region_name(to), marker) for markers in graph.values() for marker, to in markers.items()]
-    markers_of = {name: dict.fromkeys(marker for to, marker in begun if to == name) for name in NAMES}
+    markers_of = {name: dict.fromkeys(marker for _, marker, to in edges_of(graph) if to == name) for name in NAMES}
     return ", ".join(f"{name} ({' '.join(markers)})" for name, markers in markers_of.items() if markers) or "none"

@@ -49,7 +49,7 @@ def region_after(graph: Graph, prompt_end: str, /) -> str:
     return first
 
 
-def begins(
+def start_region(
     stops: StopSet | SegmentSet, prompt_end: str, /, start_protected: bool | None = None, *, inside: bool = False
 ) -> str | None:
     """Returns the region in which the answer begins, as a scanner's argument ``region`` (``None`` is its default).
@@ -61,7 +61,7 @@ def begins(
     Raises ``ValueError`` for ``start_protected=True`` if no region of the set is protected.
 
     >>> stops = protected(StopSet("END"), FORMATS["qwen3"])
-    >>> begins(stops, "<|im_start|>assistant\\n<think>\\n")
+    >>> start_region(stops, "<|im_start|>assistant\\n<think>\\n")
     'reasoning'
     """
     regions, pairs = (stops.markers, ()) if isinstance(stops, SegmentSet) else (stops.regions, stops.protect)

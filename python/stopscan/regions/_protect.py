@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypedDict
 
 from stopscan import StopSet
-from stopscan.regions._names import NAMES, Graph, readable_in, region_name, regions_in
+from stopscan.regions._names import NAMES, Graph, edges_of, readable_in, region_name, region_names
 from stopscan.segments import SegmentSet, keep
 
 Protect = str | Iterable[str | Sequence[str]]
@@ -64,10 +64,10 @@ def segments_of(stops: StopSet, graph: Graph, protect: Protect = NAMES, /) -> Se
     return SegmentSet(regions, stop=stops.stop, stop_in=stop_in, **_shared_options(stops))
 
 
-def known(graph: Graph | None, protect: Protect) -> list[Any]:
+def regions_in(graph: Graph | None, protect: Protect) -> list[Any]:
     """Returns ``protect`` without the names that the graph lacks. A server's default may have such names."""
     names, pairs = read_protect(protect)
-    return [*(name for name in names if name in regions_in(graph or {})), *pairs]
+    return [*(name for name in names if name in region_names(graph or {})), *pairs]
 
 
 def read_protect(protect: object, regions: Sequence[str] = NAMES, /) -> tuple[list[str], list[tuple[str, str]]]:
@@ -117,7 +117,7 @@ def _names_and_pairs(stops: StopSet, graph: Graph | None, protect: Protect) -> t
 
     Raises ``ValueError`` for an opening marker with two closing markers."""
     names, pairs = read_protect(protect)
-    regions = regions_in(graph or {})
+    regions = region_names(graph or {})
     if protect is NAMES:
         names = [name for name in names if name in regions]
     for name in names:
@@ -135,29 +135,22 @@ def _regions_and_stop_in(
     The regions are those of ``graph`` without the markers that are stops, and a region for the text between the markers
     of each pair.
     """
+    edges, taken, readable = edges_of(graph), {*stops.stop, *stops.visible}, readable_in(graph)
     # A pair whose opening marker opens a region of the graph counts as the name of that region.
-    opens = {
-        marker: region_name(to)
-        for markers in graph.values()
-        for marker, to in markers.items()
-        if region_name(to) in NAMES
-    }
-    protected_regions = {*names, *(opens[opening] for opening, _ in pairs if opening in opens)}
-    taken = {*stops.stop, *stops.visible}
+    opened_by = {marker: to for _, marker, to in edges if to in NAMES}
+    closed = {*names, *(opened_by[opening] for opening, _ in pairs if opening in opened_by)}
     # A region is not protected if one of its markers is a stop.
-    unprotected = {region_name(region) for region, markers in graph.items() if not taken.isdisjoint(markers)}
-    unprotected |= {region_name(to) for markers in graph.values() for mark, to in markers.items() if mark in taken}
-    readable = readable_in(graph)  # no stop fires in markup
-    in_order = dict.fromkeys(map(region_name, graph))
-    stop_in = [region for region in in_order if region in (readable - protected_regions) | unprotected]
+    unprotected = {region for start, marker, to in edges if marker in taken for region in (start, to)}
+    # No stop fires in markup.
+    stop_in = [region for region in region_names(graph) if region in (readable - closed) | unprotected]
     regions = {
-        state: {mark: to for mark, to in markers.items() if mark not in taken} for state, markers in graph.items()
+        state: {marker: to for marker, to in markers.items() if marker not in taken} for state, markers in graph.items()
     }
-    inside: dict[str, dict[str, str]] = {}
+    between_pairs: dict[str, dict[str, str]] = {}
     for state in [state for state in regions if region_name(state) in readable]:
-        for number, (opening, closing) in enumerate(pair for pair in pairs if pair[0] not in opens):
+        for number, (opening, closing) in enumerate(pair for pair in pairs if pair[0] not in opened_by):
             if opening not in graph[state]:
                 between = f"{region_name(state)}{PROTECTED}/{number}/{state}"
                 regions[state][opening] = keep(between)
-                inside[between] = {closing: keep(state)}
-    return regions | inside, stop_in
+                between_pairs[between] = {closing: keep(state)}
+    return regions | between_pairs, stop_in

@@ -2,19 +2,19 @@
 ``stopscan.regions`` alone."""
 
 from stopscan.regions._checkpoint import with_reasoning
-from stopscan.regions._names import NAMES, described, region_name
-from stopscan.regions._prompt import begins
-from stopscan.regions._protect import PROTECTED, known, read_protect
-from stopscan.regions._restricted import restricted
+from stopscan.regions._names import NAMES, describe, region_name
+from stopscan.regions._prompt import start_region
+from stopscan.regions._protect import PROTECTED, read_protect, regions_in
+from stopscan.regions._without import without_regions
 
 __all__ = [
     "NAMES",
     "PROTECTED",
-    "begins",
-    "described",
-    "known",
+    "describe",
     "read_protect",
     "region_name",
-    "restricted",
+    "regions_in",
+    "start_region",
     "with_reasoning",
+    "without_regions",
 ]

@@ -14,7 +14,7 @@ from typing import Any
 from sglang.srt.managers.schedule_batch import FINISH_ABORT, FINISH_MATCHED_STR, FINISHED_MATCHED_REGEX
 
 from stopscan.engines import Failures
-from stopscan.regions.shared import described
+from stopscan.regions.shared import describe
 from stopscan.sglang._guard import Refused
 from stopscan.sglang._requests import LAST_TOKENS, Requests, beyond
 
@@ -39,7 +39,7 @@ class Scheduler:
         if req.tokenizer is not None and not isinstance(req, Stopping):
             if not self._logged:
                 self._logged = True
-                regions = described(self._requests.model(req.tokenizer).checkpoint.graph)
+                regions = describe(self._requests.model(req.tokenizer).checkpoint.graph)
                 logger.info("stopscan finds the stops; known regions and their opening markers: %s", regions)
             params = req.sampling_params
             if self._requests.concerns(params):

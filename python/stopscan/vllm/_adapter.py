@@ -13,7 +13,7 @@ from vllm.exceptions import VLLMValidationError
 from vllm.sampling_params import RequestOutputKind, SamplingParams
 
 from stopscan.engines import Defaults, Failures, Limits, read_options
-from stopscan.regions.shared import described
+from stopscan.regions.shared import describe
 from stopscan.vllm._detokenizer import ScanningDetokenizer, arm
 from stopscan.vllm._engine import Engine
 
@@ -227,7 +227,7 @@ class Adapter:
             )  # fmt: skip
 
     def _log_regions(self, engine: Engine) -> None:
-        if (regions := described(engine.graph)) != engine.logged:
+        if (regions := describe(engine.graph)) != engine.logged:
             engine.logged = regions
             logger.info("stopscan finds the stops; known regions and their opening markers: %s", regions)
 

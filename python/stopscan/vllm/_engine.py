@@ -139,7 +139,7 @@ class Engine:
         end = str(self.tokenizer.decode(prompt[-PROMPT_TOKENS:], skip_special_tokens=False)) if prompt else ""
         thinks = options.start_protected is None and "reasoning" in map(region_name, stops.regions or ())
         inside = thinks and self._begins_inside(prompt, getattr(request, "reasoning_parser_kwargs", None))
-        return self._checkpoint.begins(options, stops, end, inside=inside)
+        return self._checkpoint.start_region(options, stops, end, inside=inside)
 
     def _begins_inside(self, prompt: Sequence[int], parser_options: Mapping[str, Any] | None) -> bool:
         """Returns whether the answer begins in the reasoning, according to the reasoning parser."""

@@ -49,7 +49,7 @@ def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         ("python/stopscan/engines/_a.py", "from stopscan.vllm import install"),
         ("python/stopscan/finish/_a.py", "from stopscan.engines import CHAT"),
         ("python/stopscan/finish/_a.py", "import stopscan_clients"),
-        ("clients/stopscan_clients/a.py", "from stopscan.regions._prompt import begins"),
+        ("clients/stopscan_clients/a.py", "from stopscan.regions._prompt import start_region"),
         ("clients/stopscan_clients/a.py", "import stopscan._stopscan"),
         ("conformance/stopscan_conformance/a.py", "from stopscan import StopSet"),
     ],
@@ -70,7 +70,10 @@ def test_a_wrong_import_is_told(check: Any, file: str, line: str) -> None:
         ("python/stopscan/mlx_lm/generate/_a.py", "from stopscan.mlx_lm._row import x"),
         ("python/stopscan/regions/_a.py", "from stopscan._stopscan import StopSet"),
         ("python/stopscan/regions/_a.py", "from __future__ import annotations"),
-        ("clients/stopscan_clients/a.py", "from stopscan.regions import begins\nfrom stopscan_clients._b import x"),
+        (
+            "clients/stopscan_clients/a.py",
+            "from stopscan.regions import region_after\nfrom stopscan_clients._b import x",
+        ),
         ("conformance/stopscan_conformance/a.py", "from stopscan_conformance._b import x\nimport httpx"),
     ],
 )

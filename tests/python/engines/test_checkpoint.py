@@ -92,7 +92,7 @@ def test_the_prompts_end_says_where_the_answer_begins(checkpoint: Checkpoint, pr
     stops, ids = checkpoint.stops(options), IDS(prompt)
     text = TOKENIZER.backend.decode(ids, skip_special_tokens=False)
     for given in (ids, tuple(ids), text, SimpleNamespaceIds(ids)):
-        assert checkpoint.begins(options, stops, given) == region
+        assert checkpoint.start_region(options, stops, given) == region
     for make in (checkpoint.scanner, checkpoint.segmenter):
         assert make(options, ids).region == region.split("/")[0]
         assert make(replace(options, start_protected=True), ids).region == "reasoning"
@@ -120,22 +120,22 @@ def test_the_engines_own_word_counts_where_no_marker_speaks(checkpoint: Checkpoi
     for make in (checkpoint.scanner, checkpoint.segmenter):
         assert make(options, IDS(["<think>", "Hello"]), inside=True).region == "reasoning"
         assert make(options, IDS(["<think>", "</think>"]), inside=True).region == "answer"
-    assert checkpoint.begins("END", StopSet("END"), IDS(["<think>"]), inside=True) is None
+    assert checkpoint.start_region("END", StopSet("END"), IDS(["<think>"]), inside=True) is None
 
 
 def test_pairs_of_markers_begin_where_the_prompt_ends() -> None:
     bare = Checkpoint(TOKENIZER.backend)
     options = read_options({"stop": "END", "protect": ["<think>", "</think>"]})
     stops = bare.stops(options)
-    assert bare.begins(options, stops, IDS(["<think>", "\n"])) == "<think>"
-    assert bare.begins(options, stops, IDS(["Hello"])) is None
+    assert bare.start_region(options, stops, IDS(["<think>", "\n"])) == "<think>"
+    assert bare.start_region(options, stops, IDS(["Hello"])) is None
     with pytest.raises(ValueError, match=r"^start_protected: the stops have no protected region"):
         bare.scanner(StopOptions(StopSet("END"), start_protected=True))
 
 
 def test_a_prompt_without_regions_is_not_decoded() -> None:
     bare = Checkpoint(TOKENIZER.backend)
-    assert bare.begins("END", StopSet("END"), object()) is None
+    assert bare.start_region("END", StopSet("END"), object()) is None
 
 
 def test_tokens_as_engines_draw_them(checkpoint: Checkpoint) -> None:

@@ -188,7 +188,7 @@ FIELD_NAMES = [*(f"stopscan_{name}" for name in OPTIONS), *OWN]
 
 def through(tokenizer: Any, values: dict[str, Any]) -> None:
     """Sends a request with these values on each way through vLLM's request objects and stopscan's hooks."""
-    options = {name: value for name, value in values.items() if name.startswith("stopscan_")}
+    options = {name: value for name, value in values.items() if name.startswith("stopscan")}
     fields = {"stop": ["END"], **{name: value for name, value in values.items() if name not in options}}
     errors = (
         VLLMValidationError,
@@ -228,7 +228,10 @@ def test_no_wrong_value_is_a_failure_or_changes_another_request(
 ) -> None:
     start(None, "deepseek_r1")
     calls("hermes", "deepseek_r1")
-    singles = [{name: value} for name in FIELD_NAMES for value in WRONG]
+    # A render route hands out what the hook of a chat adds, so a client knows these names, too.
+    handed_out = ChatCompletionRequest(**FIELDS).to_sampling_params(40, {}).extra_args or {}
+    assert handed_out
+    singles = [{name: value} for name in dict.fromkeys([*handed_out, *FIELD_NAMES]) for value in WRONG]
     pairs = [
         {one: value, other: WRONG[(7 * number + len(one)) % len(WRONG)]}
         for one, other in combinations([*(f"stopscan_{name}" for name in OPTIONS), "stop", "min_tokens"], 2)

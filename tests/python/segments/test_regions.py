@@ -10,7 +10,7 @@ from segment_setups import by_region
 
 from stopscan import StopScanner, StopSet
 from stopscan.regions import graph_of, protected, region_after, segments_of
-from stopscan.regions.shared import begins, described, known
+from stopscan.regions.shared import describe, regions_in, start_region
 from stopscan.segments import FORMATS, Segmenter, SegmentSet, split
 
 QWEN3 = FORMATS["qwen3"]
@@ -106,8 +106,8 @@ def test_what_cannot_be_protected_is_refused(protect: Any, message: str) -> None
 
 
 def test_a_servers_default_passes_over_what_a_model_lacks() -> None:
-    assert known(FORMATS["think"], ["reasoning", "tool_call", "<a>", "</a>"]) == ["reasoning", ("<a>", "</a>")]
-    assert known(None, ["reasoning"]) == []
+    assert regions_in(FORMATS["think"], ["reasoning", "tool_call", "<a>", "</a>"]) == ["reasoning", ("<a>", "</a>")]
+    assert regions_in(None, ["reasoning"]) == []
 
 
 @pytest.mark.parametrize(
@@ -123,9 +123,9 @@ def test_only_the_prompts_end_opens_a_region(prompt_end: str, region: str) -> No
     # A region may have several states, such as "answer/after reasoning".
     assert region_after(QWEN3, prompt_end).split("/")[0] == region
     stops = protected(StopSet("END"), QWEN3)
-    assert begins(stops, prompt_end) == region_after(QWEN3, prompt_end)
-    assert begins(stops, prompt_end, False) == "answer"
-    assert begins(stops, prompt_end, True) == "reasoning"
+    assert start_region(stops, prompt_end) == region_after(QWEN3, prompt_end)
+    assert start_region(stops, prompt_end, False) == "answer"
+    assert start_region(stops, prompt_end, True) == "reasoning"
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_several_markers_at_the_prompts_end_lead_to_a_region(name: str, prompt_e
     """All markers at the prompt's end count. Before a fix, only the first region's did: a stop fired in reasoning."""
     assert region_after(FORMATS[name], prompt_end) == SegmentSet(FORMATS[name]).region_after(prompt_end) == region
     stops = protected(StopSet("END"), FORMATS[name])
-    scanner = StopScanner(stops, region=begins(stops, prompt_end))
+    scanner = StopScanner(stops, region=start_region(stops, prompt_end))
     assert (scanner.feed("END") == "END") == (region == "reasoning")
 
 
@@ -156,11 +156,11 @@ def test_no_marker_of_a_users_opens_a_region(name: str) -> None:
 
 
 def test_a_log_says_what_begins_each_region() -> None:
-    assert described(QWEN3) == "reasoning (<think>), tool_call (<tool_call>)"
-    assert described(FORMATS["think"]) == "reasoning (<think>)"
-    assert described({}) == "none"
+    assert describe(QWEN3) == "reasoning (<think>), tool_call (<tool_call>)"
+    assert describe(FORMATS["think"]) == "reasoning (<think>)"
+    assert describe({}) == "none"
     seed = {"content": {"<a>": "reasoning", "<b>": "reasoning"}, "reasoning": {"</a>": "content"}}
-    assert described(seed) == "reasoning (<a> <b>)"
+    assert describe(seed) == "reasoning (<a> <b>)"
 
 
 def test_a_graph_without_regions_is_none() -> None:
@@ -222,7 +222,7 @@ def test_a_response_template_without_a_name_for_the_answer() -> None:
 def test_start_protected_begins_in_the_reasoning_and_not_in_a_header(name: str) -> None:
     """Before a fix, a protected answer of Harmony began in the header, where ` to=` begins a tool call."""
     stops = protected(StopSet("END"), FORMATS[name], ["reasoning"])
-    assert begins(stops, "", True) == "reasoning"
+    assert start_region(stops, "", True) == "reasoning"
 
 
 @pytest.mark.parametrize("protect", [["(", ")", "(", "]"], ["reasoning", "(", ")", "(", "]"]])

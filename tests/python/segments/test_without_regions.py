@@ -1,19 +1,23 @@
-"""``restricted`` keeps the answer and the named regions of a graph. It leaves a graph that has headers unchanged."""
+"""``without_regions`` keeps the answer and the other regions. A graph with headers is returned unchanged."""
 
 from __future__ import annotations
 
 import pytest
 
 from stopscan import StopScanner, StopSet
-from stopscan.regions import protected
-from stopscan.regions.shared import region_name, restricted
+from stopscan.regions import Graph, protected
+from stopscan.regions.shared import region_name, without_regions
 from stopscan.segments import FORMATS
 
 NAMES = ("reasoning", "tool_call")
 
 
+def only(form: str, names: tuple[str, ...]) -> Graph:
+    return without_regions(FORMATS[form], {*NAMES} - {*names})
+
+
 def scan(form: str, names: tuple[str, ...], stop: str, text: str) -> str:
-    scanner = StopScanner(protected(StopSet(stop), restricted(FORMATS[form], names), names))
+    scanner = StopScanner(protected(StopSet(stop), only(form, names), names))
     return scanner.feed(text) + scanner.flush()
 
 
@@ -21,10 +25,11 @@ def scan(form: str, names: tuple[str, ...], stop: str, text: str) -> str:
 @pytest.mark.parametrize("names", [(), ("reasoning",), ("tool_call",), NAMES])
 def test_only_the_answer_and_the_regions_that_are_named_are_left(form: str, names: tuple[str, ...]) -> None:
     graph = FORMATS[form]
-    left = {region_name(state) for state in restricted(graph, names)}
+    kept = only(form, names)
+    regions = {region_name(state) for state in kept}
     others = {region_name(state) for state in graph} - {"answer", *NAMES}
-    assert left == ({*map(region_name, graph)} if others else {*map(region_name, graph)} & {"answer", *names})
-    assert all(to in restricted(graph, names) for edges in restricted(graph, names).values() for to in edges.values())
+    assert regions == ({*map(region_name, graph)} if others else {*map(region_name, graph)} & {"answer", *names})
+    assert all(to in kept for edges in kept.values() for to in edges.values())
 
 
 def test_a_stop_reaches_across_the_marker_of_a_region_that_is_not_named() -> None:
