@@ -12,19 +12,19 @@ from stopscan import Repeat
 if TYPE_CHECKING:
     import argparse
 
-__all__ = ["add_repeat", "in_environment", "requested", "written"]
+__all__ = ["add_repeat", "in_environment", "parse_repeat", "read_repeat"]
 
 VALUES = "true, false or [count, max_period, min_length]"
 
 
-def requested(value: object, default: Repeat | None = None, /, *, name: str = "repeat") -> Repeat | None:
+def read_repeat(value: object, default: Repeat | None = None, /, *, name: str = "repeat") -> Repeat | None:
     """Returns the ``Repeat`` of a request's option, or ``default`` if the request does not have the option (``None``).
 
     ``True`` gives ``Repeat()``. ``False`` gives ``None``: text that loops is not stopped.
 
     Raises ``ValueError`` for a wrong value. The message begins with ``name``, the name of the option.
 
-    >>> requested([3, 1024, 64])
+    >>> read_repeat([3, 1024, 64])
     Repeat(3, max_period=1024, min_length=64)
     """
     if value is None:
@@ -39,7 +39,7 @@ def requested(value: object, default: Repeat | None = None, /, *, name: str = "r
         raise ValueError(f"{name}: {str(error).removeprefix('repeat: ')}") from None
 
 
-def written(text: str, /) -> Repeat:
+def parse_repeat(text: str, /) -> Repeat:
     """Returns the ``Repeat`` of a text ``COUNT,PERIOD,LENGTH``, such as ``4,1024,256``."""
     try:
         count, period, length = map(int, text.split(","))
@@ -51,12 +51,12 @@ def written(text: str, /) -> Repeat:
 def in_environment(text: str | None, /) -> Repeat | None:
     """Returns the ``Repeat`` of an environment variable with the value ``text``.
 
-    An unset variable, "" and ``0`` give ``None``: text that loops is not stopped. ``1`` gives ``Repeat()``. ``written``
+    An unset variable, "" and ``0`` give ``None``: text that loops is not stopped. ``1`` gives ``Repeat()``. ``parse_repeat``
     reads any other value.
     """
     if text in (None, "", "0"):
         return None
-    return Repeat() if text == "1" else written(text)
+    return Repeat() if text == "1" else parse_repeat(text)
 
 
 def add_repeat(parser: argparse.ArgumentParser, purpose: str = "end an answer that has fallen into a loop", /) -> None:
@@ -73,7 +73,7 @@ def add_repeat(parser: argparse.ArgumentParser, purpose: str = "end an answer th
 
 def _argument(text: str) -> Repeat:
     try:
-        return written(text)
+        return parse_repeat(text)
     except ValueError as error:
         from argparse import ArgumentTypeError
 

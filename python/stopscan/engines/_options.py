@@ -13,7 +13,7 @@ from typing import Any
 
 from stopscan import Repeat, StopSet
 from stopscan.regions.shared import NAMES, read_protect
-from stopscan.repeats import add_repeat, in_environment, requested
+from stopscan.repeats import add_repeat, in_environment, read_repeat
 from stopscan.segments import SegmentSet
 
 # The largest number in an option. Engines' token ids have 32 bits, and no answer is long enough for a larger count.
@@ -329,7 +329,7 @@ def _is_region_or_pair(entry: object) -> bool:
 
 
 def _repeat(value: object, _: Limits) -> Repeat | None:
-    return requested(bool(value) if value in (0, 1) else value)
+    return read_repeat(bool(value) if value in (0, 1) else value)
 
 
 READERS: dict[str, Callable[[Any, Limits], Any]] = {

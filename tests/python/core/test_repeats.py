@@ -8,7 +8,7 @@ import pytest
 from reported_loops import REPORTS
 
 from stopscan import Repeat, StopSet
-from stopscan.repeats import add_repeat, in_environment, requested, written
+from stopscan.repeats import add_repeat, in_environment, parse_repeat, read_repeat
 
 OTHER = Repeat(5, max_period=100, min_length=64)
 
@@ -24,7 +24,7 @@ OTHER = Repeat(5, max_period=100, min_length=64)
     ],
 )
 def test_what_a_request_asks_for(value: object, repeat: Repeat | None) -> None:
-    assert requested(value, OTHER) == repeat
+    assert read_repeat(value, OTHER) == repeat
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_what_a_request_asks_for(value: object, repeat: Repeat | None) -> None:
 )
 def test_what_is_no_repeat_is_an_error_that_names_the_option(value: object) -> None:
     with pytest.raises(ValueError, match=r"^x\.repeat must be true, false or \[count, max_period, min_length\]$"):
-        requested(value, name="x.repeat")
+        read_repeat(value, name="x.repeat")
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_what_is_no_repeat_is_an_error_that_names_the_option(value: object) -> N
 )
 def test_numbers_out_of_range_name_the_option(value: list[int]) -> None:
     with pytest.raises(ValueError, match=r"^repeat: "):
-        requested(value)
+        read_repeat(value)
 
 
 def test_a_command_line_asks_with_and_without_a_value() -> None:
@@ -63,7 +63,7 @@ def test_a_value_that_is_none_is_a_usage_error(text: str, capsys: pytest.Capture
 def test_the_environment_asks_with_a_number_or_with_three() -> None:
     assert [in_environment(text) for text in (None, "", "0")] == [None, None, None]
     assert in_environment("1") == Repeat()
-    assert in_environment("5,100,64") == written("5,100,64") == OTHER
+    assert in_environment("5,100,64") == parse_repeat("5,100,64") == OTHER
     with pytest.raises(ValueError, match="'yes' is not COUNT,PERIOD,LENGTH"):
         in_environment("yes")
 
