@@ -18,7 +18,8 @@ from threading import Thread
 from urllib.parse import urldefrag, urljoin
 
 from markdown_it import MarkdownIt
-from playwright.sync_api import Page, TimeoutError, sync_playwright
+from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import TimeoutError as NothingShown
 
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / "target" / "site"
@@ -133,7 +134,7 @@ def check_search(page: Page, base: str) -> Iterator[str]:
         try:
             page.locator("a.md-search-result__link").first.wait_for(timeout=30_000)
             shown = page.locator(".md-search-result__list").inner_text()
-        except TimeoutError:
+        except NothingShown:
             shown = ""
         if word.lower() not in shown.lower():
             yield f"search does not find {word}"
@@ -156,8 +157,9 @@ def main() -> int:
         # In containers this often runs as root, and as root Chromium starts only without its sandbox.
         browser = playwright.chromium.launch(executable_path=which("chromium"), args=["--no-sandbox"])
         count = 0
-        for count, fault in enumerate(faults(browser.new_page(), base), 1):
+        for fault in faults(browser.new_page(), base):
             print(fault, flush=True)
+            count += 1
         browser.close()
     print(f"{len(pages())} pages, {count} faults")
     return bool(count)
