@@ -51,7 +51,7 @@ def test_a_failure_shrinks_to_the_least_request() -> None:
 
 
 def test_a_case_shrinks_on_a_server(staged_url: str) -> None:
-    server = Server(f"{staged_url}/{quote('no stops with seed in openai-chat')}", model="reciter")
+    server = Server(f"{staged_url}/{quote('no stops with seed in openai-chat-whole')}", model="reciter")
     name = "place-24+length-12+among-begun+says-seed"
     case = next(case for case in cases("openai-chat") if case.name == "says-seed")
     larger = case.at(Point(place=24, length=12, among="begun", says="seed"))
