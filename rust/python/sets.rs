@@ -687,12 +687,12 @@ fn texts<'a, 'py>(py: Python<'py>, texts: impl Iterator<Item = &'a str>) -> PyRe
 
 fn keep_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    objects::class(py, &CLASS, "stopscan.segments._keep", "keep")
+    objects::class(py, &CLASS, "stopscan.segments._markers", "keep")
 }
 
 fn stay_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    objects::class(py, &CLASS, "stopscan.segments._keep", "stay")
+    objects::class(py, &CLASS, "stopscan.segments._markers", "stay")
 }
 
 fn read_leads(object: &Bound<'_, PyAny>, region: &str) -> PyResult<Vec<(String, Target)>> {

@@ -111,7 +111,7 @@ pub(crate) enum ErrorKind {
     TwoLeads { marker: String, region: String },
     TwoValues { key: String },
     Unreachable { marker: String, inner: String, region: String },
-    UnknownRegion { name: String, given_by: String },
+    UnknownRegion { name: String, given_by: String, regions: Vec<String> },
     TwoRegions { name: String },
     NamelessRegion { name: String },
     NoRegions,
@@ -155,7 +155,9 @@ impl fmt::Display for StopSetError {
             ErrorKind::Unreachable { marker, inner, region } => {
                 write!(f, "marker {marker:?} of region {region:?} is never found: marker {inner:?} completes inside it")
             }
-            ErrorKind::UnknownRegion { name, given_by } => write!(f, "{given_by}: there is no region {name:?}"),
+            ErrorKind::UnknownRegion { name, given_by, regions } => {
+                write!(f, "{given_by}: there is no region {name:?}; there are {}", regions.join(", "))
+            }
             ErrorKind::NamelessRegion { name } => write!(f, "region {name:?} has an empty name before its first slash"),
             ErrorKind::TwoRegions { name } => write!(f, "there are two regions {name:?}"),
             ErrorKind::StaysElsewhere { marker, region, target } => {

@@ -106,8 +106,8 @@ fn errors_name_the_culprit() {
         (one().region("b", [("", "a")]), r#"a marker of region "b" is empty"#),
         (one().stop(["x"]).visible(["x"]), r#""x" is both a stop and a visible stop"#),
         (one().stop(["|"]), r#""|" is both a stop and a marker"#),
-        (one().region("b", [("|", "c")]), r#"marker "|" of region "b": there is no region "c""#),
-        (one().stop_in(["a", "c"]), r#"stop_in: there is no region "c""#),
+        (one().region("b", [("|", "c")]), r#"marker "|" of region "b": there is no region "c"; there are a, b"#),
+        (one().stop_in(["a", "c"]), r#"stop_in: there is no region "c"; there are a"#),
         (one().region("b", [("|", "a"), ("|", "a"), ("|", "b")]), r#"marker "|" of region "b" leads to two regions"#),
         (
             one().region("b", [("<think>", "a"), ("thin", "b")]),
@@ -124,7 +124,7 @@ fn errors_name_the_culprit() {
     }
     let set = one().build().unwrap();
     let error = Segmenter::with_options(&set, &Options::default().region("b")).unwrap_err();
-    assert_eq!(error.to_string(), r#"region: there is no region "b""#);
+    assert_eq!(error.to_string(), r#"region: there is no region "b"; there are a"#);
 }
 
 /// The bytes of a stop that can fire in several regions count once for each region.

@@ -1,11 +1,8 @@
 """Cuts a stream into segments: reasoning, answer and tool calls, separated at their markers."""
 
 from stopscan._stopscan import Segmenter, SegmentSet, SegmentStream, split
-from stopscan.segments._asplit import AsyncSegmentStream, Segment, asplit
-from stopscan.segments._format import Format
-from stopscan.segments._formats import FORMATS
-from stopscan.segments._joined import joined
-from stopscan.segments._keep import keep, stay
+from stopscan.segments._asplit import AsyncSegmentStream, Segment, asplit, joined
+from stopscan.segments._markers import FORMATS, Format, keep, stay
 from stopscan.segments._response_template import from_response_template
 
 __all__ = [

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from stopscan.segments._format import Format
+from stopscan.segments._markers import Format
 
 # The keys of transformers 5.23. Any other key is refused, because it could change the meaning of the known keys.
 TEMPLATE_KEYS = {"version", "defaults", "fields", "start_anchor", "start_anchor_pattern"}

@@ -80,7 +80,9 @@ fn live(names: Option<&[String]>, plans: &[Plan<'_>], protects: bool) -> Result<
     };
     for name in names {
         if !plans.iter().any(|plan| plan.region == name) {
-            return Err(ErrorKind::UnknownRegion { name: name.clone(), given_by: "stop_in".into() }.into());
+            let mut regions: Vec<String> = plans.iter().map(|plan| plan.region.to_owned()).collect();
+            regions.dedup();
+            return Err(ErrorKind::UnknownRegion { name: name.clone(), given_by: "stop_in".into(), regions }.into());
         }
     }
     Ok(plans.iter().map(|plan| names.iter().any(|name| plan.region == name)).collect())
@@ -278,7 +280,9 @@ impl StateRecipe {
             }
             let Some(&node) = numbers.get(target.name.as_str()) else {
                 let given_by = format!("marker {marker:?} of region {:?}", self.name);
-                return Err(ErrorKind::UnknownRegion { name: target.name.clone(), given_by }.into());
+                let mut regions: Vec<String> = numbers.keys().map(|&name| name.to_owned()).collect();
+                regions.sort_unstable();
+                return Err(ErrorKind::UnknownRegion { name: target.name.clone(), given_by, regions }.into());
             };
             if target.stays() && !stay && region_of(&target.name) != plan.region {
                 let (marker, target) = (marker.clone(), target.name.clone());

@@ -180,7 +180,7 @@ impl<E: Emit> SetBuilder<E> {
     ///
     /// let set = SegmentSet::builder().region("a", [("|", "b")]).region("b", [("|", "a")]);
     /// assert!(set.clone().stop_in(["a"]).build().is_ok());
-    /// assert_eq!(set.stop_in(["c"]).build().unwrap_err().to_string(), "stop_in: there is no region \"c\"");
+    /// assert_eq!(set.stop_in(["c"]).build().unwrap_err().to_string(), "stop_in: there is no region \"c\"; there are a, b");
     /// # Ok::<(), stopscan::StopSetError>(())
     /// ```
     pub fn stop_in(mut self, regions: impl IntoIterator<Item: AsRef<str>>) -> SetBuilder<E> {

@@ -285,7 +285,11 @@ impl<E: Emit> Set<E> {
             (None, true) => self.0.protected().ok_or(ErrorKind::NothingProtected),
             (Some(_), true) => Err(ErrorKind::TwoStarts),
             (Some(name), false) => {
-                let missing = || ErrorKind::UnknownRegion { name: name.clone(), given_by: "region".into() };
+                let missing = || ErrorKind::UnknownRegion {
+                    name: name.clone(),
+                    given_by: "region".into(),
+                    regions: (0..self.0.len() as u32).map(|node| self.0.name(node).to_owned()).collect(),
+                };
                 self.0.find(name).ok_or_else(missing)
             }
         };

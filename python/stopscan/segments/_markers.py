@@ -1,0 +1,104 @@
+"""Markers as data: how a graph says what a marker does, and the forms in which today's models mark their answers.
+docs/formats.md says how to use them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from stopscan._stopscan import formats
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class _Left(str):
+    """The name of a state to which a marker leads that is left in the text."""
+
+    __slots__ = ()
+
+    def __new__(cls, region: str, /) -> Self:
+        return super().__new__(cls, region)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self),)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({super().__repr__()})"
+
+
+class keep(_Left):  # noqa: N801 - used like a function
+    """The name of a region whose opening marker stays in the text, as the beginning of the region's text.
+
+    Write ``keep("tool_call")`` instead of ``"tool_call"`` in a graph of markers. The two are equal as strings. In a
+    ``StopSet`` all markers stay in the text anyway.
+
+    >>> markers = {"answer": {"<function=": keep("tool_call")}, "tool_call": {"</function>": "answer"}}
+    >>> Segmenter(markers).feed("Hm <function=f></function>")
+    [('answer', 'Hm ', 0), ('tool_call', '<function=f>', 1)]
+    """
+
+    __slots__ = ()
+
+
+class stay(_Left):  # noqa: N801 - used like a function
+    """The name of a state of the same region, in which the part goes on: the marker stays in its text.
+
+    So a call can have a body in which only the body's own closing marker counts. In a ``StopSet`` it is a plain name.
+
+    Raises ``ValueError``, in a ``SegmentSet``, if the state belongs to another region.
+
+    >>> call = {"</call>": "answer", "<arg>": stay("call/argument")}
+    >>> markers = {"answer": {"<call>": "call"}, "call": call, "call/argument": {"</arg>": stay("call")}}
+    >>> Segmenter(markers).feed("<call><arg></call></arg></call>Yes")
+    [('call', '<arg></call></arg>', 1), ('answer', 'Yes', 2)]
+    """
+
+    __slots__ = ()
+
+
+class Format(Mapping[str, Mapping[str, str]]):
+    """A form, which is how a model marks regions: for each region its markers, for each marker the region it leads to.
+
+    Pass a form to ``SegmentSet``. A stream begins in the first region. The text of ``answer`` and ``reasoning`` is for
+    readers, and ``tool_call`` has the tool calls. The text of any other region is markup: do not show it. ``source``
+    names the models that write the form, and where the form is documented.
+
+    >>> segments = SegmentSet(FORMATS["qwen3"], stop=["END"], stop_in=["answer"])
+    >>> Segmenter(segments, region=segments.region_after("<think>\\n")).feed("Hm.</think>Yes. END")
+    [('reasoning', 'Hm.', 0), ('answer', 'Yes. ', 1)]
+    """
+
+    __slots__ = ("_markers", "source")
+
+    def __init__(self, markers: Mapping[str, Mapping[str, str]], /, *, source: str) -> None:
+        self._markers: Mapping[str, Mapping[str, str]] = markers
+        self.source: str = source
+
+    def __getitem__(self, region: str) -> Mapping[str, str]:
+        return self._markers[region]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._markers)
+
+    def __len__(self) -> int:
+        return len(self._markers)
+
+    def __repr__(self) -> str:
+        return f"Format({self._markers!r}, source={self.source!r})"
+
+
+def _leads(markers: Iterable[tuple[str, str, bool, bool]]) -> dict[str, str]:
+    return {marker: keep(state) if kept else stay(state) if stays else state for marker, state, kept, stays in markers}
+
+
+class _Formats(dict[str, Format]):
+    def __missing__(self, name: str) -> NoReturn:
+        raise KeyError(f"there is no form {name!r}; there are {', '.join(self)}")
+
+
+# The table itself is in the Rust crate, so that programs in Rust have it too.
+FORMATS: Mapping[str, Format] = _Formats(
+    (name, Format({state: _leads(markers) for state, markers in states}, source=source))
+    for name, source, states in formats()
+)
