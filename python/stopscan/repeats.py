@@ -51,8 +51,8 @@ def parse_repeat(text: str, /) -> Repeat:
 def in_environment(text: str | None, /) -> Repeat | None:
     """Returns the ``Repeat`` of an environment variable with the value ``text``.
 
-    An unset variable, "" and ``0`` give ``None``: text that loops is not stopped. ``1`` gives ``Repeat()``. ``parse_repeat``
-    reads any other value.
+    An unset variable, "" and ``0`` give ``None``: text that loops is not stopped. ``1`` gives ``Repeat()``.
+    ``parse_repeat`` reads any other value.
     """
     if text in (None, "", "0"):
         return None
