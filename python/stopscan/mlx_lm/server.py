@@ -39,7 +39,7 @@ failures: Failures = Failures(logging.getLogger("stopscan.mlx_lm"))
 class _Row(RowScanner):
     """A row that also ends when its client has left, and that counts the tokens of its regions."""
 
-    left = failed = False
+    departed = failed = False
 
     def __init__(self, tokenizer: Any, stops: _Stops, prompt: Any, *, inside: bool) -> None:
         checkpoint, options = checkpoint_of(tokenizer), of_model(tokenizer, {"inside": inside})
@@ -54,7 +54,7 @@ class _Row(RowScanner):
         try:
             if self.counter is not self.scanner:
                 self.counter.feed(token_id)
-            return super().advance(token_id) or self.left
+            return super().advance(token_id) or self.departed
         except BaseException as error:  # an exception here would end the thread that makes all answers
             failures.note(error, "ended with an error")
             self.failed = True
@@ -193,11 +193,11 @@ class _Handler(server.APIHandler):
         except ConnectionError:
             self.close_connection = True  # the client has left
         finally:
-            # Nobody reads the answer any more: `left` ends its row at the next token. mlx-lm itself removes such rows
-            # only twice a second. If several machines run one model, `left` is not set, because all of them must end
-            # a row at the same token.
+            # Nobody reads the answer any more: `departed` ends its row at the next token. mlx-lm itself removes such
+            # rows only twice a second. If several machines run one model, `departed` is not set, because all of them
+            # must end a row at the same token.
             if stops.row is not None and not self.response_generator._is_distributed:
-                stops.row.left = True
+                stops.row.departed = True
 
     def _read_stops(self, request: Any) -> _Stops:
         chat = request.request_type == "chat" and self.defaults.protect is None

@@ -83,9 +83,9 @@ def start_region(
     if regions is None:
         end = prompt_end.rstrip()
         return next((opening for opening in protected_states if end.endswith(opening)), None)
-    found = region_after(graph, prompt_end)
+    after_prompt = region_after(graph, prompt_end)
     reasoning = [state for state in graph if region_name(state) == "reasoning"]
-    return reasoning[0] if inside and reasoning and found == first else found
+    return reasoning[0] if inside and reasoning and after_prompt == first else after_prompt
 
 
 @lru_cache(maxsize=16)

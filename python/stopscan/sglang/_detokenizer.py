@@ -23,8 +23,8 @@ def decode(manager: Any, recv: Any) -> Generator[tuple[Any, ...] | None, list[st
     recv.customized_info = wrap_as_pickle(info) if info else None
     # sglang itself decodes the rows of requests without stops, and rows without a new token. The first row of a
     # request may have no new token.
-    theirs = [place for place, texts in enumerate(rows) if not texts or None in texts]
-    made = dict(zip(theirs, (yield (manager, _part(recv, theirs))), strict=True))
+    decoded_by_sglang = [place for place, texts in enumerate(rows) if not texts or None in texts]
+    made = dict(zip(decoded_by_sglang, (yield (manager, _part(recv, decoded_by_sglang))), strict=True))
     return [made[place] if place in made else "".join(texts) for place, texts in enumerate(rows)]
 
 

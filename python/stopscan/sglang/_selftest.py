@@ -168,10 +168,10 @@ def installed(hooks: dict[str, Any]) -> Iterator[None]:
     with ExitStack() as stack:
         for target, hook in hooks.items():
             owner, _, name = target.rpartition(".")
-            found = resolve_name(owner)
-            theirs = vars(found)[name]
-            ours = wraps(theirs)(lambda *args, hook=hook, theirs=theirs, **more: hook(theirs, *args, **more))
-            stack.enter_context(patch.object(found, name, ours))
+            container = resolve_name(owner)
+            original = vars(container)[name]
+            ours = wraps(original)(lambda *args, hook=hook, original=original, **more: hook(original, *args, **more))
+            stack.enter_context(patch.object(container, name, ours))
         yield
 
 

@@ -75,8 +75,8 @@ class SegmentRow(TextRow):
     def _stream(self, pieces: list[Any], over: bool) -> None:
         part = self.pieces[-1][-1][2] if self.pieces else 0
         segments = joined(chain.from_iterable(pieces)) or [(self.region, "", part)]
-        for left, segment in enumerate(segments, 1):
-            self._streamer.on_finalized_text(segment, stream_end=over and left == len(segments))
+        for place, segment in enumerate(segments, 1):
+            self._streamer.on_finalized_text(segment, stream_end=over and place == len(segments))
 
 
 def length_of(row: Row[Any]) -> int:

@@ -34,13 +34,13 @@ def plugin() -> None:
     If stopscan does not work with this vLLM, the value of ``STOPSCAN_VLLM`` decides: with ``1`` the server does not
     start; with ``optional`` vLLM logs a warning and runs without stopscan.
     """
-    asked = os.environ.get("STOPSCAN_VLLM", "0")
-    if asked in ("", "0"):
+    setting = os.environ.get("STOPSCAN_VLLM", "0")
+    if setting in ("", "0"):
         return
     from vllm import envs
 
     if getattr(envs, "VLLM_USE_RUST_FRONTEND", False):  # the Rust frontend never makes an InputProcessor
-        if asked == "1":
+        if setting == "1":
             raise RuntimeError(f"stopscan: {RUST_FRONT}")
         if parent_process() is None:
             getLogger("vllm.stopscan").warning("running without stopscan: %s", RUST_FRONT)
@@ -86,10 +86,10 @@ def _watch(module: Any) -> None:
         try:
             import_module("stopscan.vllm._install").install_as_asked()
         except (ImportError, RuntimeError) as error:  # a name in vLLM has moved, or the self-test failed
-            told = f"stopscan does not fit this vLLM: {error}" if isinstance(error, ImportError) else str(error)
+            problem = f"stopscan does not fit this vLLM: {error}" if isinstance(error, ImportError) else str(error)
             if os.environ.get("STOPSCAN_VLLM") != "optional":
-                raise RuntimeError(told) from error
-            getLogger("vllm.stopscan").warning("running without stopscan: %s", told)
+                raise RuntimeError(problem) from error
+            getLogger("vllm.stopscan").warning("running without stopscan: %s", problem)
         owner.__init__(self, *args, **options)
 
     first.stopscan_waits = True  # type: ignore[attr-defined]

@@ -105,23 +105,25 @@ class Stream:
 
 @dataclass
 class Outcome:
-    """The result of a stream. For each answer: its text after each step, and how it ended. ``left``: the aborted
+    """The result of a stream. For each answer: its text after each step, and how it ended. ``remaining``: the aborted
     requests, and the number of requests that vLLM still has."""
 
     texts: dict[int, list[str]] = field(default_factory=dict)
     ends: dict[int, tuple[Any, ...]] = field(default_factory=dict)
-    left: tuple[Any, ...] = ()
+    remaining: tuple[Any, ...] = ()
 
-    def against(self, theirs: Outcome) -> str | None:
+    def against(self, reference: Outcome) -> str | None:
         """Returns a difference from vLLM's own outcome, or ``None``. Text that comes sooner is not a difference."""
-        for index, texts in theirs.texts.items():
-            mine = self.texts.get(index, [""])
-            if mine[-1] != texts[-1] or not all(map(mine[-1].startswith, mine)):
-                return f"the text {mine[-1]!r} instead of vLLM's {texts[-1]!r}"
-            if any(len(ours) < len(text) for ours, text in zip(mine, texts, strict=False)):
-                return f"the text comes in {mine}, later than vLLM's {texts}"
-        if (self.ends, self.left) != (theirs.ends, theirs.left):
-            return f"the answers end with {(self.ends, self.left)} instead of vLLM's {(theirs.ends, theirs.left)}"
+        for index, texts in reference.texts.items():
+            received = self.texts.get(index, [""])
+            if received[-1] != texts[-1] or not all(map(received[-1].startswith, received)):
+                return f"the text {received[-1]!r} instead of vLLM's {texts[-1]!r}"
+            if any(len(ours) < len(text) for ours, text in zip(received, texts, strict=False)):
+                return f"the text comes in {received}, later than vLLM's {texts}"
+        if (self.ends, self.remaining) != (reference.ends, reference.remaining):
+            return (
+                f"the answers end with {(self.ends, self.remaining)} instead of {(reference.ends, reference.remaining)}"
+            )
         return None
 
     def as_expected(self, expected: tuple[str, str, str | None]) -> str | None:
@@ -237,7 +239,7 @@ class Host:
         else:
             aborted += processor.abort_requests(names, internal=True)
             outcome.take(queue.get_nowait(), delta=delta)
-        outcome.left = (aborted, processor.get_num_unfinished_requests())
+        outcome.remaining = (aborted, processor.get_num_unfinished_requests())
         return outcome
 
     def chats(self, adapter: Adapter) -> list[Stream]:
@@ -265,10 +267,10 @@ class Host:
                            prompt_token_ids=self._ids(["Hello"]), arrival_time=0.0)  # fmt: skip
 
         parent = parallel_sampling.ParentRequest(request(NAME, params)) if params.n > 1 else None
-        asked = [parent.get_child_info(index) for index in range(params.n)] if parent else [(NAME, params)]
-        for index, each in enumerate(asked):
+        children = [parent.get_child_info(index) for index in range(params.n)] if parent else [(NAME, params)]
+        for index, each in enumerate(children):
             processor.add_request(request(*each), None, parent, index, queue)
-        return [name for name, _ in asked]
+        return [name for name, _ in children]
 
     def _step(self, name: str, step: Any, stream: Stream, last: bool) -> Any:
         ids = self._ids([step] if isinstance(step, str | bytes) else step)

@@ -56,20 +56,22 @@ def parsed(*arguments: str) -> Namespace:
 def test_defaults_on_a_command_line() -> None:
     assert Defaults.from_arguments(parsed()) == Defaults()
     assert Defaults.from_arguments(parsed("--protect")) == Defaults(())
-    told = parsed("--protect", "reasoning", "<a>", "</a>", "--repeat", "4,512,64")
-    assert Defaults.from_arguments(told) == Defaults(
+    given = parsed("--protect", "reasoning", "<a>", "</a>", "--repeat", "4,512,64")
+    assert Defaults.from_arguments(given) == Defaults(
         ("reasoning", ("<a>", "</a>")), Repeat(4, max_period=512, min_length=64)
     )
     with pytest.raises(ValueError, match=r"^--protect 'thoughts' is not a region"):
         Defaults.from_arguments(parsed("--protect", "thoughts"))
 
 
-@pytest.mark.parametrize(("value", "said"), [(None, "0"), ("", "0"), ("0", "0"), ("1", "1"), ("optional", "optional")])
-def test_the_switch(value: str | None, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("value", "expected"), [(None, "0"), ("", "0"), ("0", "0"), ("1", "1"), ("optional", "optional")]
+)
+def test_the_switch(value: str | None, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("STOPSCAN_X", raising=False)
     if value is not None:
         monkeypatch.setenv("STOPSCAN_X", value)
-    assert switch("STOPSCAN_X") == said
+    assert switch("STOPSCAN_X") == expected
 
 
 def test_a_wrong_switch_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

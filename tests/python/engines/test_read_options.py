@@ -91,12 +91,12 @@ def test_a_request_that_asks_nothing(nothing: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "request_fields",
     [{"stop": "a"}, {"patterns": ["a"]}, {"visible_patterns": "a"}, {"stop_token_ids": [1]}, {"repeat": True}],
     ids=str,
 )
-def test_a_request_that_asks_for_a_stop(asked: Any) -> None:
-    assert read_options(asked).asks
+def test_a_request_that_asks_for_a_stop(request_fields: Any) -> None:
+    assert read_options(request_fields).asks
 
 
 HOSTILE: list[tuple[str, Any]] = [
@@ -227,13 +227,13 @@ NAMES = (
 
 @given(st.dictionaries(st.sampled_from([*NAMES, "start_protected", "model"]), JSON) | JSON)
 def test_nothing_but_a_value_error_comes_out(body: Any) -> None:
-    said = ""
+    joined = ""
     try:
         hash(read_options(body))
     except ValueError as error:
-        said = str(error)
-    assert not said or said.split()[0] in (*NAMES, "start_protected", "the")
-    said.encode()
+        joined = str(error)
+    assert not joined or joined.split()[0] in (*NAMES, "start_protected", "the")
+    joined.encode()
 
 
 def test_limits_can_be_changed() -> None:

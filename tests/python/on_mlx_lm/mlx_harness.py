@@ -71,9 +71,9 @@ class Server:
         return response.status, response.read().decode()
 
     def ask(self, prompt: str, *, chat: bool = True, stream: bool = False, **body: Any) -> Answer:
-        asked = {"messages": [{"role": "user", "content": prompt}]} if chat else {"prompt": prompt}
+        request_body = {"messages": [{"role": "user", "content": prompt}]} if chat else {"prompt": prompt}
         streaming = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
-        status, reply = self.post("chat/completions" if chat else "completions", {**asked, **streaming, **body})
+        status, reply = self.post("chat/completions" if chat else "completions", {**request_body, **streaming, **body})
         assert status == 200, reply
         return Answer.of_stream(reply) if stream else Answer.of(json.loads(reply))
 

@@ -65,16 +65,16 @@ def test_a_row_that_stops_leaves_before_the_next_step(mlx: tuple[Any, Any], reci
 
 
 def test_an_eos_ends_a_row_in_as_many_steps(mlx: tuple[Any, Any], reciter: Reciter) -> None:
-    ours, theirs = Steps(mlx[0]), Steps(mlx[0])
+    ours, by_mlx_lm = Steps(mlx[0]), Steps(mlx[0])
     ids = prompts(mlx, reciter, ["count", "split", "held", "empty"])
     batch_generate(ours, mlx[1], ids, stop="never")
-    mlx_lm.batch_generate(theirs, mlx[1], ids)
-    assert ours.shapes == theirs.shapes
+    mlx_lm.batch_generate(by_mlx_lm, mlx[1], ids)
+    assert ours.shapes == by_mlx_lm.shapes
 
 
 def test_a_loop_of_ones_own(mlx: tuple[Any, Any], reciter: Reciter) -> None:
     model, tokenizer = mlx
-    asked = [("count", ["hello world"]), ("emoji", ["now"]), ("held", ["STOP"]), ("late", ["<|end_of_document|>"])]
+    scripts = [("count", ["hello world"]), ("emoji", ["now"]), ("held", ["STOP"]), ("late", ["<|end_of_document|>"])]
     late = ("split", ["END"])
     generator = BatchGenerator(model, max_tokens=16)
     rows: dict[int, tuple[RowScanner, list[str]]] = {}
@@ -84,7 +84,7 @@ def test_a_loop_of_ones_own(mlx: tuple[Any, Any], reciter: Reciter) -> None:
         (uid,) = generator.insert(prompts(mlx, reciter, [name]), stop_sequences=[row])
         rows[uid] = (row, [])
 
-    for name, stop in asked:
+    for name, stop in scripts:
         insert(name, stop)
     reasons = {}
     while responses := generator.next_generated():
@@ -95,10 +95,10 @@ def test_a_loop_of_ones_own(mlx: tuple[Any, Any], reciter: Reciter) -> None:
             if row.finish is not None:
                 reasons[response.uid] = response.finish_reason
                 assert response.prompt_cache is not None
-        if len(rows) == len(asked):
+        if len(rows) == len(scripts):
             insert(*late)  # while the other rows go on
     generator.close()
-    for uid, (name, stop) in enumerate([*asked, late]):
+    for uid, (name, stop) in enumerate([*scripts, late]):
         expected = recite(SCRIPTS[name], stop, max_tokens=16)
         row, texts = rows[uid]
         assert texts == expected.texts
@@ -120,15 +120,18 @@ def test_length_in_a_loop_gives_the_held_text(mlx: tuple[Any, Any], reciter: Rec
 def test_without_stops_the_batch_is_mlx_lms(mlx: tuple[Any, Any], reciter: Reciter) -> None:
     model, tokenizer = mlx
     ids = prompts(mlx, reciter, NAMES)
-    asked = {"return_token_ids": True, "return_logprobs": True, "return_prompt_caches": True, "max_tokens": 12}
-    ours, theirs = batch_generate(model, tokenizer, ids, **asked), mlx_lm.batch_generate(model, tokenizer, ids, **asked)
-    assert ours.texts == theirs.texts
-    assert ours.token_ids == theirs.token_ids
-    assert ours.logprobs == theirs.logprobs
+    scripts = {"return_token_ids": True, "return_logprobs": True, "return_prompt_caches": True, "max_tokens": 12}
+    ours, by_mlx_lm = (
+        batch_generate(model, tokenizer, ids, **scripts),
+        mlx_lm.batch_generate(model, tokenizer, ids, **scripts),
+    )
+    assert ours.texts == by_mlx_lm.texts
+    assert ours.token_ids == by_mlx_lm.token_ids
+    assert ours.logprobs == by_mlx_lm.logprobs
     assert [[part.offset for part in cache] for cache in ours.caches] == [
-        [part.offset for part in cache] for cache in theirs.caches
+        [part.offset for part in cache] for cache in by_mlx_lm.caches
     ]
-    assert ours.stats.generation_tokens == theirs.stats.generation_tokens
+    assert ours.stats.generation_tokens == by_mlx_lm.stats.generation_tokens
     lengths = [len(SCRIPTS[name]) for name in NAMES]
     assert ours.finishes == [Finish("length" if length >= 12 else "eos") for length in lengths]
 
@@ -276,7 +279,7 @@ def test_rows_of_a_batch_are_told_apart(mlx: tuple[Any, Any], reciter: Reciter, 
     segments = SegmentSet(FORMATS["think"], stop="END", stop_in=["answer"])
     prompts = [tokenizer.encode(reciter.prompt(name)) for name in names]
     rows = [RowSegmenter(tokenizer, segments, prompt=prompt) for prompt in prompts]
-    told: dict[RowSegmenter, dict[str, str]] = {row: {} for row in rows}
+    received: dict[RowSegmenter, dict[str, str]] = {row: {} for row in rows}
     with closing(BatchGenerator(model)) as generator:
         uids = generator.insert(prompts, [max_tokens] * len(prompts), stop_sequences=rows)
         row_of = dict(zip(uids, rows, strict=True))
@@ -284,9 +287,9 @@ def test_rows_of_a_batch_are_told_apart(mlx: tuple[Any, Any], reciter: Reciter, 
             for response in responses:
                 row = row_of[response.uid]
                 for region, text, *_ in row.segments(response):
-                    told[row][region] = told[row].get(region, "") + text
+                    received[row][region] = received[row].get(region, "") + text
     answer = "It is 5 or 6 E" if max_tokens == 15 else "It is 5 or 6 "  # the limit ends the row after the E of END
-    assert [told[row] for row in rows] == [
+    assert [received[row] for row in rows] == [
         {"reasoning": "Is it END?", "answer": answer},
         {"reasoning": "Still END thinking"},
         {"answer": "This is the "},

@@ -48,8 +48,8 @@ def report(name: str, stop: list[str], max_tokens: int = -1) -> tuple[str, dict[
 @batched
 @pytest.mark.parametrize("max_tokens", [4, 50])
 def test_a_batch_whose_rows_are_taken_out(mlx: tuple[Any, Any], reciter: Reciter, max_tokens: int) -> None:
-    asked = [(reciter.prompt(name), stop) for name, stop in ASKED]
-    messages = example("batch")["answers"](*mlx, asked, max_tokens)
+    requests = [(reciter.prompt(name), stop) for name, stop in ASKED]
+    messages = example("batch")["answers"](*mlx, requests, max_tokens)
     for (name, stop), message in zip(ASKED, messages, strict=True):
         tokens = message.pop("usage")["output_tokens"]
         recital = recite(SCRIPTS[name], stop, max_tokens=max_tokens)

@@ -58,10 +58,10 @@ def test_each_response_has_the_text_that_is_safe_by_then(
 def test_all_else_is_mlx_lms(mlx: tuple[Any, Any], reciter: Reciter, draft: bool) -> None:
     model, tokenizer = mlx
     draft_model = model if draft else None
-    theirs = list(mlx_lm.stream_generate(model, tokenizer, reciter.prompt("count"), draft_model=draft_model))
+    by_mlx_lm = list(mlx_lm.stream_generate(model, tokenizer, reciter.prompt("count"), draft_model=draft_model))
     ours = stream(mlx, reciter.prompt("count"), stop="hello world", draft=draft)
     assert len(ours) == 7
-    for one, other in zip(ours, theirs, strict=False):
+    for one, other in zip(ours, by_mlx_lm, strict=False):
         assert (one.token, one.from_draft) == (other.token, other.from_draft)
         assert (one.prompt_tokens, one.generation_tokens) == (other.prompt_tokens, other.generation_tokens)
         assert mx.array_equal(one.logprobs, other.logprobs)
@@ -74,9 +74,9 @@ def test_without_stops_the_text_is_untouched(
     mlx: tuple[Any, Any], reciter: Reciter, name: str, max_tokens: int
 ) -> None:
     model, tokenizer = mlx
-    theirs = list(mlx_lm.stream_generate(model, tokenizer, reciter.prompt(name), max_tokens=max_tokens))
+    by_mlx_lm = list(mlx_lm.stream_generate(model, tokenizer, reciter.prompt(name), max_tokens=max_tokens))
     ours = stream(mlx, reciter.prompt(name), max_tokens=max_tokens)
-    assert [(one.text, one.finish_reason) for one in ours] == [(one.text, one.finish_reason) for one in theirs]
+    assert [(one.text, one.finish_reason) for one in ours] == [(one.text, one.finish_reason) for one in by_mlx_lm]
     reasons = {"stop": Finish("eos"), "length": Finish("length")}
     assert [one.finish for one in ours] == [*[None] * (len(ours) - 1), reasons[ours[-1].finish_reason]]
 
@@ -94,11 +94,11 @@ def ends(tmp_path_factory: pytest.TempPathFactory) -> tuple[Reciter, tuple[Any, 
 @pytest.mark.parametrize("length", range(6))
 def test_a_stop_costs_the_steps_of_an_eos_at_the_same_place(ends: Any, length: int) -> None:
     reciter, (model, tokenizer) = ends
-    ours, theirs = Steps(model), Steps(model)
+    ours, by_mlx_lm = Steps(model), Steps(model)
     responses = stream((ours, tokenizer), reciter.prompt(f"stop{length}"), stop="!N")
-    list(mlx_lm.stream_generate(theirs, tokenizer, reciter.prompt(f"eos{length}")))
+    list(mlx_lm.stream_generate(by_mlx_lm, tokenizer, reciter.prompt(f"eos{length}")))
     assert responses[-1].match.sequence == "!N"
-    assert len(ours) == len(theirs) == length + 2
+    assert len(ours) == len(by_mlx_lm) == length + 2
 
 
 @pytest.mark.parametrize("length", range(6))

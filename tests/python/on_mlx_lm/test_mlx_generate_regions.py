@@ -35,8 +35,8 @@ def test_the_command(checkpoint: Path, reciter: Reciter) -> None:
     assert run(*think, "--visible", "END").stdout == "<think>Is it END\n"
     loud = run("--prompt", reciter.prompt("count"), "--stop", "6").stdout.splitlines()
     assert loud[:3] == ["=" * 10, "1, 2, 3 hello world 4, 5, ", "=" * 10]
-    told = run("--help").stdout
-    assert {"--stop", "--pattern", "--visible", "--include-stop", "--protect", "--draft-model"} <= {*told.split()}
+    help_text = run("--help").stdout
+    assert {"--stop", "--pattern", "--visible", "--include-stop", "--protect", "--draft-model"} <= {*help_text.split()}
     for options, message in (
         (["--stop", ""], "stop 0 is empty"),
         (["--pattern", "a*"], "pattern"),

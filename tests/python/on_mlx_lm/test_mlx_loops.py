@@ -74,9 +74,9 @@ def test_rows_and_segments(looping: tuple[Any, Any], reciter: Reciter, name: str
     assert (row.tokens_seen, row.match, row.finish) == (tokens, match, Finish("repetition", offset=match.offset))
     # A loop ends the row in every region, whatever `stop_in` says.
     segments = RowSegmenter(looping[1], SegmentSet(FORMATS["think"], stop="never", stop_in=["answer"], repeat=Repeat()))
-    told = segments.feed_many(ids)
-    assert "".join(segment[1] for segment in told) == text.removeprefix("<think>")
-    assert [segment[0] for segment in told] == ["reasoning" if name == "thoughts" else "answer"]
+    received = segments.feed_many(ids)
+    assert "".join(segment[1] for segment in received) == text.removeprefix("<think>")
+    assert [segment[0] for segment in received] == ["reasoning" if name == "thoughts" else "answer"]
     assert (segments.tokens_seen, segments.finish) == (tokens, Finish("repetition", offset=match.offset))
 
 
@@ -97,8 +97,8 @@ def test_the_command(path: Path, reciter: Reciter) -> None:
     command = [sys.executable, "-m", "stopscan.mlx_lm.generate", "--model", str(path), "--max-tokens", "5000"]
     command += ["--verbose", "F", "--prompt", reciter.prompt("sentence"), "--repeat"]
     for value, repeat in (([], Repeat()), (["3,1024,64"], Repeat(3, min_length=64))):
-        said = subprocess.run([*command, *value], capture_output=True, text=True, timeout=120)
-        assert said.stdout == ended("sentence", repeat)[0] + "\n", said.stderr
+        completed = subprocess.run([*command, *value], capture_output=True, text=True, timeout=120)
+        assert completed.stdout == ended("sentence", repeat)[0] + "\n", completed.stderr
     refused = subprocess.run([*command, "3,0,64"], capture_output=True, text=True, timeout=120)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "'3,0,64' is not COUNT,PERIOD,LENGTH" in refused.stderr

@@ -110,19 +110,19 @@ def test_a_row_goes_on_from_its_snapshot(mlx: tuple[Any, Any], reciter: Reciter,
     options = {"min_tokens": min_tokens, "max_tokens": 50}
     row, other = (RowScanner(tokenizer, ["hello world", "1"], **options) for _ in range(2))
     other.feed_many(ids[::-1])
-    said, going_on = "", SimpleNamespace(finish_reason=None)
+    text_so_far, going_on = "", SimpleNamespace(finish_reason=None)
     for token_id in ids[:place]:
         row.advance(token_id)
         with pytest.raises(ValueError, match="1 responses of this row were not passed"):
             row.snapshot()  # refused, because the text of the response would be lost
-        said += row.text(going_on)
+        text_so_far += row.text(going_on)
     other.restore(pickle.loads(pickle.dumps(row.snapshot())))
     assert (other.held, other.tokens_seen, other.finish) == (row.held, row.tokens_seen, row.finish)
     for one in (row, other):
         for token_id in ids[place:]:
             one.advance(token_id)
         rest = "".join(one.text(going_on) for _ in ids[place:])
-        assert said + rest == ("1, 2, 3 " if min_tokens else "")
+        assert text_so_far + rest == ("1, 2, 3 " if min_tokens else "")
         assert one.match == (StopMatch("hello world", 8) if min_tokens else StopMatch("1", 0))
 
 

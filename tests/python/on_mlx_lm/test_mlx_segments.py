@@ -31,13 +31,13 @@ def told_apart(name: str) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("name", NAMES)
 def test_feed_gives_the_segments_that_are_safe_by_then(mlx: tuple[Any, Any], reciter: Reciter, name: str) -> None:
     row = RowSegmenter(mlx[1], THINK)
-    told: list[Segment] = []
+    received: list[Segment] = []
     for token_id in [*reciter.token_ids(name), reciter.eos_token_id]:
-        told += row.feed(token_id)
+        received += row.feed(token_id)
         if row.finish:
             break
-    assert joined(told) == told_apart(name)
-    assert row.region == told[-1][0]
+    assert joined(received) == told_apart(name)
+    assert row.region == received[-1][0]
     if name == "think":
         assert row.finish == Finish("stop_sequence", "END", reciter.text("think").rindex("END"))
         # The tokens between the two markers, and those after the second marker, up to the stop.
@@ -47,8 +47,8 @@ def test_feed_gives_the_segments_that_are_safe_by_then(mlx: tuple[Any, Any], rec
 
 def test_flush_gives_the_held_segment(mlx: tuple[Any, Any], reciter: Reciter) -> None:
     row = RowSegmenter(mlx[1], THINK)
-    told = [segment for token_id in reciter.token_ids("think")[:15] for segment in row.feed(token_id)]
-    assert joined(told) == ANSWER
+    received = [segment for token_id in reciter.token_ids("think")[:15] for segment in row.feed(token_id)]
+    assert joined(received) == ANSWER
     assert joined(row.flush("abort")) == [("answer", "E")]
     assert (row.flush(), row.feed(reciter.eos_token_id), row.finish) == ([], [], Finish("abort"))
 
@@ -65,8 +65,8 @@ def test_ids_that_the_tokenizer_does_not_have_are_counted(mlx: tuple[Any, Any], 
 
 def test_an_early_eos_ends_the_row(mlx: tuple[Any, Any], reciter: Reciter) -> None:
     row = RowSegmenter(mlx[1], THINK, min_tokens=50)
-    told = [segment for token_id in reciter.token_ids("think")[:16] for segment in row.feed(token_id)]
-    assert joined(told) == [("reasoning", "Is it END?"), ("answer", "It is 5 or 6 END")]
+    received = [segment for token_id in reciter.token_ids("think")[:16] for segment in row.feed(token_id)]
+    assert joined(received) == [("reasoning", "Is it END?"), ("answer", "It is 5 or 6 END")]
     assert row.feed(reciter.eos_token_id) == []
     assert (row.finish, row.tokens_seen) == (Finish("eos"), 17)
 
@@ -100,15 +100,15 @@ def test_options(mlx: tuple[Any, Any], reciter: Reciter, name: str, options: dic
     markers = {"answer": {"<think>": "reasoning", "analysis<|message|>": "reasoning"}}
     markers["reasoning"] = dict.fromkeys(["</think>", "<|end|><|start|>assistant<|channel|>final<|message|>"], "answer")
     row = RowSegmenter(mlx[1], SegmentSet(markers, stop="END", stop_in=["answer"]), **options)
-    told = joined(segment for token_id in reciter.token_ids(name) for segment in row.feed(token_id))
-    assert told[-2:] == [("reasoning", "Is it END?"), ("answer", end)]
-    assert told[:-2] == ([("answer", "<|channel|>")] if name == "harmony" else [])
+    received = joined(segment for token_id in reciter.token_ids(name) for segment in row.feed(token_id))
+    assert received[-2:] == [("reasoning", "Is it END?"), ("answer", end)]
+    assert received[:-2] == ([("answer", "<|channel|>")] if name == "harmony" else [])
 
 
 def test_markers_are_enough(mlx: tuple[Any, Any], reciter: Reciter) -> None:
     row = RowSegmenter(mlx[1], FORMATS["think"])
-    told = joined(segment for token_id in reciter.token_ids("think") for segment in row.feed(token_id))
-    assert told == [("reasoning", "Is it END?"), ("answer", "It is 5 or 6 END here")]
+    received = joined(segment for token_id in reciter.token_ids("think") for segment in row.feed(token_id))
+    assert received == [("reasoning", "Is it END?"), ("answer", "It is 5 or 6 END here")]
 
 
 def test_an_unknown_region_is_refused(mlx: tuple[Any, Any]) -> None:
@@ -127,11 +127,11 @@ def test_a_row_segmenter_is_for_one_row(mlx: tuple[Any, Any]) -> None:
 def test_a_segmenter_goes_on_from_its_snapshot(mlx: tuple[Any, Any], reciter: Reciter, place: int) -> None:
     ids = reciter.token_ids("think")[:16]
     row, other = RowSegmenter(mlx[1], THINK), RowSegmenter(mlx[1], THINK)
-    told, going_on = row.feed_many(ids[:place]), SimpleNamespace(finish_reason=None)
+    received, going_on = row.feed_many(ids[:place]), SimpleNamespace(finish_reason=None)
     other.restore(row.snapshot())
     for token_id in ids[place:]:
         other.advance(token_id)
-        told += other.segments(going_on)
-    assert joined(told) == ANSWER
-    assert all(type(segment) is tuple for segment in told)
+        received += other.segments(going_on)
+    assert joined(received) == ANSWER
+    assert all(type(segment) is tuple for segment in received)
     assert (other.tokens_in, other.tokens_seen) == ({"reasoning": 6, "answer": 6}, 16)

@@ -123,22 +123,22 @@ def test_what_else_differs_without_a_stop(tmp_path: Path) -> None:
     checkpoint = reciter.write(tmp_path)
     beyond = json.loads((checkpoint / "config.json").read_text())["vocab_size"] - 1
     with both(checkpoint) as (plain, ours):
-        asked = {"prompt": reciter.prompt("marker"), "chat": False}
-        assert (plain.ask(**asked).text, ours.ask(**asked).text) == ("It is x ", "It is x <th")
-        asked = {"prompt": reciter.prompt("beyond"), "max_tokens": 3, "logit_bias": {str(beyond): 1000}}
-        assert (plain.ask(**asked).text, ours.ask(**asked).text) == ("!!!", "")
+        request_body = {"prompt": reciter.prompt("marker"), "chat": False}
+        assert (plain.ask(**request_body).text, ours.ask(**request_body).text) == ("It is x ", "It is x <th")
+        request_body = {"prompt": reciter.prompt("beyond"), "max_tokens": 3, "logit_bias": {str(beyond): 1000}}
+        assert (plain.ask(**request_body).text, ours.ask(**request_body).text) == ("!!!", "")
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_prompt_that_is_cached_with_its_answer_needs_a_server_without_a_cache(checkpoint: Path) -> None:
     """mlx-lm's generation thread dies at a prompt that is all in its cache. This test fails when mlx-lm fixes that."""
-    asked = [("[alphabet]", 27), ("[alphabet]abcdefghijklmnopqrstuvwxyz<|eos|>", 1)]
+    request_body = [("[alphabet]", 27), ("[alphabet]abcdefghijklmnopqrstuvwxyz<|eos|>", 1)]
     with serving(plain_server.main, "--model", checkpoint) as plain:
-        assert plain.ask(asked[0][0], chat=False).tokens == 27
+        assert plain.ask(request_body[0][0], chat=False).tokens == 27
         with pytest.raises(RemoteDisconnected):
-            plain.ask(asked[1][0], chat=False)
+            plain.ask(request_body[1][0], chat=False)
     with serving(our_server.main, "--prompt-cache-size", 0, "--model", checkpoint) as ours:
-        for prompt, tokens in asked:
+        for prompt, tokens in request_body:
             assert ours.ask(prompt, chat=False).tokens == tokens
 
 
@@ -152,9 +152,9 @@ def test_each_chunk_has_the_text_that_is_safe_by_then(
         if SCRIPTS[name] and SCRIPTS[name][0] == "<think>":
             continue
         prompt = reciter.prompt(name)
-        asked = {"messages": [{"role": "user", "content": prompt}]} if chat else {"prompt": prompt}
+        request_body = {"messages": [{"role": "user", "content": prompt}]} if chat else {"prompt": prompt}
         route = "chat/completions" if chat else "completions"
-        _, reply = ours.post(route, {**asked, **body, **ENGINES[engine], "stream": True})
+        _, reply = ours.post(route, {**request_body, **body, **ENGINES[engine], "stream": True})
         choices = [event["choices"][0] for event in stream_events(reply)]
         texts = [choice["delta"].get("content", "") if chat else choice["text"] for choice in choices]
         stops = body.get("stop", [])
@@ -166,15 +166,15 @@ def test_each_chunk_has_the_text_that_is_safe_by_then(
 
 
 def test_requests_at_once(ours: Server, reciter: Reciter) -> None:
-    asked = [(name, body, chat) for name, body in CASES.values() for chat in (True, False)]
+    request_body = [(name, body, chat) for name, body in CASES.values() for chat in (True, False)]
 
     def ask(one: tuple[str, dict[str, Any], bool]) -> Answer:
         name, body, chat = one
         return ours.ask(reciter.prompt(name), chat=chat, stream=len(name) % 2 == 0, **body)
 
-    one_by_one = [ask(one) for one in asked]
-    with ThreadPoolExecutor(len(asked)) as pool:
-        assert list(pool.map(ask, asked)) == one_by_one
+    one_by_one = [ask(one) for one in request_body]
+    with ThreadPoolExecutor(len(request_body)) as pool:
+        assert list(pool.map(ask, request_body)) == one_by_one
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -208,22 +208,22 @@ def test_a_stop_ends_the_generation(tmp_path: Path, engine: str) -> None:
 
 
 def test_mlx_lms_own_refusals_stay(servers: dict[str, tuple[Server, Server]]) -> None:
-    def told(running: Server, body: dict[str, Any]) -> Any:
+    def reported(running: Server, body: dict[str, Any]) -> Any:
         try:
             return running.post("completions", body)
         except RemoteDisconnected:
             return 400, ""  # mlx-lm 0.32.0 closes some connections without an answer
 
     for body in ({"max_tokens": "5"}, {"temperature": -1}, {}):
-        plain, ours = (told(running, body) for running in servers["batched"])
+        plain, ours = (reported(running, body) for running in servers["batched"])
         assert plain == ours
         assert plain[0] >= 400
 
 
 def test_the_command(checkpoint: Path, reciter: Reciter, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "stopscan.mlx_lm.server"]
-    told = subprocess.run([*command, "--help"], capture_output=True, text=True, check=True).stdout
-    assert {"--protect", "reasoning,", "--decode-concurrency"} <= {*told.split()}
+    reported = subprocess.run([*command, "--help"], capture_output=True, text=True, check=True).stdout
+    assert {"--protect", "reasoning,", "--decode-concurrency"} <= {*reported.split()}
     refused = subprocess.run([*command, "--no-such-argument"], capture_output=True, text=True)
     assert refused.returncode == 2
     assert "--no-such-argument" in refused.stderr

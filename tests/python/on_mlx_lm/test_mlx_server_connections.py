@@ -152,7 +152,7 @@ def test_a_row_of_several_machines_does_not_end_alone(distributed: bool, monkeyp
     provider = SimpleNamespace(tokenizer=None)
     handler.response_generator = SimpleNamespace(_is_distributed=distributed, model_provider=provider)
     handler.handle_completion(SimpleNamespace(request_type="chat"), [])
-    assert row.left == (not distributed)
+    assert row.departed == (not distributed)
 
 
 def test_two_machines_answer_with_stops(tmp_path: Path) -> None:
@@ -216,9 +216,9 @@ def test_a_fault_of_ours_ends_its_request_alone(
     if hook == "__init__":
         assert (status, "stopscan failed" in reply) == (404, True)  # mlx-lm's status for any failure before an answer
     else:
-        told = json.loads(reply.splitlines()[-2].removeprefix("data: ") if stream else reply)["error"]
-        assert (status, told["type"]) == (200 if stream else 500, "server_error")
-        assert told["message"] == "stopscan failed in this request"
+        reported = json.loads(reply.splitlines()[-2].removeprefix("data: ") if stream else reply)["error"]
+        assert (status, reported["type"]) == (200 if stream else 500, "server_error")
+        assert reported["message"] == "stopscan failed in this request"
     assert server.failures.count == 1  # counted and logged, whichever method fails
     assert ours.ask(reciter.prompt("count"), stop=["5"], stream=stream).matched_stop == "5"
 

@@ -34,14 +34,14 @@ def outcome(running: Server, reciter: Reciter, draw: random.Random) -> str:
     body = {"prompt": reciter.prompt(name), "stop": stops, "stream": stream, "max_tokens": limit}
     status, reply = running.post("completions", body)
     events = [line.removeprefix("data: ") for line in reply.splitlines() if line.startswith("data: ")]
-    told = json.loads((events if events[-1] != "[DONE]" else events[:-1])[-1] if stream else reply)
-    if "error" in told:
-        assert (status, told["error"]["type"]) == (200 if stream else 500, "server_error")
+    reported = json.loads((events if events[-1] != "[DONE]" else events[:-1])[-1] if stream else reply)
+    if "error" in reported:
+        assert (status, reported["error"]["type"]) == (200 if stream else 500, "server_error")
         return "error"
     expected = recite(SCRIPTS[name], stops, max_tokens=limit)
-    chunks = [json.loads(event) for event in events[:-1]] if stream else [told]
+    chunks = [json.loads(event) for event in events[:-1]] if stream else [reported]
     assert "".join(chunk["choices"][0]["text"] for chunk in chunks) == expected.text
-    assert told["choices"][0].get("matched_stop") == expected.matched
+    assert reported["choices"][0].get("matched_stop") == expected.matched
     return "right"
 
 

@@ -90,8 +90,8 @@ def test_bad_requests(ours: Server, reciter: Reciter, body: dict[str, Any], mess
     assert list(json.loads(reply)) == ["error"]
 
 
-@pytest.mark.parametrize("asked", [{"logprobs": True}, {"logprobs": True, "top_logprobs": 2}])
-def test_logprobs_end_where_the_text_ends(ours: Server, reciter: Reciter, asked: dict[str, Any]) -> None:
+@pytest.mark.parametrize("fields", [{"logprobs": True}, {"logprobs": True, "top_logprobs": 2}])
+def test_logprobs_end_where_the_text_ends(ours: Server, reciter: Reciter, fields: dict[str, Any]) -> None:
     for name, body, kept in (
         ("count", {"stop": ["hello world"]}, 5),
         ("inside", {"stop": ["END"]}, 3),
@@ -99,7 +99,7 @@ def test_logprobs_end_where_the_text_ends(ours: Server, reciter: Reciter, asked:
         ("held", {"stop": ["STOP"], "max_tokens": 5}, 5),
         ("held", {"stop": ["STOP"]}, 7),
     ):
-        status, reply = ours.post("completions", {"prompt": reciter.prompt(name), **body, **asked})
+        status, reply = ours.post("completions", {"prompt": reciter.prompt(name), **body, **fields})
         assert status == 200
         content = json.loads(reply)["choices"][0]["logprobs"]["content"]
         assert [entry["id"] for entry in content] == [*reciter.token_ids(name), reciter.eos_token_id][:kept]
@@ -134,8 +134,8 @@ def test_a_tokenizer_of_an_unknown_kind_is_served_with_stops(tmp_path: Path, opt
 @pytest.mark.parametrize(("chat", "kind"), [(True, "chat.completion.chunk"), (False, "text_completion")])
 def test_every_chunk_of_a_stream_has_its_type(ours: Server, reciter: Reciter, chat: bool, kind: str) -> None:
     prompt = reciter.prompt("count")
-    asked = {"messages": [{"role": "user", "content": prompt}]} if chat else {"prompt": prompt}
-    body = {**asked, "stop": "5", "stream": True, "stream_options": {"include_usage": True}}
+    fields = {"messages": [{"role": "user", "content": prompt}]} if chat else {"prompt": prompt}
+    body = {**fields, "stop": "5", "stream": True, "stream_options": {"include_usage": True}}
     _, reply = ours.post("chat/completions" if chat else "completions", body)
     chunks = [json.loads(line.removeprefix("data: ")) for line in reply.splitlines() if "{" in line]
     assert [chunk["object"] for chunk in chunks] == [kind] * len(chunks)

@@ -63,12 +63,12 @@ def test_protected_tool_calls(tmp_path: Path) -> None:
     reciter = Reciter({"call": [*call, " EN", "D."]}, added_tokens=[*THINKING, "<tool_call>", "</tool_call>"])
     with serving(our_server.main, "--model", with_tools(reciter.write(tmp_path))) as ours:
         for stream in (False, True):
-            asked = {"messages": [{"role": "user", "content": "[call]"}], "stop": ["END"], "stream": stream}
-            _, reply = ours.post("chat/completions", {**asked, "protect": ["reasoning", "tool_call"]})
+            request_body = {"messages": [{"role": "user", "content": "[call]"}], "stop": ["END"], "stream": stream}
+            _, reply = ours.post("chat/completions", {**request_body, "protect": ["reasoning", "tool_call"]})
             choice = last_choice_with_calls(reply, stream)
             assert choice["calls"] == [("say", '{"x": "END"}')]
             assert (choice["text"], choice["finish_reason"], choice["matched_stop"]) == (" ", "tool_calls", "END")
-            _, reply = ours.post("chat/completions", {**asked, "protect": []})
+            _, reply = ours.post("chat/completions", {**request_body, "protect": []})
             choice = last_choice_with_calls(reply, stream)
             assert (choice["calls"], choice["finish_reason"], choice["matched_stop"]) == ([], "stop", "END")
 
@@ -88,14 +88,20 @@ def test_tool_calls_stay_tool_calls(tmp_path: Path) -> None:
     )
     with both(with_tools(reciter.write(tmp_path))) as (plain, ours):
         for name, stream in product(("call", "text", "stopped"), (False, True)):
-            asked = {"messages": [{"role": "user", "content": reciter.prompt(name)}], "stop": ["END"], "stream": stream}
-            choices = [last_choice_with_calls(one.post("chat/completions", asked)[1], stream) for one in (plain, ours)]
+            request_body = {
+                "messages": [{"role": "user", "content": reciter.prompt(name)}],
+                "stop": ["END"],
+                "stream": stream,
+            }
+            choices = [
+                last_choice_with_calls(one.post("chat/completions", request_body)[1], stream) for one in (plain, ours)
+            ]
             if name == "stopped":
                 assert choices[1].pop("matched_stop") == "END"
             assert [choice["finish_reason"] for choice in choices] == ["tool_calls"] * 2
             assert choices[0]["calls"] == choices[1]["calls"] == [("now", "{}")]
             assert choices[1]["text"] == {"call": "", "text": "Let me see ", "stopped": " "}[name]
-            _, reply = ours.post("chat/completions", {**asked, "max_tokens": 5})
+            _, reply = ours.post("chat/completions", {**request_body, "max_tokens": 5})
             assert last_choice_with_calls(reply, stream)["finish_reason"] == (
                 "tool_calls" if name == "call" else "length"
             )

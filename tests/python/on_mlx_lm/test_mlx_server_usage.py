@@ -105,15 +105,15 @@ def test_max_held_lets_a_pattern_be_taken_that_text_can_keep_alive(plain: Server
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 def test_the_usage_of_chats_says_how_many_tokens_were_thought(plain: Server, stream: bool) -> None:
-    def usage(route: str, asked: dict[str, Any], **options: Any) -> Any:
+    def usage(route: str, fields: dict[str, Any], **options: Any) -> Any:
         streaming = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
-        status, reply = plain.post(route, {**asked, **streaming, **options})
+        status, reply = plain.post(route, {**fields, **streaming, **options})
         assert status == 200, reply
         return (stream_events(reply)[-1] if stream else json.loads(reply))["usage"]
 
     def thought(name: str, **options: Any) -> int:
-        asked = {"messages": [{"role": "user", "content": f"[{name}]"}]}
-        return usage("chat/completions", asked, **options)["completion_tokens_details"]["reasoning_tokens"]
+        fields = {"messages": [{"role": "user", "content": f"[{name}]"}]}
+        return usage("chat/completions", fields, **options)["completion_tokens_details"]["reasoning_tokens"]
 
     assert THINKING[0] == SCRIPTS["think"][0]
     between = SCRIPTS["think"].index(THINKING[1]) - 1

@@ -7,9 +7,9 @@ import sys
 from typing import Any
 
 
-async def asynchronous(engine: Any, asked: dict[str, Any]) -> dict[str, Any]:
-    whole = await engine.async_generate(**asked)
-    events = [event async for event in await engine.async_generate(**asked, stream=True)]
+async def asynchronous(engine: Any, sampling_params: dict[str, Any]) -> dict[str, Any]:
+    whole = await engine.async_generate(**sampling_params)
+    events = [event async for event in await engine.async_generate(**sampling_params, stream=True)]
     return {"async": shown(whole), "async stream": shown(events[-1])}
 
 
@@ -20,7 +20,7 @@ def shown(answer: dict[str, Any]) -> list[Any]:
 def main(checkpoint: str, prompt: str, params: str) -> None:
     from sglang import Engine
 
-    asked = {"prompt": prompt, "sampling_params": json.loads(params)}
+    sampling_params = {"prompt": prompt, "sampling_params": json.loads(params)}
     engine = Engine(
         model_path=checkpoint,
         device="cpu",
@@ -32,8 +32,11 @@ def main(checkpoint: str, prompt: str, params: str) -> None:
         max_total_tokens=4096,
         skip_server_warmup=True,
     )
-    answers = {"sync": shown(engine.generate(**asked)), "stream": shown([*engine.generate(**asked, stream=True)][-1])}
-    answers |= engine.loop.run_until_complete(asynchronous(engine, asked))
+    answers = {
+        "sync": shown(engine.generate(**sampling_params)),
+        "stream": shown([*engine.generate(**sampling_params, stream=True)][-1]),
+    }
+    answers |= engine.loop.run_until_complete(asynchronous(engine, sampling_params))
     engine.shutdown()
     print(json.dumps(answers), flush=True)
 

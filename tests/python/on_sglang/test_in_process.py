@@ -171,10 +171,10 @@ def test_stops_that_sglang_adds_fire_in_the_reasoning_too(
     assert ("".join(texts), reason["matched"]) == (text, host.tokenizer.eos_token_id if matched == -1 else matched)
 
 
-@pytest.mark.parametrize("asked", [{"stopscan_repeat": [3, 8, 32]}, None])
-def test_a_loop_ends_with_the_token_that_proves_it(host: Host, asked: dict[str, Any] | None) -> None:
-    defaults = Defaults() if asked else Defaults(repeat=Repeat(3, max_period=8, min_length=32))
-    plans = {"r": (host.ids(["x", *["a", "b"] * 40]), {"custom_params": asked})}
+@pytest.mark.parametrize("request_fields", [{"stopscan_repeat": [3, 8, 32]}, None])
+def test_a_loop_ends_with_the_token_that_proves_it(host: Host, request_fields: dict[str, Any] | None) -> None:
+    defaults = Defaults() if request_fields else Defaults(repeat=Repeat(3, max_period=8, min_length=32))
+    plans = {"r": (host.ids(["x", *["a", "b"] * 40]), {"custom_params": request_fields})}
     with installed(hooks(defaults)):
         texts, reason, tokens = host.run(plans)["r"]
     assert ("".join(texts), reason, tokens) == ("x" + "ab" * 16, {"type": "stop", "matched": None}, 33)
@@ -276,14 +276,18 @@ def test_a_fault_in_the_last_step_leaves_the_stop_that_ends_there(
     assert ("".join(texts), reason.get("matched")) == ("ab", "END")
 
 
-@pytest.mark.parametrize("asked", [{"stop_regex": ["E[A-Z]D"]}, {"custom_params": {"stopscan_protect": ["<", ">"]}}])
+@pytest.mark.parametrize(
+    "request_fields", [{"stop_regex": ["E[A-Z]D"]}, {"custom_params": {"stopscan_protect": ["<", ">"]}}]
+)
 @pytest.mark.parametrize("at", range(1, 24))
 def test_a_stream_that_sglang_cannot_keep_ends_with_an_error(
-    host: Host, forgiving: Failures, at: int, asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    host: Host, forgiving: Failures, at: int, request_fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     break_scanners(monkeypatch, at)
     with installed(hooks(Defaults(), forgiving)):
-        texts, reason, _ = host.run({"r": (host.ids(["a", "b", "E", "ND", "a"]), {"stop": ["END"], **asked})})["r"]
+        texts, reason, _ = host.run({"r": (host.ids(["a", "b", "E", "ND", "a"]), {"stop": ["END"], **request_fields})})[
+            "r"
+        ]
     assert "ab".startswith("".join(texts))
     assert (reason["type"], reason.get("status_code")) == ("abort", 500) if forgiving.count else ("stop", None)
 
@@ -419,15 +423,15 @@ def test_a_fault_concerns_only_the_request_in_which_it_is(
 def test_a_message_without_a_new_token_is_left_to_sglang(host: Host) -> None:
     """sglang begins to decode a request at its first message, which may have no new token if the request was paused."""
     with installed(hooks(Defaults())):
-        ours, theirs = host._request("ours", {"stop": ["END"]}), host._request("theirs", {})
-        theirs.stream = False
+        ours, by_sglang = host._request("ours", {"stop": ["END"]}), host._request("by_sglang", {})
+        by_sglang.stream = False
         came = {"ours": "", "theirs": ""}
         for new in (["a"], ["b"], []):
-            for req, pieces in ((ours, new), (theirs, [] if new == ["a"] else ["x", *new])):
+            for req, pieces in ((ours, new), (by_sglang, [] if new == ["a"] else ["x", *new])):
                 ids = host.ids(pieces) if new else [host.tokenizer.eos_token_id]
                 req.output_ids.extend(ids)
                 req.update_finish_state(len(ids))
-            message = host._message([ours, theirs])
+            message = host._message([ours, by_sglang])
             for rid, text in zip(message.rids, host.detokenizer._decode_batch_token_id_output(message), strict=True):
                 came[rid] += text
     assert came == {"ours": "ab", "theirs": "xb"}
@@ -476,13 +480,13 @@ def test_sglangs_own_exceptions_and_refusals_leave_a_hook(forgiving: Failures) -
         raise Refused("stop is wrong")
         yield
 
-    def theirs() -> None:
+    def by_sglang() -> None:
         raise KeyError("sglang's")
 
     with pytest.raises(KeyError):
-        Guard(forgiving).around(fine)(theirs)
+        Guard(forgiving).around(fine)(by_sglang)
     with pytest.raises(ValueError, match="stop is wrong"):
-        Guard(forgiving).around(refusing)(theirs)
+        Guard(forgiving).around(refusing)(by_sglang)
     assert forgiving.count == 0
 
 
@@ -501,14 +505,14 @@ def test_a_fault_in_the_middle_of_a_stream_leaves_the_stream_whole(forgiving: Fa
     assert forgiving.count == 1
 
 
-@pytest.mark.parametrize("told", [[], ["reasoning"]])
+@pytest.mark.parametrize("set_apart", [[], ["reasoning"]])
 def test_what_a_chat_route_does_not_tell_apart_is_content(
-    host: Host, told: list[str], monkeypatch: pytest.MonkeyPatch
+    host: Host, set_apart: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(host.tokenizer, "chat_template", QWEN)
     pieces = ["<think>", "a", "</think>", "<tool_call>", "END", "</tool_call>"]
     with installed(hooks(Defaults())):
-        plans = {"r": (host.ids(pieces), {"stop": ["END"], "custom_params": {SET_APART: told}})}
+        plans = {"r": (host.ids(pieces), {"stop": ["END"], "custom_params": {SET_APART: set_apart}})}
         texts, reason, _ = host.run(plans)["r"]
     assert ("".join(texts), reason["matched"]) == ("<think>a</think><tool_call>", "END")
 

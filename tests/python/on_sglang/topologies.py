@@ -57,7 +57,7 @@ class Request:
         script = random.choice(THINKING if random.random() < 0.2 else plain)
         text, ids = reciter.text(script), reciter.token_ids(script)
         begins = [random.randrange(len(text)) for _ in range(random.randint(0, 4))]
-        asked: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "stops": [stop for stop in (text[at : at + random.randint(1, 5)] for at in begins) if "\ufffd" not in stop],
             "patterns": random.sample(PATTERNS, random.choice([0, 0, 1, 2])),
             "stop_ids": random.sample(ids, random.choice([0, 0, 1])),
@@ -65,26 +65,26 @@ class Request:
         if faults:
             # After a fault, sglang's own search takes over. It finds the same stop as stopscan only if the
             # request has a single stop.
-            asked |= {"stops": asked["stops"][:1], "stop_ids": []}
+            fields |= {"stops": fields["stops"][:1], "stop_ids": []}
         if random.random() < 0.3:
-            asked["limit"] = random.randint(1, len(ids))
+            fields["limit"] = random.randint(1, len(ids))
         protects = script in THINKING and not faults
         if protects:
-            asked["protect"] = ("<think>", "</think>")
+            fields["protect"] = ("<think>", "</think>")
         pieces = [piece if isinstance(piece, bytes) else piece.encode() for piece in SCRIPTS[script]]
-        self.expected = expected(ids, pieces, reciter.eos_token_id, **asked)
-        self.may_abort = faults and bool(asked["patterns"])
+        self.expected = expected(ids, pieces, reciter.eos_token_id, **fields)
+        self.may_abort = faults and bool(fields["patterns"])
         self.stream, self.count = random.random() < 0.5, random.choice([1, 1, 1, 2])
         sampling = {
             "temperature": 0,
-            "stop": asked["stops"],
-            "stop_regex": asked["patterns"],
-            "stop_token_ids": asked["stop_ids"],
-            "max_new_tokens": asked.get("limit", 200),
+            "stop": fields["stops"],
+            "stop_regex": fields["patterns"],
+            "stop_token_ids": fields["stop_ids"],
+            "max_new_tokens": fields.get("limit", 200),
             "n": self.count,
         }
         if protects:
-            sampling["custom_params"] = {"stopscan_protect": list(asked["protect"])}
+            sampling["custom_params"] = {"stopscan_protect": list(fields["protect"])}
         self.body = {"text": reciter.prompt(script), "sampling_params": sampling, "stream": self.stream}
 
     def wrong(self, server: httpx.Client) -> str | None:

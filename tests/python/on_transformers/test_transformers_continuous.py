@@ -59,10 +59,10 @@ def test_transformers_own_ignores_stops(engine: Engine, reciter: Reciter) -> Non
     generation = GenerationConfig(
         stop_strings=["hello world"], max_new_tokens=50, eos_token_id=engine.tokenizer.eos_token_id
     )
-    (theirs,) = engine.model.generate_batch(
+    (by_transformers,) = engine.model.generate_batch(
         prompts(engine, reciter, ["count"]), generation_config=generation, continuous_batching_config=config
     ).values()
-    assert theirs.generated_tokens == [*reciter.token_ids("count"), reciter.eos_token_id]
+    assert by_transformers.generated_tokens == [*reciter.token_ids("count"), reciter.eos_token_id]
 
 
 def test_options_hold_for_all_requests(engine: Engine, reciter: Reciter) -> None:

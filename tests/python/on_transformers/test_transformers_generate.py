@@ -66,12 +66,12 @@ def test_transformers_shows_what_follows_the_stop(engine: Engine, tmp_path: Path
     inputs = one.tokenizer(reciter.prompt("script"), return_tensors="pt")
     streamer = TextIteratorStreamer(one.tokenizer, skip_prompt=True, timeout=60)
     options = {"stop_strings": "hello world", "tokenizer": one.tokenizer, "max_new_tokens": 50}
-    theirs = one.model.generate(**inputs, streamer=streamer, **options)
+    by_transformers = one.model.generate(**inputs, streamer=streamer, **options)
     assert "".join(streamer) == "One hello world two"
-    assert one.tokenizer.decode(theirs[0, 1:]) == "One hello world two"
+    assert one.tokenizer.decode(by_transformers[0, 1:]) == "One hello world two"
     stops = Stops(one.tokenizer, ["hello world"])
     ours = one.generate(reciter.prompt("script"), stops)
-    assert torch.equal(ours, theirs)
+    assert torch.equal(ours, by_transformers)
     assert stops.texts == ["One "]
     assert stops.finishes == [Finish("stop_sequence", "hello world", 4)]
     assert stops.finishes[0].match == StopMatch("hello world", 4)
@@ -82,8 +82,10 @@ def test_transformers_shows_what_follows_the_stop(engine: Engine, tmp_path: Path
 def test_a_stop_is_found_where_several_ids_share_a_text(engine: Engine, reciter: Reciter) -> None:
     # Each "ha" in this script has its own id. transformers' criterion knows only one id of a text: it misses "haha".
     inputs = engine.tokenizer(reciter.prompt("echo"), return_tensors="pt")
-    theirs = engine.model.generate(**inputs, stop_strings=["haha"], tokenizer=engine.tokenizer, max_new_tokens=50)
-    assert theirs.shape[1] == 1 + len(SCRIPTS["echo"]) + 1
+    by_transformers = engine.model.generate(
+        **inputs, stop_strings=["haha"], tokenizer=engine.tokenizer, max_new_tokens=50
+    )
+    assert by_transformers.shape[1] == 1 + len(SCRIPTS["echo"]) + 1
     assert engine.text(reciter.prompt("echo"), ["haha"]) == ""
 
 

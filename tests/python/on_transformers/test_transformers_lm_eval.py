@@ -89,7 +89,7 @@ def own(recital: Path) -> dict[str, Any]:
     return {name: load(name, recital) for name in MODELS}
 
 
-def asked(lm: Any, until: Any, *names: str, **generation: Any) -> tuple[list[str], int]:
+def generated(lm: Any, until: Any, *names: str, **generation: Any) -> tuple[list[str], int]:
     """Returns the answers to the prompts of ``names``, and the number of model steps that they took."""
     generation = {"until": until, "max_gen_toks": 60, **generation}
     requests = [Instance("generate_until", {}, (f"[{name}]", generation), idx) for idx, name in enumerate(names)]
@@ -116,43 +116,43 @@ def test_a_task_has_the_answers_of_lm_eval_before_the_stop(lms: dict[str, Any], 
 def test_a_stop_that_is_spelled_in_many_tokens_ends_the_answer(own: dict[str, Any]) -> None:
     """lm_eval searches for a stop only in the last tokens: as many as its own encoding of the stop has, and two more.
     Here the model spells the stop in more tokens than that."""
-    assert asked(own["hf-stopscan"], ["<stop-here>"], "spelled") == (["One "], 6)
-    assert asked(own["hf"], ["<stop-here>"], "spelled") == (["One "], 10)
+    assert generated(own["hf-stopscan"], ["<stop-here>"], "spelled") == (["One "], 6)
+    assert generated(own["hf"], ["<stop-here>"], "spelled") == (["One "], 10)
 
 
 def test_a_special_token_ends_its_row_though_others_go_on(own: dict[str, Any]) -> None:
     """Plain lm_eval (``hf``) ends the batch only when all rows have the token. It decodes the rows without special
     tokens, so it does not find the stop in the text, and cuts nothing."""
     long = OWN.text("long")
-    assert asked(own["hf-stopscan"], ["<|end|>"], "special", "long")[0] == ["One", long]
-    assert asked(own["hf"], ["<|end|>"], "special", "long")[0] == ["One two three", long]
-    assert asked(own["hf"], ["<|end|>"], "special")[0] == ["One"]
+    assert generated(own["hf-stopscan"], ["<|end|>"], "special", "long")[0] == ["One", long]
+    assert generated(own["hf"], ["<|end|>"], "special", "long")[0] == ["One two three", long]
+    assert generated(own["hf"], ["<|end|>"], "special")[0] == ["One"]
 
 
 def test_a_stop_is_not_found_in_the_name_of_a_special_token(own: dict[str, Any]) -> None:
-    assert asked(own["hf-stopscan"], ["nd"], "special") == (["One two three"], 5)
-    assert asked(own["hf"], ["nd"], "special") == (["One"], 2)
+    assert generated(own["hf-stopscan"], ["nd"], "special") == (["One two three"], 5)
+    assert generated(own["hf"], ["nd"], "special") == (["One"], 2)
 
 
 def test_a_batch_is_over_when_each_row_met_some_stop(own: dict[str, Any]) -> None:
     """With ``hf-stopscan``, each row ends at the first stop that it meets. With ``hf``, a batch is over only when all
     rows have met the same stop."""
     until, texts = [" 4", "two"], [" 0 1 2 3", "One <stop-here> "]
-    assert asked(own["hf-stopscan"], until, "long", "spelled") == (texts, 7)
-    assert asked(own["hf"], until, "long", "spelled") == (texts, 21)
+    assert generated(own["hf-stopscan"], until, "long", "spelled") == (texts, 7)
+    assert generated(own["hf"], until, "long", "spelled") == (texts, 21)
 
 
 def test_an_empty_stop_is_none(own: dict[str, Any]) -> None:
     """lm_eval adds the text of the EOS to the stops. If the EOS has no text, that stop is "", and ``hf-stopscan``
     ignores it."""
-    assert asked(own["hf-stopscan"], ["", "b"], "nested")[0] == ["xa"]
+    assert generated(own["hf-stopscan"], ["", "b"], "nested")[0] == ["xa"]
 
 
 @pytest.mark.parametrize("until", [["abc", "b"], ["b", "abc"]], ids=str)
 def test_the_order_of_stops_says_nothing(own: dict[str, Any], until: list[str]) -> None:
-    assert asked(own["hf-stopscan"], until, "nested")[0] == ["xa"]
+    assert generated(own["hf-stopscan"], until, "nested")[0] == ["xa"]
     # lm_eval cuts the text at one stop after the other, in the order of the list.
-    assert asked(own["hf"], until, "nested")[0] == ["x" if until[0] == "abc" else "xa"]
+    assert generated(own["hf"], until, "nested")[0] == ["x" if until[0] == "abc" else "xa"]
 
 
 @pytest.mark.parametrize(
@@ -167,22 +167,22 @@ def test_the_order_of_stops_says_nothing(own: dict[str, Any], until: list[str]) 
 def test_no_stop_counts_in_thoughts(recital: Path, name: str, end: str | int) -> None:
     thinking = {model: load(model, recital, think_end_token=end) for model in MODELS}
     steps = len(OWN.token_ids(name)) - 2
-    assert asked(thinking["hf-stopscan"], ["\n\n"], name) == (["5"], steps)
+    assert generated(thinking["hf-stopscan"], ["\n\n"], name) == (["5"], steps)
     # Plain lm_eval finds the stop in the thoughts, so its answer is only the beginning of the thoughts.
-    assert asked(thinking["hf"], ["\n\n"], name)[0] == [OWN.text(name).split("\n\n")[0]]
+    assert generated(thinking["hf"], ["\n\n"], name)[0] == [OWN.text(name).split("\n\n")[0]]
     # No stop fires before the thoughts end. An answer without thoughts is generated whole, and only then cut at the
     # stop.
-    (text,), steps = asked(thinking["hf-stopscan"], [" 4"], "long")
+    (text,), steps = generated(thinking["hf-stopscan"], [" 4"], "long")
     assert text.strip() == "0 1 2 3"
     assert steps == len(OWN.token_ids("long")) + 1
 
 
 def test_limits_beams_and_samples(own: dict[str, Any]) -> None:
     lm = own["hf-stopscan"]
-    assert asked(lm, ["never"], "spelled", max_gen_toks=3) == (["One <sto"], 3)
+    assert generated(lm, ["never"], "spelled", max_gen_toks=3) == (["One <sto"], 3)
     cut = "One <stop-here> two t"
-    assert asked(lm, ["hree"], "spelled", num_beams=3)[0] == [cut]
-    assert asked(lm, ["hree"], "spelled", do_sample=True, temperature=1.0) == ([cut], 8)
+    assert generated(lm, ["hree"], "spelled", num_beams=3)[0] == [cut]
+    assert generated(lm, ["hree"], "spelled", do_sample=True, temperature=1.0) == ([cut], 8)
 
 
 def test_encoder_decoder_models(own: dict[str, Any]) -> None:
@@ -199,7 +199,7 @@ def test_encoder_decoder_models(own: dict[str, Any]) -> None:
     for name in MODELS:
         lm = get_model(name)(pretrained=model, tokenizer=tokenizer, backend="seq2seq", batch_size=32)
         torch.manual_seed(0)
-        answers[name], steps = asked(
+        answers[name], steps = generated(
             lm, list("0123456789"), "long", "nested", "special", "spelled", do_sample=True, temperature=1.0
         )
     assert answers["hf-stopscan"] == answers["hf"]
@@ -210,12 +210,12 @@ def test_encoder_decoder_models(own: dict[str, Any]) -> None:
 def test_decoding_is_lm_evals_once_the_answers_are_there(own: dict[str, Any]) -> None:
     lm, criteria = own["hf-stopscan"], huggingface.stop_sequences_criteria
     assert isinstance(lm, ExactHFLM)
-    asked(lm, ["b"], "nested")
+    generated(lm, ["b"], "nested")
     assert lm.tok_decode(OWN.token_ids("nested")) == OWN.text("nested")
     assert huggingface.stop_sequences_criteria is criteria
     # After a generation that raises, lm_eval's functions are in place again.
     with pytest.raises(ValueError, match="no_such_option"):
-        asked(lm, ["b"], "nested", no_such_option=1)
+        generated(lm, ["b"], "nested", no_such_option=1)
     assert lm.tok_decode(OWN.token_ids("nested")) == OWN.text("nested")
     assert huggingface.stop_sequences_criteria is criteria
 

@@ -79,7 +79,7 @@ def test_continuous_batching(looping: Engine, reciter: Reciter) -> None:
         assert result.finish == Finish("repetition", offset=match.offset)
 
 
-def asked(row: Any, ids: list[int]) -> bool:
+def ends(row: Any, ids: list[int]) -> bool:
     """Whether the row has ended after the last of ``ids``. Asks the row at each id, as transformers does."""
     return [token_id in row for token_id in ids][-1]
 
@@ -94,7 +94,7 @@ def test_a_row_goes_on_from_its_snapshot(looping: Engine, reciter: Reciter, plac
     text = row.text(running)
     other.restore(row.snapshot())
     for one in (row, other):
-        assert asked(one, ids[place:])
+        assert ends(one, ids[place:])
         assert text + one.flush() == "<think>Is it END?</think>It is 5 or 6 "
         assert one.match == StopMatch("END", 38)
     with pytest.raises(ValueError, match="the snapshot was made with another set or other options"):
@@ -105,13 +105,13 @@ def test_a_segmenter_goes_on_from_its_snapshot(looping: Engine, reciter: Reciter
     ids = reciter.token_ids("think")
     segments = SegmentSet(FORMATS["think"], stop="END", stop_in=["answer"])
     row, other = (RowSegmenter(looping.tokenizer, segments) for _ in range(2))
-    assert not asked(row, ids[:9])
+    assert not ends(row, ids[:9])
     with pytest.raises(ValueError, match="was not read yet"):
         row.snapshot()
-    told = row.segments(GenerationOutput("one", status=RequestStatus.DECODING))
+    received = row.segments(GenerationOutput("one", status=RequestStatus.DECODING))
     other.restore(row.snapshot())
-    assert asked(other, ids[9:])
-    assert told == [("reasoning", "Is it END?", 1), ("answer", "It", 2)]
+    assert ends(other, ids[9:])
+    assert received == [("reasoning", "Is it END?", 1), ("answer", "It", 2)]
     assert other.flush() == [("answer", " is 5 or 6 ", 2)]
     assert other.tokens_in == {"reasoning": 6, "answer": 6}
 
@@ -143,5 +143,5 @@ def test_a_row_has_a_limit_of_its_own(looping: Engine, reciter: Reciter) -> None
     assert [token_id in row for token_id in ids] == [False] * 4 + [True]
     assert (row.flush(), row.finish) == ("<think>Is it E", Finish("length"))
     segmenter = RowSegmenter(looping.tokenizer, FORMATS["think"], max_tokens=5)
-    assert asked(segmenter, ids)
+    assert ends(segmenter, ids)
     assert segmenter.finish == Finish("length")

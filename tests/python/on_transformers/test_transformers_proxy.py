@@ -70,7 +70,7 @@ def urls(
         yield url, servers.enter_context(running(folder / "log", proxy_port, "stopscan_clients.proxy", url, *proxy))
 
 
-def asked(url: str, checkpoint: Path, prompt: str, *, chat: bool, stream: bool, **options: Any) -> tuple[str, Any]:
+def answer_of(url: str, checkpoint: Path, prompt: str, *, chat: bool, stream: bool, **options: Any) -> tuple[str, Any]:
     """The text of an answer, and the stop that it names."""
     client = OpenAI(base_url=f"{url}/v1", api_key="none", timeout=60, max_retries=0)
     given: dict[str, Any] = {"model": str(checkpoint), "max_tokens": 100, "stream": stream, **options}
@@ -93,15 +93,15 @@ def test_answers_end_at_their_stop(
     _, proxy = urls
     for name, stop in {"count": ["hello world", "6"], "think": ["END"], "late": ["never"]}.items():
         expected = recite(SCRIPTS[name], stop, protect=[THINKING])
-        answer = asked(proxy, checkpoint, reciter.prompt(name), chat=chat, stream=stream, stop=stop)
+        answer = answer_of(proxy, checkpoint, reciter.prompt(name), chat=chat, stream=stream, stop=stop)
         assert answer == (expected.text, expected.matched)
     pattern = {"stopscan": {"patterns": [r"w\w+d \d"]}}
-    answer = asked(proxy, checkpoint, reciter.prompt("count"), chat=chat, stream=stream, extra_body=pattern)
+    answer = answer_of(proxy, checkpoint, reciter.prompt("count"), chat=chat, stream=stream, extra_body=pattern)
     assert answer == ("1, 2, 3 hello ", "world 4")
 
 
 def test_the_server_alone_does_not(urls: tuple[str, str], checkpoint: Path, reciter: Reciter) -> None:
     server, _ = urls
-    text, stop = asked(server, checkpoint, reciter.prompt("count"), chat=True, stream=True, stop=["hello world"])
+    text, stop = answer_of(server, checkpoint, reciter.prompt("count"), chat=True, stream=True, stop=["hello world"])
     assert text != "1, 2, 3 "
     assert stop is None

@@ -83,14 +83,14 @@ def test_the_last_of_several_segments_of_a_token_ends_the_stream(tmp_path: Path)
 
 
 def test_options_hold_for_segments(engine: Engine, reciter: Reciter) -> None:
-    def told(**options: Any) -> list[Segment]:
+    def segments_with(**options: Any) -> list[Segment]:
         stops = Stops(engine.tokenizer, THINK, **options)
         engine.generate(reciter.prompt("think"), stops)
         return stops.segments[0]
 
-    assert told(include_stop=True) == [*ANSWER[:1], ("answer", "It is 5 or 6 END", 2)]
-    assert told(min_tokens=50) == [*ANSWER[:1], ("answer", "It is 5 or 6 END here", 2)]
-    assert told(stop_token_ids=reciter.token_id("think", " or")) == [*ANSWER[:1], ("answer", "It is 5", 2)]
+    assert segments_with(include_stop=True) == [*ANSWER[:1], ("answer", "It is 5 or 6 END", 2)]
+    assert segments_with(min_tokens=50) == [*ANSWER[:1], ("answer", "It is 5 or 6 END here", 2)]
+    assert segments_with(stop_token_ids=reciter.token_id("think", " or")) == [*ANSWER[:1], ("answer", "It is 5", 2)]
 
 
 def test_a_row_that_is_over_gets_no_segment_more(engine: Engine, reciter: Reciter) -> None:
@@ -136,18 +136,18 @@ def test_the_region_that_the_answer_begins_in(tmp_path: Path) -> None:
     engine = Engine.load(reciter.write(tmp_path))
     prompt = reciter.prompt("thought")
 
-    def told(markers: Any, **options: Any) -> list[Segment]:
+    def segments_with(markers: Any, **options: Any) -> list[Segment]:
         stops = Stops(engine.tokenizer, SegmentSet(markers, stop="END", stop_in=["answer"]), **options)
         engine.generate(prompt, stops)
         return stops.segments[0]
 
     inside = [("reasoning", "Is it END?", 0), ("answer", "The ", 1)]
-    assert told(FORMATS["think"]) == [("answer", "Is it ", 0)]
-    assert told(FORMATS["think"], region="reasoning") == inside
+    assert segments_with(FORMATS["think"]) == [("answer", "Is it ", 0)]
+    assert segments_with(FORMATS["think"], region="reasoning") == inside
     # The model recites the script after the token [thought], so this last token of the prompt is the marker here.
     opened = {"answer": {"<think>": "reasoning", prompt: "reasoning"}, "reasoning": {"</think>": "answer"}}
-    assert told(opened) == inside
-    assert told(opened, region="answer") == [("answer", "Is it ", 0)]
+    assert segments_with(opened) == inside
+    assert segments_with(opened, region="answer") == [("answer", "Is it ", 0)]
 
 
 def test_markers_are_no_stops(engine: Engine, reciter: Reciter) -> None:
@@ -190,24 +190,24 @@ def test_continuous_batching_is_told_apart(engine: Engine, reciter: Reciter, str
             ids = engine.tokenizer(reciter.prompt(name)).input_ids
             row = RowSegmenter(engine.tokenizer, THINK, prompt_token_ids=ids)
             request = manager.add_request(ids, eos_token_id=row, max_new_tokens=50, streaming=streaming)
-            told: list[Segment] = []
+            segments_with: list[Segment] = []
             for output in manager.request_id_iter(request):
-                told += row.segments(output)
+                segments_with += row.segments(output)
                 if output.is_finished():
                     break
-            assert joined(told) == told_apart(name)
+            assert joined(segments_with) == told_apart(name)
 
 
 def test_the_options_of_a_request(engine: Engine, reciter: Reciter) -> None:
-    def told(*ids: int, **options: Any) -> list[Segment]:
+    def segments_with(*ids: int, **options: Any) -> list[Segment]:
         row = RowSegmenter(engine.tokenizer, THINK, **options)
         assert any(token_id in row for token_id in (*ids, reciter.eos_token_id))
         return row.flush()
 
     answer, ids = reciter.token_ids("split"), reciter.token_ids("think")
-    assert told(*answer, region="reasoning") == [("reasoning", reciter.text("split"), 0)]
-    assert told(*answer, prompt_token_ids=ids[:1]) == [("reasoning", reciter.text("split"), 0)]
-    assert told(*ids, include_stop=True) == [*ANSWER[:1], ("answer", "It is 5 or 6 END", 2)]
+    assert segments_with(*answer, region="reasoning") == [("reasoning", reciter.text("split"), 0)]
+    assert segments_with(*answer, prompt_token_ids=ids[:1]) == [("reasoning", reciter.text("split"), 0)]
+    assert segments_with(*ids, include_stop=True) == [*ANSWER[:1], ("answer", "It is 5 or 6 END", 2)]
 
 
 def test_a_cancelled_request_gives_its_held_segments(engine: Engine, reciter: Reciter) -> None:

@@ -104,11 +104,11 @@ def test_faults_are_read_as_vllm_reads_them(form: str) -> None:
         if form in NOTHING_AFTER_CALLS and after:
             continue
         text = "".join((parts_of_it | calls)[part] for part in chosen)
-        theirs = {part: bare(said, end, title) for part, said in parts(config, "reasoning", [text]).items()}
+        by_vllm = {part: bare(words, end, title) for part, words in parts(config, "reasoning", [text]).items()}
         segmenter = Segmenter(markers, region="reasoning")
         segments = [*segmenter.feed(text), *segmenter.flush()]
-        for part, said in theirs.items():
-            assert bare("".join(t for region, t, _ in segments if region == part), end, "") == said, (chosen, part)
+        for part, words in by_vllm.items():
+            assert bare("".join(t for region, t, _ in segments if region == part), end, "") == words, (chosen, part)
         seen += 1
     assert seen > 300
 
@@ -127,6 +127,6 @@ def test_reasoning_and_answer_are_those_of_vllm(answer: Answer) -> None:
         part: "".join(text for region, text in answer.segments if region == part) for part in ("reasoning", "answer")
     }
     for deltas in ([answer.text], answer.text):
-        theirs = parts(config, begins_in, deltas)
+        by_vllm = parts(config, begins_in, deltas)
         # Gemma 4 begins its reasoning with "thought", which vLLM removes only in a stage that is not called here.
-        assert {part: said.removeprefix("thought\n") for part, said in theirs.items()} == ours
+        assert {part: words.removeprefix("thought\n") for part, words in by_vllm.items()} == ours

@@ -73,14 +73,14 @@ def test_another_plugins_wrapper_stays(
     if not first:
         install()
     _, seen = note(monkeypatch)
-    theirs = vars(RequestState)["from_new_request"]
+    original = vars(RequestState)["from_new_request"]
     think, stops = [("<think>", "</think>")], {"stop": ["END"]}
     install()
     install(protect=think)
     assert text(tokenizer, reciter, "think", **stops) == (ANSWER, "END")
     assert seen.count("r") == 1
     uninstall()
-    assert vars(RequestState)["from_new_request"] is theirs
+    assert vars(RequestState)["from_new_request"] is original
     assert text(tokenizer, reciter, "think", **stops) == ("<think>Is it ", "END")
     install(protect=think)
     assert text(tokenizer, reciter, "think", **stops) == (ANSWER, "END")
@@ -110,8 +110,8 @@ def test_vllms_own_checks_and_parsers_stay(monkeypatch: pytest.MonkeyPatch) -> N
     install()
     assert check() == before
     found = ParserManager.get_parser.__func__
-    theirs = classmethod(lambda cls, *args, **options: found(cls, *args, **options))
-    monkeypatch.setattr(ParserManager, "get_parser", theirs)
+    original = classmethod(lambda cls, *args, **options: found(cls, *args, **options))
+    monkeypatch.setattr(ParserManager, "get_parser", original)
     uninstall()
     assert check() == before
     monkeypatch.undo()

@@ -88,8 +88,10 @@ def test_many_requests_at_once_with_two_answers_each(llm: LLM, reciter: Any, sto
 def test_the_loops_of_reports(llm: LLM, reciter: Any) -> None:
     install()
     repeats = [report.repeat for report in REPORTS.values()]
-    asked = [[repeat.count, repeat.max_period, repeat.min_length] for repeat in repeats]
-    params = [SamplingParams(temperature=0, max_tokens=500, extra_args={"stopscan_repeat": repeat}) for repeat in asked]
+    numbers = [[repeat.count, repeat.max_period, repeat.min_length] for repeat in repeats]
+    params = [
+        SamplingParams(temperature=0, max_tokens=500, extra_args={"stopscan_repeat": repeat}) for repeat in numbers
+    ]
     outputs = llm.generate([reciter.prompt(name) for name in REPORTS], params, use_tqdm=False)
     for output, report in zip(outputs, REPORTS.values(), strict=True):
         (answer,) = output.outputs

@@ -74,11 +74,11 @@ def test_a_plugin_in_front_of_ours_does_not_keep_stopscan_out(monkeypatch: pytes
     entry_point.load()()
     ours, made = InputProcessor.__init__, []
 
-    def theirs(self: Any, *args: Any, **options: Any) -> None:
+    def original(self: Any, *args: Any, **options: Any) -> None:
         made.append(self)
         ours(self, *args, **options)
 
-    monkeypatch.setattr(InputProcessor, "__init__", theirs)
+    monkeypatch.setattr(InputProcessor, "__init__", original)
     with pytest.raises(AttributeError, match="model_config"):
         InputProcessor(SimpleNamespace())
     assert made

@@ -35,16 +35,16 @@ def test_the_table_has_all_parsers() -> None:
     assert set(PARSERS) <= set(STATES)
 
 
-@pytest.mark.parametrize("asked", [False, True], ids=["", "thinking"])
+@pytest.mark.parametrize("enabled", [False, True], ids=["", "thinking"])
 @pytest.mark.parametrize("parser", PARSERS)
 def test_vllm_53066_an_answer_that_begins_inside_its_reasoning(
-    tokenizer: Any, start: Any, parser: str, asked: bool
+    tokenizer: Any, start: Any, parser: str, enabled: bool
 ) -> None:
     state, closing = STATES[parser]
     start("reasoning", parser)
-    inside = state == "always" or (state == "if asked" and asked)
+    inside = state == "always" or (state == "if asked" and enabled)
     thought = f"Is it END?{closing}"
-    text = answer(tokenizer, f"{thought}It is 5 END here", parser_options=THINKING if asked else None)
+    text = answer(tokenizer, f"{thought}It is 5 END here", parser_options=THINKING if enabled else None)
     assert text == (f"{thought}It is 5 " if inside else "Is it ")
 
 

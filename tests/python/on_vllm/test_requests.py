@@ -61,17 +61,17 @@ LOOPS = [{"stopscan_repeat": [3, 1024, 32]}, {"stopscan_repeat": 1}]
 
 @pytest.mark.parametrize("kind", RequestOutputKind)
 @pytest.mark.parametrize("stops", [{}, {"stop": ["END"]}, {"stop": ["END"], "min_tokens": 2}])
-@pytest.mark.parametrize("asked", LOOPS)
+@pytest.mark.parametrize("fields", LOOPS)
 def test_a_loop_ends_at_the_token_that_proves_it(
-    pieces: tuple[Any, Reciter], asked: dict[str, Any], stops: dict[str, Any], kind: Any
+    pieces: tuple[Any, Reciter], fields: dict[str, Any], stops: dict[str, Any], kind: Any
 ) -> None:
     install()
     tokenizer, reciter = pieces
     this, is_ = reciter.token_ids("pieces")[:2]
     steps = [[this, is_]] * 60
-    params = SamplingParams(logprobs=0, extra_args=asked, output_kind=kind, **stops)
+    params = SamplingParams(logprobs=0, extra_args=fields, output_kind=kind, **stops)
     result = run(tokenizer, steps, params)
-    length = 32 if asked is LOOPS[0] else 256
+    length = 32 if fields is LOOPS[0] else 256
     text = "This is" * 60
     proven = next(end for end in range(len(text)) if end >= length and text[:end].endswith(("This", " is")))
     assert result.text == text[:length]
@@ -87,9 +87,9 @@ def test_a_loop_in_a_protected_region_ends_too(tmp_path: Path, hidden: bool, pie
     reciter = Reciter({"pieces": ["<r>", "ab ", "</r>", "END"]}, special_tokens=special)
     tokenizer = get_tokenizer(str(reciter.write(tmp_path)))
     opening, block, closing, end = reciter.token_ids("pieces")
-    asked = {"stopscan_repeat": [3, 64, 32], "stopscan_protect": ["<r>", "</r>"]}
+    fields = {"stopscan_repeat": [3, 64, 32], "stopscan_protect": ["<r>", "</r>"]}
     install()
-    params = SamplingParams(stop=["b ab"], extra_args=asked)
+    params = SamplingParams(stop=["b ab"], extra_args=fields)
     for before in ([], [opening, *[block] * 9, closing]):
         steps = [[token] for token in [*before, opening, *[block] * 40, closing, end]]
         result = run(tokenizer, steps, params)
@@ -120,7 +120,7 @@ def test_one_set_for_the_check_the_request_its_children_and_retries(
     tokenizer, reciter = pieces
     steps = [[token] for token in reciter.token_ids("pieces")]
     patterns = ["E[A-Z]D", *(f"(User|Human) {number}: [a-z]{{1,9}}END" for number in range(63))]
-    asked = {"stopscan_patterns": patterns, "stopscan_protect": ["<think>", "</think>"]}
+    fields = {"stopscan_patterns": patterns, "stopscan_protect": ["<think>", "</think>"]}
     sets = []
     make = _engine.TokenScanner
 
@@ -130,7 +130,7 @@ def test_one_set_for_the_check_the_request_its_children_and_retries(
 
     monkeypatch.setattr(_engine, "TokenScanner", noting)
     for _ in range(2):
-        params = checked(n=50, stop=["never"], extra_args=asked, output_kind=RequestOutputKind.DELTA)
+        params = checked(n=50, stop=["never"], extra_args=fields, output_kind=RequestOutputKind.DELTA)
         parent = ParentRequest(made(params, [], None))
         for index in range(50):
             assert run(tokenizer, steps, parent.get_child_info(index)[1]).stop_reason == "END"
@@ -162,7 +162,7 @@ def test_long_stops_cost_the_server_no_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("limits", "asked", "message"),
+    ("limits", "fields", "message"),
     [
         ("patterns=2", {"stopscan_patterns": ["a", "b", "c"]}, "has 3 entries; the limit is 2"),
         ("bytes=4", {"stopscan_patterns": ["abcde"]}, "has 5 bytes of text; the limit is 4"),
@@ -170,7 +170,7 @@ def test_long_stops_cost_the_server_no_time() -> None:
     ],
 )
 def test_the_limits_of_a_server(
-    limits: str, asked: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
+    limits: str, fields: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from stopscan.vllm._install import install_as_asked
 
@@ -178,7 +178,7 @@ def test_the_limits_of_a_server(
     monkeypatch.setenv("STOPSCAN_VLLM_LIMITS", limits)
     install_as_asked()
     with pytest.raises(VLLMValidationError, match=message):
-        checked(extra_args=asked)
+        checked(extra_args=fields)
 
 
 @pytest.mark.parametrize("kind", RequestOutputKind)

@@ -54,10 +54,10 @@ def pieces(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Reciter]:
 
 
 def both(tokenizer: Any, *args: Any, **options: Any) -> tuple[Run, Run]:
-    theirs = run(tokenizer, *args, **options)
+    by_vllm = run(tokenizer, *args, **options)
     install()
     try:
-        return theirs, run(tokenizer, *args, **options)
+        return by_vllm, run(tokenizer, *args, **options)
     finally:
         uninstall()
 
@@ -105,7 +105,7 @@ def test_same_outputs_as_vllm_and_never_later(
     tokens = tokens_of(reciter, steps, whole=not slow)
     if end == "eos":
         tokens[-1].append(reciter.eos_token_id)
-    theirs, ours = both(
+    by_vllm, ours = both(
         SlowTokenizer(tokenizer) if slow else tokenizer,
         tokens,
         SamplingParams(
@@ -120,12 +120,12 @@ def test_same_outputs_as_vllm_and_never_later(
         stop_reason=tokens[-1][-1] if end == "stop token" else None,
         prompt=[ids[number] for number in prompt],
     )
-    assert ours.text == theirs.text
-    assert (ours.finish_reason, ours.stop_reason) == (theirs.finish_reason, theirs.stop_reason)
-    assert (ours.token_ids, ours.logprobs) == (theirs.token_ids, theirs.logprobs)
-    assert (ours.cumulative_logprob, ours.aborted) == (theirs.cumulative_logprob, theirs.aborted)
-    for place in range(len(theirs.texts)):
-        assert "".join(ours.texts[: place + 1]).startswith("".join(theirs.texts[: place + 1]))
+    assert ours.text == by_vllm.text
+    assert (ours.finish_reason, ours.stop_reason) == (by_vllm.finish_reason, by_vllm.stop_reason)
+    assert (ours.token_ids, ours.logprobs) == (by_vllm.token_ids, by_vllm.logprobs)
+    assert (ours.cumulative_logprob, ours.aborted) == (by_vllm.cumulative_logprob, by_vllm.aborted)
+    for place in range(len(by_vllm.texts)):
+        assert "".join(ours.texts[: place + 1]).startswith("".join(by_vllm.texts[: place + 1]))
 
 
 @given(steps=steps)
@@ -135,7 +135,7 @@ def test_broken_characters_come_as_soon_as_they_are_certain(
     tokenizer, reciter = pieces
     tokens = tokens_of(reciter, steps, whole=False)
     params = SamplingParams(stop=["never"], skip_special_tokens=False, output_kind=RequestOutputKind.DELTA)
-    theirs, ours = both(tokenizer, tokens, params, finish=FinishReason.LENGTH)
+    by_vllm, ours = both(tokenizer, tokens, params, finish=FinishReason.LENGTH)
     bytes_ = [
         piece if isinstance(piece, bytes) else piece.encode()
         for step in steps
@@ -143,7 +143,7 @@ def test_broken_characters_come_as_soon_as_they_are_certain(
     ]
     text = b"".join(bytes_).decode(errors="replace")
     assert text.startswith(ours.text)
-    assert ours.text.startswith(theirs.text)
+    assert ours.text.startswith(by_vllm.text)
     assert not text[len(ours.text) :].strip("\ufffd")
 
 
@@ -152,8 +152,8 @@ def test_a_long_text_comes_whole(pieces: tuple[Any, Reciter], kind: RequestOutpu
     tokenizer, reciter = pieces
     a, b, c = reciter.token_ids("pieces")[:3]
     steps = [[a] * 1500, [b], [b] * 1500, *[[c]] * 1500]
-    theirs, ours = both(tokenizer, steps, SamplingParams(stop=["ca"], output_kind=kind), finish=FinishReason.STOP)
-    assert ours.text == theirs.text == "a" * 1500 + "b" * 1501 + "c" * 1499
+    by_vllm, ours = both(tokenizer, steps, SamplingParams(stop=["ca"], output_kind=kind), finish=FinishReason.STOP)
+    assert ours.text == by_vllm.text == "a" * 1500 + "b" * 1501 + "c" * 1499
 
 
 def test_an_id_that_is_no_tokens_has_no_text(pieces: tuple[Any, Reciter]) -> None:
@@ -162,8 +162,8 @@ def test_an_id_that_is_no_tokens_has_no_text(pieces: tuple[Any, Reciter]) -> Non
     a, half, other_half = (reciter.token_id("pieces", piece) for piece in ("a", b"\xc3", b"\xa9"))
     padding = len(tokenizer) + 7
     steps = [[token] for token in (padding, a, half, padding, other_half, padding)]
-    theirs, ours = both(tokenizer, steps, SamplingParams(stop=["é"]), finish=FinishReason.LENGTH, prompt=[padding])
-    assert (ours.text, ours.stop_reason, ours.token_ids) == (theirs.text, theirs.stop_reason, theirs.token_ids)
+    by_vllm, ours = both(tokenizer, steps, SamplingParams(stop=["é"]), finish=FinishReason.LENGTH, prompt=[padding])
+    assert (ours.text, ours.stop_reason, ours.token_ids) == (by_vllm.text, by_vllm.stop_reason, by_vllm.token_ids)
     assert (ours.text, ours.stop_reason) == ("a", "é")
 
 
@@ -224,9 +224,13 @@ def test_a_request_without_stops_pays_for_no_hook_on_the_way_of_a_token(pieces: 
     now = [OutputProcessor.process_outputs, RequestState.make_request_output, RequestState._new_completion_output]
     now += [FastIncrementalDetokenizer.update, FastIncrementalDetokenizer.get_next_output_text]
     assert now == way
-    for asked, hooked in (({}, False), ({"stop": ["END"]}, False), ({"extra_args": {"stopscan_patterns": "E$"}}, True)):
+    for fields, hooked in (
+        ({}, False),
+        ({"stop": ["END"]}, False),
+        ({"extra_args": {"stopscan_patterns": "E$"}}, True),
+    ):
         processor = OutputProcessor(tokenizer, log_stats=False)
-        processor.add_request(made(SamplingParams(**asked), [], None), None)
+        processor.add_request(made(SamplingParams(**fields), [], None), None)
         assert ("_new_completion_output" in vars(processor.request_states["r"])) == hooked
 
 
@@ -286,11 +290,11 @@ def test_min_tokens_with_a_stop_in_a_stop_is_left_to_vllms_own_rule(
     assert type(detokenizer(tokenizer, stop=stops)) is not FastIncrementalDetokenizer
     uninstall()
     for least in range(8):
-        theirs, ours = both(tokenizer, tokens, SamplingParams(stop=stops, min_tokens=least))
-        assert (ours.text, ours.stop_reason) == (theirs.text, theirs.stop_reason)
+        by_vllm, ours = both(tokenizer, tokens, SamplingParams(stop=stops, min_tokens=least))
+        assert (ours.text, ours.stop_reason) == (by_vllm.text, by_vllm.stop_reason)
     install()
     beyond = {"stopscan_repeat": 1}, {"stopscan_patterns": "never"}, {"stopscan_protect": ["<think>", "</think>"]}
-    for asked in beyond:
-        params = SamplingParams(stop=["abc", "b"], min_tokens=2, extra_args=asked)
+    for fields in beyond:
+        params = SamplingParams(stop=["abc", "b"], min_tokens=2, extra_args=fields)
         ours = run(tokenizer, tokens[:3], params)
         assert (ours.text, ours.stop_reason) == ("abc", None)

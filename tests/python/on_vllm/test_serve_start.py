@@ -66,8 +66,8 @@ def test_the_default_of_a_server_with_parsers(tmp_path: Path) -> None:
             assert "END" not in (message.content or "")
             assert not message.tool_calls
         # In a Responses request whose id the client chose, END does not fire in the reasoning. In a completion it does.
-        mine = {"stop": ["END"], "temperature": 0, "request_id": "mine"}
-        response = server.openai.responses.create(model="reciter", input="[unmarked]", extra_body=mine)
+        own_body = {"stop": ["END"], "temperature": 0, "request_id": "mine"}
+        response = server.openai.responses.create(model="reciter", input="[unmarked]", extra_body=own_body)
         assert response.output_text == "It is 5 "
         thought = server.openai.completions.create(model="reciter", prompt="[unmarked]", stop=["END"])
         assert thought.choices[0].text == "Is it "

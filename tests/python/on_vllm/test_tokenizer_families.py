@@ -77,9 +77,9 @@ def test_same_text_as_vllm(
     steps = [[number % (len(tokenizer) + 2) for number in step] for step in numbers]
     params = SamplingParams(stop=stops, skip_special_tokens=skip_special, output_kind=RequestOutputKind.DELTA)
     before = [number % len(tokenizer) for number in prompt]
-    theirs = run(tokenizer, steps, params, finish=FinishReason.LENGTH, prompt=before)
+    by_vllm = run(tokenizer, steps, params, finish=FinishReason.LENGTH, prompt=before)
     install()
     ours = run(tokenizer, steps, params, finish=FinishReason.LENGTH, prompt=before)
     uninstall()
-    assert ours.text.rstrip(broken) == theirs.text.rstrip(broken)
-    assert (ours.stop_reason, ours.token_ids) == (theirs.stop_reason, theirs.token_ids)
+    assert ours.text.rstrip(broken) == by_vllm.text.rstrip(broken)
+    assert (ours.stop_reason, ours.token_ids) == (by_vllm.stop_reason, by_vllm.token_ids)

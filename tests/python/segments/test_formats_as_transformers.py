@@ -35,11 +35,11 @@ def test_the_parts_are_those_of_transformers(answer: Answer) -> None:
     template = template_of(model_type)
     anchor = template["start_anchor"]
     prefix = (anchor if isinstance(anchor, str) else anchor[0]) + answer.prompt
-    theirs = [(FIELDS[field], text.strip()) for field, text in parts(template, prefix, [answer.text])]
+    by_transformers = [(FIELDS[field], text.strip()) for field, text in parts(template, prefix, [answer.text])]
     ours = [
         (region, text.removeprefix(taken).removesuffix("</function>\n").strip()) for region, text in answer.segments
     ]
-    assert [part for part in ours if part[1]] == [part for part in theirs if part[1]]
+    assert [part for part in ours if part[1]] == [part for part in by_transformers if part[1]]
 
 
 def test_each_template_has_a_form() -> None:

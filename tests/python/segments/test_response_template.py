@@ -220,9 +220,9 @@ def test_markers_that_end_inside_others_are_refused_and_no_others(template: dict
 @given(cases())
 def test_the_segments_are_those_of_transformers(case: tuple[dict[str, Any], list[str]]) -> None:
     template, deltas = case
-    theirs = joined([(NAMES[field], text) for field, text in parts(template, "", deltas)])
+    by_transformers = joined([(NAMES[field], text) for field, text in parts(template, "", deltas)])
     ours = list(split(deltas, from_response_template(template)))
-    assert joined([segment[:2] for segment in ours if segment[0] != "outside"]) == theirs
+    assert joined([segment[:2] for segment in ours if segment[0] != "outside"]) == by_transformers
 
 
 @given(cases())
