@@ -30,6 +30,7 @@ one: ## One test: `make one of=tests/python/core/test_scan.py`.
 
 lint: ## Format, lint, imports.
 	cargo fmt --all
+	cargo fmt --manifest-path rust/wasm/Cargo.toml
 	cargo clippy --workspace --all-targets --features serde -- --deny warnings
 	.venv/bin/ruff format .
 	.venv/bin/ruff check .
@@ -40,6 +41,7 @@ types: ## Type checks.
 	.venv/bin/pyright
 
 docs: ## The site, in target/site.
+	bash ci/wasm || [ $$? = 75 ]
 	.venv/bin/mkdocs build --strict
 
 bench: ## The benchmarks of the library, on a quiet machine.

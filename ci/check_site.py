@@ -17,6 +17,7 @@ from shutil import which
 from threading import Thread
 from urllib.parse import urldefrag, urljoin
 
+from check_try import check_try
 from markdown_it import MarkdownIt
 from playwright.sync_api import Page, sync_playwright
 from playwright.sync_api import TimeoutError as NothingShown
@@ -61,7 +62,10 @@ def pages() -> dict[str, Path]:
     """Returns a dict from the path of each page on the site to the page's source file."""
     found = {f"{page.stem}.html": page for page in sorted((ROOT / "docs").glob("*.md"))}
     found |= {f"repository/{name}.html": ROOT / f"{name}.md" for name in ("DESIGN", "CONTRIBUTING", "CHANGELOG")}
-    return found | {"index.html": ROOT / "README.md"}
+    found["index.html"] = ROOT / "README.md"
+    if not (SITE / "try.html").is_file():
+        del found["try.html"]  # the WebAssembly module was not built
+    return found
 
 
 def code(source: str) -> list[str]:
@@ -150,6 +154,8 @@ def faults(page: Page, base: str) -> Iterator[str]:
             yield f"{name} {fault}"
     yield from check_links(links, ids, base)
     yield from check_search(page, base)
+    if "try.html" in links:
+        yield from check_try(page, base)
 
 
 def main() -> int:

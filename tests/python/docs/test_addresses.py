@@ -36,7 +36,7 @@ def test_links_of_a_released_readme_are_absolute(release: Path, folder: str) -> 
     assert [link for link in links if not link.startswith(("https://", "#"))] == []
     for kind, path in re.findall(rf"{ADDRESS}/(\w+)/v9/([^)#]+)", readme):
         assert (ROOT / path).exists()
-        assert (kind == "raw") == path.endswith(".svg")
+        assert (kind == "raw") == path.endswith((".png", ".svg"))
 
 
 @each_distribution

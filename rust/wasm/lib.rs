@@ -1,0 +1,83 @@
+//! The library as a WebAssembly module without imports. `stopscan.mjs` is its JavaScript side.
+//!
+//! Text goes in and out through one buffer: the caller asks for `room`, writes UTF-8 there, and calls a function that
+//! takes the text. A function that gives text returns its length, and `buffer` is where it begins. A stream is a number.
+
+use std::cell::RefCell;
+
+mod state;
+
+thread_local! {
+    static STATE: RefCell<state::State> = RefCell::default();
+}
+
+/// Exports methods of `State` as functions. Only here is a word `unsafe`: `state` forbids it.
+macro_rules! export {
+    ($($(#[$doc:meta])* fn $name:ident($($argument:ident: $type:ty),*) $(-> $output:ty)?;)*) => {$(
+        $(#[$doc])*
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $name($($argument: $type),*) $(-> $output)? {
+            STATE.with_borrow_mut(|state| state.$name($($argument),*))
+        }
+    )*};
+}
+
+export! {
+    /// Makes room for `length` bytes in the buffer, and returns their address. The memory may grow.
+    fn room(length: usize) -> *mut u8;
+    /// Cuts the buffer to the `length` bytes that were written.
+    fn shorten(length: usize);
+    /// Returns the address of the buffer.
+    fn buffer() -> *const u8;
+
+    /// Begins a set: forgets the options of the one before.
+    fn begin();
+    /// Takes the buffer as one argument of the next option.
+    fn push();
+    /// Sets an option. The first argument is its name, and the others are its value.
+    fn option();
+    /// Makes a segmenter, or else a scanner, with the options that were set. Returns its number, or -1 after an error.
+    fn build(segmenter: bool) -> i32;
+    /// Gives the message of the error.
+    fn error() -> usize;
+    /// Makes a copy of a stream, and returns its number.
+    fn copy(stream: usize) -> usize;
+    /// Drops a stream. Its number is used again.
+    fn release(stream: usize);
+
+    /// Feeds the buffer to a stream. Returns the number of pieces of text that are safe to emit.
+    fn feed(stream: usize, armed: bool) -> usize;
+    /// Passes the buffer through a stream without scanning it. Returns the number of pieces.
+    fn bypass(stream: usize) -> usize;
+    /// Ends a stream. Returns the number of pieces.
+    fn flush(stream: usize) -> usize;
+    /// Goes back to the start of a stream.
+    fn reset(stream: usize);
+
+    /// Gives the text of a piece of the last call.
+    fn piece_text(index: usize) -> usize;
+    /// Gives the region of a piece of the last call.
+    fn piece_region(index: usize) -> usize;
+    /// Returns the part to which a piece of the last call belongs.
+    fn piece_part(index: usize) -> u32;
+
+    /// Gives the text that a stream withholds.
+    fn held(stream: usize) -> usize;
+    /// Gives the text after the stop in the delta that completed it.
+    fn unused(stream: usize) -> usize;
+    /// Gives the name of the current region.
+    fn region(stream: usize) -> usize;
+    /// Whether a stop has fired. The functions below are for a stream in which one has.
+    fn has_fired(stream: usize) -> bool;
+    /// Gives the stop that fired.
+    fn sequence(stream: usize) -> usize;
+    /// Gives the pattern that matched. For a string it is empty, which no pattern is.
+    fn pattern(stream: usize) -> usize;
+    /// Returns where the stop begins, in code points.
+    fn offset(stream: usize) -> usize;
+    /// Returns where the stop ends, in code points.
+    fn end(stream: usize) -> usize;
+
+    /// Gives the formats, a line each: the name, the source and the states, with tabs between them.
+    fn formats() -> usize;
+}
