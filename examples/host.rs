@@ -1,76 +1,112 @@
-//! The token loop of an LLM gateway's router, with a `StopScanner`: `cargo run --example host`.
+//! The place of a `StopScanner` in a Rust front end, between the decoder and the sender: `cargo run --example host`.
 //!
-//! The router decodes token ids itself. A request has hidden stops, which are cut from the answer, and visible stops,
-//! which stay in it. Both may be strings or token ids. After each token the router sends the safe text. At the end it
-//! reports which stop of the user's list matched.
+//! The engine sends the tokens of each step, and a reason when it ends the request itself. The front end decodes the
+//! tokens, sends the text that is safe, and reports which stop of the user's list matched. A request has hidden stops,
+//! which are cut from the answer, and visible stops, which stay in it. Both may be strings, patterns or token ids.
 
-use stopscan::{StopScanner, StopSet, StopSetError};
+use stopscan::{Options, StopMatch, StopScanner, StopSet, StopSetError};
 
-/// The stops of a request.
+/// What a request says about its end.
 #[derive(Default)]
 struct StopConfig {
     stop: Vec<String>,
     visible: Vec<String>,
+    patterns: Vec<String>,
     stop_token_ids: Vec<u32>,
     visible_token_ids: Vec<u32>,
+    /// Whether every stop string and pattern stays in the answer.
+    include_stop: bool,
+    /// No stop counts that completes in so many first tokens.
+    min_tokens: usize,
+    /// The markers of the model's reasoning, in which no stop string fires, and whether the prompt ends inside it.
+    reasoning: Option<(&'static str, &'static str)>,
+    starts_in_reasoning: bool,
 }
 
-/// What the router does after a token.
-#[derive(Debug, PartialEq)]
-enum Step {
-    /// Send this text. It may be empty while text is held.
-    Text(String),
-    /// Send this text, report the stop, and end the request in the engine.
-    Stopped { text: String, matched: Matched },
+/// What the front end sends after a step of the engine.
+#[derive(Debug, Default, PartialEq)]
+struct Event {
+    /// The text that is safe to send. It may be empty while text is held.
+    text: String,
+    /// Why the request ended. After a stop, the front end also ends the request in the engine.
+    finish: Option<Finish>,
 }
 
 #[derive(Debug, PartialEq)]
-enum Matched {
-    /// A stop string: its index in its list (`stop` or `visible`), and the byte offset in the text where it begins.
+enum Finish {
+    /// A stop string or a pattern: its index in its list, and where it begins in the text, in bytes.
     Sequence {
         index: usize,
         byte_offset: usize,
     },
     Token(u32),
+    /// The reason that the engine gave.
+    Engine(&'static str),
 }
 
-/// Decodes one stream and finds its stops. `decode`, the router's own decoder, returns the text that a token completes.
-struct StopDecoder<D> {
-    config: StopConfig,
+impl From<StopMatch<'_>> for Finish {
+    fn from(found: StopMatch<'_>) -> Finish {
+        Finish::Sequence { index: found.index(), byte_offset: found.byte_offset() }
+    }
+}
+
+/// Decodes one stream and finds its stops. `decode`, the front end's own decoder, returns the text that a token
+/// completes.
+#[derive(Clone)]
+struct StopDecoder<'a, D> {
+    config: &'a StopConfig,
     decode: D,
     scanner: StopScanner,
+    tokens: usize,
 }
 
-impl<D: FnMut(u32) -> String> StopDecoder<D> {
-    fn new(config: StopConfig, decode: D) -> Result<StopDecoder<D>, StopSetError> {
-        let set = StopSet::builder().stop(&config.stop).visible(&config.visible).build()?;
-        Ok(StopDecoder { config, decode, scanner: StopScanner::new(&set) })
+impl<'a, D: FnMut(u32) -> String> StopDecoder<'a, D> {
+    fn new(config: &'a StopConfig, decode: D) -> Result<StopDecoder<'a, D>, StopSetError> {
+        let set = StopSet::builder().stop(&config.stop).visible(&config.visible).patterns(&config.patterns);
+        let set = set.protect(config.reasoning).build()?; // a server compiles the sets of common requests once
+        let options = Options::default().include_stop(config.include_stop).start_protected(config.starts_in_reasoning);
+        Ok(StopDecoder { config, decode, scanner: StopScanner::with_options(&set, &options)?, tokens: 0 })
     }
 
-    fn step(&mut self, token_id: u32) -> Step {
-        if self.config.stop_token_ids.contains(&token_id) {
-            // A hidden stop token adds no text, and after it the held text cannot become a stop string.
-            return Step::Stopped { text: self.flush(), matched: Matched::Token(token_id) };
-        }
-        let delta = (self.decode)(token_id);
-        if self.config.visible_token_ids.contains(&token_id) {
-            let text = self.scanner.bypass(&delta).text.to_owned();
-            return Step::Stopped { text, matched: Matched::Token(token_id) };
-        }
-        let output = self.scanner.feed(&delta);
-        let text = output.text.to_owned();
-        match output.stop_match {
-            None => Step::Text(text),
-            Some(found) => {
-                let matched = Matched::Sequence { index: found.index(), byte_offset: found.byte_offset() };
-                Step::Stopped { text, matched }
+    /// Reads one step of the engine: a token, or several of speculative decoding.
+    fn step(&mut self, token_ids: &[u32], ended: Option<&'static str>) -> Event {
+        let mut event = Event::default();
+        for &token_id in token_ids {
+            self.token(token_id, &mut event);
+            if event.finish.is_some() {
+                return event;
             }
         }
+        if let Some(reason) = ended {
+            self.flush(Finish::Engine(reason), &mut event);
+        }
+        event
     }
 
-    /// Returns the held text. Call it if the stream ends by EOS or length.
-    fn flush(&mut self) -> String {
-        self.scanner.flush().text.to_owned()
+    fn token(&mut self, token_id: u32, event: &mut Event) {
+        self.tokens += 1;
+        let armed = self.tokens > self.config.min_tokens;
+        if armed && self.config.stop_token_ids.contains(&token_id) {
+            // A hidden stop token adds no text, and after it the held text cannot become a stop string.
+            return self.flush(Finish::Token(token_id), event);
+        }
+        let delta = (self.decode)(token_id);
+        if armed && self.config.visible_token_ids.contains(&token_id) {
+            event.text += self.scanner.bypass(&delta).text;
+            event.finish = Some(Finish::Token(token_id));
+            return;
+        }
+        let output = if armed { self.scanner.feed(&delta) } else { self.scanner.feed_unarmed(&delta) };
+        event.text += output.text;
+        event.finish = output.stop_match.map(Finish::from);
+    }
+
+    /// Sends the held text at the end of the stream, for which `reason` is the reason unless a pattern that only the
+    /// end completes, such as `END$`, fires.
+    fn flush(&mut self, reason: Finish, event: &mut Event) {
+        let output = self.scanner.flush();
+        event.text += output.text;
+        event.finish = Some(output.stop_match.map_or(reason, Finish::from));
     }
 }
 
@@ -82,17 +118,15 @@ fn decode(token_id: u32) -> String {
 
 fn main() -> Result<(), StopSetError> {
     let config = StopConfig { stop: vec!["\n\n".into(), " END".into()], ..StopConfig::default() };
-    let mut decoder = StopDecoder::new(config, decode)?;
+    let mut decoder = StopDecoder::new(&config, decode)?;
     for token_id in 0..8 {
-        match decoder.step(token_id) {
-            Step::Text(text) => print!("{text}"),
-            Step::Stopped { text, matched } => {
-                println!("{text}\n{matched:?}");
-                return Ok(());
-            }
+        let Event { text, finish } = decoder.step(&[token_id], (token_id == 7).then_some("length"));
+        print!("{text}");
+        if let Some(finish) = finish {
+            println!("\n{finish:?}");
+            break;
         }
     }
-    println!("{}", decoder.flush());
     Ok(())
 }
 
@@ -100,62 +134,103 @@ fn main() -> Result<(), StopSetError> {
 mod tests {
     use super::*;
 
-    /// Returns the text that a client gets, and the stop that ended the stream, if any.
-    fn run(config: StopConfig) -> (String, Option<Matched>) {
-        let mut decoder = StopDecoder::new(config, decode).unwrap();
-        let mut sent = String::new();
-        for token_id in 0..8 {
-            match decoder.step(token_id) {
-                Step::Text(text) => sent += &text,
-                Step::Stopped { text, matched } => return (sent + &text, Some(matched)),
+    /// Returns the text that a client gets, and why the stream ended. Whether the engine sends one token a step or all of
+    /// them at once makes no difference.
+    fn run(config: StopConfig) -> (String, Option<Finish>) {
+        let at_once = StopDecoder::new(&config, decode).unwrap().step(&[0, 1, 2, 3, 4, 5, 6, 7], Some("length"));
+        let mut decoder = StopDecoder::new(&config, decode).unwrap();
+        let mut sent = Event::default();
+        for id in 0..8 {
+            let Event { text, finish } = decoder.step(&[id], (id == 7).then_some("length"));
+            sent = Event { text: sent.text + &text, finish };
+            if sent.finish.is_some() {
+                break;
             }
         }
-        (sent + &decoder.flush(), None)
+        assert_eq!(sent, at_once);
+        (sent.text, sent.finish)
     }
 
     fn strings(stops: &[&str]) -> Vec<String> {
         stops.iter().map(|stop| stop.to_string()).collect()
     }
 
+    fn sequence(index: usize, byte_offset: usize) -> Option<Finish> {
+        Some(Finish::Sequence { index, byte_offset })
+    }
+
     #[test]
     fn a_hidden_stop_over_two_tokens() {
         let config = StopConfig { stop: strings(&["?", "?", "END"]), ..StopConfig::default() };
-        assert_eq!(run(config), ("The answer is 42. ".into(), Some(Matched::Sequence { index: 2, byte_offset: 18 })));
+        assert_eq!(run(config), ("The answer is 42. ".into(), sequence(2, 18)));
     }
 
     #[test]
     fn a_visible_stop_stays() {
         let config = StopConfig { stop: strings(&["END"]), visible: strings(&["."]), ..StopConfig::default() };
-        assert_eq!(run(config), ("The answer is 42.".into(), Some(Matched::Sequence { index: 0, byte_offset: 16 })));
+        assert_eq!(run(config), ("The answer is 42.".into(), sequence(0, 16)));
+    }
+
+    #[test]
+    fn every_stop_stays_if_the_request_says_so() {
+        let config = StopConfig { stop: strings(&["END"]), include_stop: true, ..StopConfig::default() };
+        assert_eq!(run(config), ("The answer is 42. END".into(), sequence(0, 18)));
+    }
+
+    #[test]
+    fn a_pattern_is_a_stop() {
+        let config = StopConfig { patterns: strings(&[r"\d+\.\s"]), ..StopConfig::default() };
+        assert_eq!(run(config), ("The answer is ".into(), sequence(0, 14)));
+    }
+
+    #[test]
+    fn a_pattern_that_the_end_completes() {
+        let config = StopConfig { patterns: strings(&["</s>$"]), ..StopConfig::default() };
+        assert_eq!(run(config), ("The answer is 42. END".into(), sequence(0, 21)));
     }
 
     #[test]
     fn a_hidden_stop_token_releases_what_was_held() {
         let config = StopConfig { stop: strings(&["2.!"]), stop_token_ids: vec![5], ..StopConfig::default() };
-        assert_eq!(run(config), ("The answer is 42.".into(), Some(Matched::Token(5))));
+        assert_eq!(run(config), ("The answer is 42.".into(), Some(Finish::Token(5))));
     }
 
     #[test]
     fn a_visible_stop_token_stays() {
         let config = StopConfig { visible_token_ids: vec![3], ..StopConfig::default() };
-        assert_eq!(run(config), ("The answer is 4".into(), Some(Matched::Token(3))));
+        assert_eq!(run(config), ("The answer is 4".into(), Some(Finish::Token(3))));
+    }
+
+    #[test]
+    fn no_stop_counts_among_the_first_tokens() {
+        let stops = || StopConfig { stop: strings(&["e", " E"]), stop_token_ids: vec![1], ..StopConfig::default() };
+        assert_eq!(run(stops()), ("Th".into(), sequence(0, 2)));
+        assert_eq!(run(StopConfig { min_tokens: 2, ..stops() }), ("The answer is 42.".into(), sequence(1, 17)));
+    }
+
+    #[test]
+    fn no_stop_string_fires_in_the_reasoning() {
+        let reasoning =
+            StopConfig { stop: strings(&["a", "N"]), reasoning: Some(("<think>", "2.")), ..StopConfig::default() };
+        let reasoning = StopConfig { starts_in_reasoning: true, ..reasoning };
+        assert_eq!(run(reasoning), ("The answer is 42. E".into(), sequence(1, 19)));
     }
 
     #[test]
     fn what_is_held_at_the_end_is_flushed() {
         let config = StopConfig { stop: strings(&["</s>!"]), ..StopConfig::default() };
-        assert_eq!(run(config), (PIECES.concat(), None));
+        assert_eq!(run(config), (PIECES.concat(), Some(Finish::Engine("length"))));
     }
 
     #[test]
     fn a_step_that_is_taken_back() {
         let config = StopConfig { stop: strings(&["42"]), ..StopConfig::default() };
-        let mut decoder = StopDecoder::new(config, decode).unwrap();
-        assert_eq!(decoder.step(3), Step::Text(" ".into()));
-        // The model rejects a draft model's token, so the scanner goes back to its earlier state.
-        let before = decoder.scanner.clone();
-        assert!(matches!(decoder.step(4), Step::Stopped { .. }));
-        decoder.scanner = before;
-        assert_eq!(decoder.step(5), Step::Text("4 E".into()));
+        let mut decoder = StopDecoder::new(&config, decode).unwrap();
+        assert_eq!(decoder.step(&[3], None), Event { text: " ".into(), finish: None });
+        // The model rejects a draft model's token, so the decoder goes back to its earlier state.
+        let before = decoder.clone();
+        assert!(decoder.step(&[4], None).finish.is_some());
+        decoder = before;
+        assert_eq!(decoder.step(&[5], None), Event { text: "4 E".into(), finish: None });
     }
 }
