@@ -21,7 +21,7 @@ MESSAGES: Any = [{"role": "user", "content": "hi"}]
 
 
 @dataclass(frozen=True)
-class Api:
+class OfficialClient:
     name: str
     open: Callable[[str, str], Iterable[Any]]  # server, model
     aopen: Callable[[str, str], Awaitable[AsyncIterable[Any]]] | None
@@ -104,7 +104,7 @@ def run(function: Callable[..., Awaitable[Any]], *args: Any) -> Any:
 
 
 APIS = [
-    Api(
+    OfficialClient(
         "chat",
         chat,
         awaited(chat, openai.AsyncOpenAI),
@@ -112,14 +112,14 @@ APIS = [
         finish.from_openai,
         lambda e: e.usage,
     ),
-    Api(
+    OfficialClient(
         "completions",
         completions,
         awaited(completions, openai.AsyncOpenAI),
         lambda e: e.choices[0].text if e.choices else None,
         finish.from_openai,
     ),
-    Api(
+    OfficialClient(
         "responses",
         responses,
         awaited(responses, openai.AsyncOpenAI),
@@ -127,7 +127,7 @@ APIS = [
         finish.from_responses,
         lambda e: e.response.usage if e.type == "response.completed" else None,
     ),
-    Api(
+    OfficialClient(
         "anthropic",
         messages,
         awaited(messages, anthropic.AsyncAnthropic),
@@ -135,7 +135,7 @@ APIS = [
         finish.from_anthropic,
         lambda e: e.usage.output_tokens if e.type == "message_delta" else None,
     ),
-    Api(
+    OfficialClient(
         "gemini",
         gemini,
         agemini,
@@ -143,7 +143,7 @@ APIS = [
         finish.from_gemini,
         lambda e: e.usage_metadata if e.candidates and e.candidates[0].finish_reason else None,
     ),
-    Api(
+    OfficialClient(
         "ollama",
         ollama_chat,
         awaited(ollama_chat, ollama.AsyncClient),
@@ -151,7 +151,7 @@ APIS = [
         finish.from_ollama,
         lambda e: e.eval_count,
     ),
-    Api(
+    OfficialClient(
         "generate",
         ollama_generate,
         awaited(ollama_generate, ollama.AsyncClient),
@@ -159,7 +159,7 @@ APIS = [
         finish.from_ollama,
         lambda e: e.eval_count,
     ),
-    Api(
+    OfficialClient(
         "bedrock",
         bedrock,
         None,

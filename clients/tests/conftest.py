@@ -28,9 +28,9 @@ def _one_certificate(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Lets clients trust a single certificate authority, because each new client takes 20 ms to read all 140
     authorities. No test connects to a server whose certificate one of the 140 has signed."""
     first, end, _ = Path(certifi.where()).read_text().partition("-----END CERTIFICATE-----\n")
-    one = tmp_path_factory.mktemp("certificates") / "one.pem"
-    one.write_text(first + end)
-    os.environ["SSL_CERT_FILE"] = str(one)
+    pem = tmp_path_factory.mktemp("certificates") / "one.pem"
+    pem.write_text(first + end)
+    os.environ["SSL_CERT_FILE"] = str(pem)
 
 
 @pytest.fixture(scope="session")

@@ -64,18 +64,18 @@ class Stream:
             texts = [number for number, event in enumerate(self.recording.events, 1) if text_of(api, event)]
             self.recording.pause = texts[last]
 
-    def wrong(self, events: list[Any], told: dict[int, StopMatch], text: str) -> str | None:
+    def wrong(self, events: list[Any], matches: dict[int, StopMatch], text: str) -> str | None:
         if text != self.expected:
             return f"{text!r} is not {self.expected!r}"
-        if told != ({} if self.match is None else {0: self.match}):
-            return f"{told} is not {self.match}"
+        if matches != ({} if self.match is None else {0: self.match}):
+            return f"{matches} is not {self.match}"
         named = [name for event in events if self.api in NAMED and (name := NAMED[self.api](event))]
         if self.match is not None and self.api in NAMED and events and named != [self.match.sequence]:
             return f"the answer names {named}, not {self.match.sequence!r}"
         if len([event for event in events if BY_NAME[self.api].finish(event)]) != 1 and events:
             return "the stream does not have exactly one end"
-        left = self.match is None or (self.recording.gone.wait(10) and self.recording.sent == self.recording.pause)
-        return None if left else f"{self.recording.sent} events were sent, {self.recording.pause} until the stop"
+        over = self.match is None or (self.recording.gone.wait(10) and self.recording.sent == self.recording.pause)
+        return None if over else f"{self.recording.sent} events were sent, {self.recording.pause} until the stop"
 
 
 def asking(api: str, stops: list[str]) -> dict[str, Any]:
@@ -89,34 +89,34 @@ def asking(api: str, stops: list[str]) -> dict[str, Any]:
     return {"config": {"stop_sequences": stops}} if api == "gemini" else {"options": {"stop": stops}}
 
 
-Told = dict[int, StopMatch]
+Matches = dict[int, StopMatch]
 Outcome = tuple[Stream, "str | None"]
 
 
-def read(url: str, api: str, told: Told, streams: Iterator[tuple[Stream, str]]) -> Iterator[Outcome]:
-    ask = asker(url, api, StopTransport(on_match=told.__setitem__))
+def read(url: str, api: str, matches: Matches, streams: Iterator[tuple[Stream, str]]) -> Iterator[Outcome]:
+    ask = asker(url, api, StopTransport(on_match=matches.__setitem__))
     for stream, model in streams:
         events = list(ask(model, **asking(api, stream.stops)))
-        yield stream, stream.wrong(events, told, "".join(text_of(api, event) or "" for event in events))
+        yield stream, stream.wrong(events, matches, "".join(text_of(api, event) or "" for event in events))
 
 
-def read_async(url: str, api: str, told: Told, streams: Iterator[tuple[Stream, str]]) -> Iterator[Outcome]:
+def read_async(url: str, api: str, matches: Matches, streams: Iterator[tuple[Stream, str]]) -> Iterator[Outcome]:
     loop = asyncio.new_event_loop()
-    ask = async_asker(url, api, AsyncStopTransport(on_match=told.__setitem__))
+    ask = async_asker(url, api, AsyncStopTransport(on_match=matches.__setitem__))
 
-    async def one(stream: Stream, model: str) -> list[Any]:
+    async def read_stream(stream: Stream, model: str) -> list[Any]:
         return [event async for event in await ask(model, **asking(api, stream.stops))]
 
     for stream, model in streams:
-        events = loop.run_until_complete(one(stream, model))
-        yield stream, stream.wrong(events, told, "".join(text_of(api, event) or "" for event in events))
+        events = loop.run_until_complete(read_stream(stream, model))
+        yield stream, stream.wrong(events, matches, "".join(text_of(api, event) or "" for event in events))
     loop.run_until_complete(loop.shutdown_asyncgens())
     loop.close()
 
 
-def read_helper(url: str, api: str, told: Told, streams: Iterator[tuple[Stream, str]]) -> Iterator[Outcome]:
+def read_helper(url: str, api: str, matches: Matches, streams: Iterator[tuple[Stream, str]]) -> Iterator[Outcome]:
     """Like `read`, but through the client's own ``stream()``, which collects the text: there are no events to check."""
-    transport = StopTransport(on_match=told.__setitem__)
+    transport = StopTransport(on_match=matches.__setitem__)
     messages = anthropic.Anthropic(
         base_url=url, api_key="none", http_client=httpx2.Client(transport=transport)
     ).messages
@@ -133,13 +133,13 @@ def read_helper(url: str, api: str, told: Told, streams: Iterator[tuple[Stream, 
             return stream.get_final_completion().choices[0].message.content or ""
 
     for stream, model in streams:
-        yield stream, stream.wrong([], told, gathered(model, asking(api, stream.stops)))
+        yield stream, stream.wrong([], matches, gathered(model, asking(api, stream.stops)))
 
 
-def streams(server: Replay, api: str, rng: random.Random, told: Told, count: int) -> Iterator[tuple[Stream, str]]:
+def streams(server: Replay, api: str, rng: random.Random, matches: Matches, count: int) -> Iterator[tuple[Stream, str]]:
     for _ in range(count):
         stream = Stream(api, rng)
-        told.clear()
+        matches.clear()
         model = server.record(stream.recording)
         yield stream, model
         del server.recordings[model]
@@ -153,9 +153,9 @@ def main(count: int, seed: int = 27) -> int:
     with replaying() as server:
         for api, way, reader in forms:
             done = ended = failed = 0
-            told: Told = {}
-            asked = streams(server, api, rng, told, -(-count // len(forms)))
-            for stream, fault in reader(server.url, api, told, asked):
+            matches: Matches = {}
+            pending = streams(server, api, rng, matches, -(-count // len(forms)))
+            for stream, fault in reader(server.url, api, matches, pending):
                 done, ended, failed = done + 1, ended + (stream.match is not None), failed + (fault is not None)
                 if fault is not None:
                     print(f"{api}, {way}: {stream.stops} in {stream.text!r}: {fault}", flush=True)

@@ -73,8 +73,8 @@ def read_all(client: Any, seen: list[bytes]) -> None:
 
 
 def text_in(body: bytes) -> str:
-    told = [json.loads(part[6:]) for part in body.split(b"\n\n") if part.startswith(b"data: {")]
-    return "".join(choice["delta"].get("content") or "" for event in told for choice in event["choices"])
+    parsed = [json.loads(part[6:]) for part in body.split(b"\n\n") if part.startswith(b"data: {")]
+    return "".join(choice["delta"].get("content") or "" for event in parsed for choice in event["choices"])
 
 
 packages = pytest.mark.parametrize("package", [httpx, httpx2], ids=["httpx", "httpx2"])

@@ -32,7 +32,7 @@ def llama_cpp(*deltas: str) -> list[Any]:
     message = wire.output_message([wire.output_text(text)])
     named = {"item_id": "msg_1"}
     response = {"id": "resp_1", "object": "response", "status": "in_progress"}
-    told: list[tuple[str, dict[str, Any]]] = [
+    pairs: list[tuple[str, dict[str, Any]]] = [
         ("created", {"response": response}),
         ("output_item.added", {"item": thought}),
         ("reasoning_text.delta", {"item_id": "rs", "delta": "END"}),
@@ -48,4 +48,4 @@ def llama_cpp(*deltas: str) -> list[Any]:
         ("output_item.done", {"item": call}),
         ("completed", {"response": {**response, "status": "completed", "output": [thought, message, call]}}),
     ]
-    return [{"type": f"response.{kind}", **fields} for kind, fields in told]
+    return [{"type": f"response.{kind}", **fields} for kind, fields in pairs]

@@ -33,11 +33,11 @@ class Running:
         """Returns when the proxy answers. Limits the total time, not the number of tries."""
         end = time.monotonic() + seconds
         with httpx.Client(base_url=self.url, trust_env=False) as client:  # one for all tries: a new client takes long
-            while (left := end - time.monotonic()) > 0:
+            while (rest := end - time.monotonic()) > 0:
                 assert self.process.poll() is None, self.stop()
                 with contextlib.suppress(httpx.TransportError):
                     # The timeout is short, so that `poll` is called again: the proxy ends if its port is taken.
-                    assert client.get("/health", timeout=min(left, 10)).json() == {"status": "ok"}
+                    assert client.get("/health", timeout=min(rest, 10)).json() == {"status": "ok"}
                     return
                 time.sleep(0.05)
         raise TimeoutError(f"the proxy has not answered for {seconds} seconds")

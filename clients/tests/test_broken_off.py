@@ -17,7 +17,7 @@ from stopscan_clients import StopTransport, framing, scan_events
 
 
 @packages
-def test_closing_events_that_never_came_were_left_out_of_a_stream_that_is_drained(package: Any) -> None:
+def test_a_drained_stream_gets_closing_events_that_never_came(package: Any) -> None:
     def broken() -> Iterator[bytes]:
         yield from map(sse, wire.chat(["one END", "two"])[:3])
         raise package.ReadError("gone")
@@ -44,7 +44,7 @@ def test_closing_events_came_twice_or_behind_the_error(last: list[bytes]) -> Non
     assert (b'"error"' in behind) == (sse(ERROR) in last)
 
 
-def test_the_dicts_of_a_drained_stream_were_closed_behind_the_error() -> None:
+def test_a_drained_stream_closes_before_the_error() -> None:
     *_, closing, error = scan_events([*wire.chat(["one END", "two"])[:3], ERROR], "END", drain=True)
     assert closing["choices"][0]["matched_stop"] == "END"
     assert error is ERROR
@@ -70,7 +70,7 @@ def tried(data: bytes, media: str = "text/event-stream") -> tuple[bytes, Excepti
     return b"".join(seen), raised.value
 
 
-def test_the_events_before_a_wrong_size_in_the_same_piece_were_lost() -> None:
+def test_events_before_a_wrong_size_come() -> None:
     read, error = tried(b"".join(map(aws, HELD)) + AWS_WRONG_SIZE, "application/vnd.amazon.eventstream")
     form = framing.Aws()
     out = [json.loads(form.payload(frame) or b"") for frame in form.split(read)]
@@ -78,21 +78,21 @@ def test_the_events_before_a_wrong_size_in_the_same_piece_were_lost() -> None:
     assert "wrong size" in str(error)
 
 
-def test_the_events_before_an_event_that_is_too_long_were_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_events_before_a_too_long_event_come(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(framing, "LIMIT", 1000)
     read, error = tried(b"".join(map(sse, EARLY[:3])) + b"data: " + b"x" * 2000)
     assert text_in(read) == "one two E"
     assert "longer than" in str(error)
 
 
-def test_the_events_before_one_of_an_unknown_api_were_lost() -> None:
+def test_events_before_an_unknown_event_come() -> None:
     for last in (b"\n\n", b""):
         read, error = tried(b": hello\n\n" + sse(NEUTRAL) + b"data: " + WRONG + last)
         assert read == b": hello\n\n" + sse(NEUTRAL)
         assert "'odd'" in str(error)
 
 
-def test_a_drained_stream_lost_its_closing_events_to_an_event_that_is_not_a_dict() -> None:
+def test_a_drained_stream_closes_before_a_wrong_event() -> None:
     stream = scan_events([*wire.chat(["one END", "two"])[:3], "odd"], "END", drain=True)
     assert [next(stream)["choices"][0].get("matched_stop") for _ in range(3)] == [None, None, "END"]
     with pytest.raises(TypeError, match="is not a dict"):

@@ -22,7 +22,7 @@ def chunk(text: str | None, reason: str | None = None, index: int = 0, **fields:
 
 
 @pytest.mark.parametrize("whole", [False, True])
-def test_thoughts_of_gemini_behind_the_stop_go_and_those_before_it_stay(whole: bool) -> None:
+def test_gemini_thoughts_before_the_stop_stay_alone(whole: bool) -> None:
     before, behind = {"text": "hm", "thought": True}, {"text": "Qz7", "thought": True}
     event = wire.gemini_chunk([wire.candidate(before, {"text": "one END"}, behind, {"functionCall": {"name": "f"}})])
     out = truncate_response(event, "END") if whole else next(scan_events([event], "END"))
@@ -31,32 +31,32 @@ def test_thoughts_of_gemini_behind_the_stop_go_and_those_before_it_stay(whole: b
 
 @pytest.mark.parametrize("kind", ["thinking", "reference", "image_url", "text"])
 @pytest.mark.parametrize("whole", [False, True])
-def test_pieces_of_mistral_behind_the_stop_go_and_those_before_it_stay(kind: str, whole: bool) -> None:
+def test_mistral_pieces_before_the_stop_stay_alone(kind: str, whole: bool) -> None:
     piece, text = {"type": kind, kind: "Qz7"}, {"type": "text", "text": "one END"}
     before = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
     content = [before, text, piece]
     if whole:
-        left = truncate_response(wire.chat_whole(content), "END")["choices"][0]["message"]["content"]
+        kept = truncate_response(wire.chat_whole(content), "END")["choices"][0]["message"]["content"]
     else:
-        left = next(scan_events([wire.chat_chunk([wire.chat_choice(content=content)])], "END"))
-        left = left["choices"][0]["delta"]["content"]
-    assert left == [before, {"type": "text", "text": "one "}]
+        kept = next(scan_events([wire.chat_chunk([wire.chat_choice(content=content)])], "END"))
+        kept = kept["choices"][0]["delta"]["content"]
+    assert kept == [before, {"type": "text", "text": "one "}]
 
 
-def test_gemini_counts_the_offsets_of_a_remark_in_one_part() -> None:
+def test_gemini_offsets_of_a_remark_count_in_its_part() -> None:
     def remark(part: int, end: int) -> dict[str, Any]:
         return {"segment": {"partIndex": part, "endIndex": end}}
 
     remarks = [remark(1, 3), remark(1, 4), remark(2, 1)]
     parts = [{"text": "one "}, {"text": "twoEND"}]
     answer = wire.gemini_chunk([wire.candidate(*parts, groundingMetadata={"groundingSupports": remarks})])
-    left = truncate_response(answer, "END")["candidates"][0]
-    assert [part["text"] for part in left["content"]["parts"]] == ["one ", "two"]
-    assert left["groundingMetadata"]["groundingSupports"] == [remark(1, 3)]
+    kept = truncate_response(answer, "END")["candidates"][0]
+    assert [part["text"] for part in kept["content"]["parts"]] == ["one ", "two"]
+    assert kept["groundingMetadata"]["groundingSupports"] == [remark(1, 3)]
 
 
 @pytest.mark.parametrize("drain", [False, True])
-def test_the_end_that_is_made_has_no_fields_of_the_events_before_it(drain: bool) -> None:
+def test_a_made_end_has_no_fields_of_earlier_events(drain: bool) -> None:
     events = [chunk("one ", note="Qz7"), chunk("END"), chunk(None, "stop")]
     events[0]["note"] = events[1]["note"] = "Qz7"
     _, *rest = scan_events(events, "END", drain=drain)
@@ -81,7 +81,7 @@ COPIES = ["ab", " and then more \n", "and then m", ["and ", "then ", "more"], {"
 
 
 @pytest.mark.parametrize("copy", COPIES, ids=str)
-def test_copies_of_the_text_behind_the_stop_go_whatever_their_form(copy: Any) -> None:
+def test_copies_of_the_text_behind_the_stop_go(copy: Any) -> None:
     event = {**chunk("one ENDand then more", "length", copy=copy), "copy": copy}
     out = list(scan_events([event], "END"))
     assert "copy" not in out[0]
@@ -97,8 +97,8 @@ def test_counts_are_numbers_and_the_words_that_are_named() -> None:
         "x": ["Qz7"],
     }
     answer = {**wire.anthropic_whole([{"type": "text", "text": "one END"}]), "usage": usage}
-    left = truncate_response(answer, "END")["usage"]
-    assert left == {"output_tokens": 3, "service_tier": "standard", "cache": {"in": 1}, "x": []}
+    kept = truncate_response(answer, "END")["usage"]
+    assert kept == {"output_tokens": 3, "service_tier": "standard", "cache": {"in": 1}, "x": []}
 
 
 def test_other_choices_stay_as_they_came() -> None:
@@ -107,7 +107,7 @@ def test_other_choices_stay_as_they_came() -> None:
     assert [choice.get("note") for event in out for choice in event["choices"]] == [None, None, "b", "c"]
 
 
-def test_comments_and_unknown_lines_stay_before_a_stop_and_not_in_the_event_of_a_stop() -> None:
+def test_comments_and_unknown_lines_stay_before_a_stop_alone() -> None:
     pieces = [b": one\nx-y: 1\n" + sse(chunk("one")), b": END\nid: 7\nx-y: END\nretry: 1\n" + sse(chunk(" END"))]
     out, _ = through(pieces, ["END"], "text/event-stream")
     assert out.startswith(pieces[0])
@@ -133,7 +133,7 @@ def test_a_stream_may_begin_with_fields_that_nobody_knows(first: bytes, size: in
     assert body.matches[0].offset == 4
 
 
-def asked(request: Any, media: str, content: bytes, path: str = "/v1/chat/completions", **options: Any) -> Any:
+def exchange(request: Any, media: str, content: bytes, path: str = "/v1/chat/completions", **options: Any) -> Any:
     answer = httpx.Response(200, headers={"content-type": media}, content=content)
     transport = StopTransport("END", transport=httpx.MockTransport(lambda _: answer), **options)
     return httpx.Client(transport=transport).post(f"http://server{path}", json=request)
@@ -143,18 +143,18 @@ def asked(request: Any, media: str, content: bytes, path: str = "/v1/chat/comple
 def test_a_stream_that_is_not_understood_is_refused(content: bytes) -> None:
     body, request = b"".join([content, b'data: {"a": 1}\n\n']), {"stream": True}
     with pytest.raises(TypeError, match="not an event of a known API"):
-        asked(request, "text/event-stream", body)
-    assert asked(request, "text/event-stream", body, strict=False).content == body
+        exchange(request, "text/event-stream", body)
+    assert exchange(request, "text/event-stream", body, strict=False).content == body
 
 
-def test_another_body_is_refused_only_if_the_request_has_stops() -> None:
+def test_another_body_is_refused_if_the_request_has_stops() -> None:
     with pytest.raises(TypeError, match="neither JSON nor a stream of events"):
-        asked({"stream": True, "stop": "X"}, "text/plain", b"\0\1 END")
-    assert asked({"stream": True}, "text/plain", b"\0\1 END").content == b"\0\1 END"
-    assert asked({"stop": "X"}, "application/json", b"[1]").status_code == 502
-    assert asked({}, "application/json", b"[1]").content == b"[1]"
-    assert asked({"stop": "X"}, "application/json", b'{"a": 1}').status_code == 502
-    assert asked({"input": "a"}, "application/json", b'{"data": []}', "/v1/embeddings").content == b'{"data": []}'
+        exchange({"stream": True, "stop": "X"}, "text/plain", b"\0\1 END")
+    assert exchange({"stream": True}, "text/plain", b"\0\1 END").content == b"\0\1 END"
+    assert exchange({"stop": "X"}, "application/json", b"[1]").status_code == 502
+    assert exchange({}, "application/json", b"[1]").content == b"[1]"
+    assert exchange({"stop": "X"}, "application/json", b'{"a": 1}').status_code == 502
+    assert exchange({"input": "a"}, "application/json", b'{"data": []}', "/v1/embeddings").content == b'{"data": []}'
 
 
 class Decoder:
@@ -190,7 +190,7 @@ def test_a_reason_in_each_chunk_and_two_choices() -> None:
     assert texts == ["two ", "one ", "", "more"]
 
 
-def test_the_end_of_a_choice_waits_for_no_other_choice() -> None:
+def test_an_end_waits_for_no_other_choice() -> None:
     events = [chunk("one E", "stop"), chunk("two", None, 1), chunk(" three", None, 1)]
     stream = scan_events(iter([*events, chunk(None, "stop", 1)]), "END", choices=2)
     assert next(stream) is events[1]
@@ -198,7 +198,7 @@ def test_the_end_of_a_choice_waits_for_no_other_choice() -> None:
     assert [event["choices"][0]["delta"].get("content") for event in stream] == [None, "one E"]
 
 
-def test_an_echoed_prompt_is_not_scanned_by_the_fast_path() -> None:
+def test_the_fast_path_does_not_scan_an_echoed_prompt() -> None:
     """All events are alike but for their texts, so all but the first could take the fast path."""
     events = [wire.completions_chunk([wire.completions_choice(text)]) for text in ("Q: ", "EN", "D A", ": ", "4 END 5")]
     frames = [sse(event) for event in events]
@@ -216,7 +216,7 @@ def test_a_cut_responses_stream_counts_with_numbers() -> None:
     assert json.loads(json.dumps(usage)) == usage
 
 
-def test_held_text_comes_before_the_torn_end_of_a_body() -> None:
+def test_held_text_comes_before_a_torn_end() -> None:
     """openai alone reads `ab E` of such a body, so it must read the same through us."""
     whole = sse(chunk("ab E")) + sse(chunk("nough"))
     out, _ = through([whole[: len(sse(chunk("ab E"))) + 20]], ["END"], "text/event-stream")

@@ -79,12 +79,12 @@ def names(tree: Any, counts: bool = False) -> set[str]:
 @pytest.mark.parametrize("texts", TEXTS)
 @pytest.mark.parametrize("name", wire.ROWS)
 def test_streams(name: str, texts: list[str], drain: bool) -> None:
-    said, sent, before = "", [], []
+    so_far, sent, before = "", [], []
     for event in wire.ROWS[name](texts):
         text = text_of(name, event) or ""
-        said = text if name in wire.CUMULATIVE else said + text
+        so_far = text if name in wire.CUMULATIVE else so_far + text
         sent.append(marked(event))
-        before += [] if "END" in said else sent[-1:]
+        before += [] if "END" in so_far else sent[-1:]
     events = scan_events(sent, "END", drain=drain)
     out, after = [], []
     for event in events:
@@ -92,7 +92,7 @@ def test_streams(name: str, texts: list[str], drain: bool) -> None:
         # events that open a part wait for its text, and so may come with the event of the stop
         after += [event] if events.matches and not any(event is earlier for earlier in before) else []
     texts = [text_of(name, event) or "" for event in out]
-    assert (texts[-1] if name in wire.CUMULATIVE else "".join(texts)) == said.partition("END")[0]
+    assert (texts[-1] if name in wire.CUMULATIVE else "".join(texts)) == so_far.partition("END")[0]
     assert names(after) <= {*ALLOWED[name].split()}
     assert '"' not in str(after)
     assert "'behind'" not in str(after).replace("'behind': ", "")
@@ -100,9 +100,9 @@ def test_streams(name: str, texts: list[str], drain: bool) -> None:
 
 @pytest.mark.parametrize("name", WHOLES)
 def test_answers(name: str) -> None:
-    left = truncate_response(marked(WHOLES[name]("one END two")), "END")
-    assert names(left) <= {*ALLOWED[name].split()}
-    assert "'behind'" not in str(left).replace("'behind': ", "")
+    kept = truncate_response(marked(WHOLES[name]("one END two")), "END")
+    assert names(kept) <= {*ALLOWED[name].split()}
+    assert "'behind'" not in str(kept).replace("'behind': ", "")
 
 
 @pytest.mark.parametrize("name", TEXTUAL)

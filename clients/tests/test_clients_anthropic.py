@@ -25,7 +25,7 @@ def test_anthropic_the_start_of_a_block_may_have_text() -> None:
     assert out[1] == {**delta, "delta": {"type": "text_delta", "text": "E"}}
 
 
-def test_anthropic_a_start_with_text_that_is_not_touched_is_the_very_object() -> None:
+def test_anthropic_an_uncut_start_is_the_very_object() -> None:
     start = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "one"}}
     assert next(scan_events([start], "END")) is start
 
@@ -36,33 +36,33 @@ def test_anthropic_a_block_of_another_type_is_not_scanned() -> None:
     assert [id(event) for event in scan_events(events, "END")] == [id(event) for event in events]
 
 
-def test_anthropic_what_is_between_two_deltas_does_not_part_them() -> None:
+def test_anthropic_a_stop_spans_events_between_two_deltas() -> None:
     """A ping between two deltas does not divide the text. The beginning of another block does."""
-    one, two = (
+    first, two = (
         {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}
         for text in ("one EN", "D")
     )
     other = [{"type": "content_block_start", "index": 1, "content_block": {"type": "tool_use", "id": "t"}}]
     other += [{"type": "content_block_stop", "index": 1}]
-    stream = scan_events([one, {"type": "ping"}, two], "END")
+    stream = scan_events([first, {"type": "ping"}, two], "END")
     assert [text_of("anthropic", event) for event in stream][:2] == ["one ", None]
     assert stream.matches[0].offset == 4
-    stream = scan_events([one, *other, two], "END")
+    stream = scan_events([first, *other, two], "END")
     assert [text_of("anthropic", event) for event in stream] == ["one ", "EN", None, None, "D"]
-    both = [one, {**two, "index": 1, "delta": {"type": "text_delta", "text": "E"}}]
+    both = [first, {**two, "index": 1, "delta": {"type": "text_delta", "text": "E"}}]
     for end in ([], wire.anthropic_end()):
         out = list(scan_events([*both, *end], "END"))
         assert "".join(text_of("anthropic", event) or "" for event in out) == "one ENE"
 
 
-def test_anthropic_a_message_that_ends_without_the_end_of_its_block() -> None:
+def test_anthropic_a_message_may_end_before_its_block() -> None:
     events = [e for e in wire.anthropic(["one E"]) if e["type"] != "content_block_stop"]
     out = list(scan_events(events, "END"))
     assert [text_of("anthropic", e) for e in out if e["type"] == "content_block_delta"] == ["one ", "E"]
     assert kinds(out[-3:]) == ["content_block_delta", "message_delta", "message_stop"]
 
 
-def test_anthropic_reading_on_without_the_end_of_the_block_closes_it() -> None:
+def test_anthropic_drain_closes_a_block_without_an_end() -> None:
     events = [e for e in wire.anthropic(["one END"]) if e["type"] != "content_block_stop"]
     out = list(scan_events(events, "END", drain=True))
     assert kinds(out[-3:]) == ["content_block_stop", "message_delta", "message_stop"]
@@ -70,7 +70,7 @@ def test_anthropic_reading_on_without_the_end_of_the_block_closes_it() -> None:
     assert out[-2]["usage"] == {"input_tokens": 3, "output_tokens": wire.TOKENS}
 
 
-def test_anthropic_reading_on_gives_the_apis_own_events_and_of_other_blocks_none() -> None:
+def test_anthropic_drain_gives_no_events_of_other_blocks() -> None:
     start, text, end = wire.anthropic_text(0, ["one END"])
     other = wire.anthropic_text(1, ["two"])
     last, stop = wire.anthropic_end()
@@ -83,7 +83,7 @@ def test_anthropic_reading_on_gives_the_apis_own_events_and_of_other_blocks_none
     assert kinds(late[2:]) == kinds([end, last, stop])
 
 
-def test_anthropic_one_message_delta_says_the_stop_when_the_stream_is_read_on() -> None:
+def test_anthropic_drain_gives_a_single_message_delta() -> None:
     """The API may send several `message_delta`. After a stop, the reader gets only one."""
     *events, last, stop = wire.anthropic(["one END"])
     out = list(scan_events([*events, last, last, stop], "END", drain=True))

@@ -13,7 +13,7 @@ from sources import AsyncSource, Source, chunks, texts
 from stopscan_clients import ascan_events
 
 
-def test_async_a_stop_closes_the_source_whose_close_is_async() -> None:
+def test_async_a_stop_awaits_the_close_of_the_source() -> None:
     async def read() -> None:
         source = AsyncSource(*chunks("one E", "ND", "more"))
         stream = ascan_events(source, "END")
@@ -50,7 +50,7 @@ def test_async_a_close_that_fails() -> None:
     asyncio.run(read())
 
 
-def test_async_a_cancelled_close_at_a_stop_loses_nothing_and_is_made_up_for() -> None:
+def test_async_a_cancelled_close_at_a_stop_is_repeated() -> None:
     async def read() -> None:
         source = AsyncSource(*chunks("one END"), slow_close=True)
         stream = ascan_events(source, "END")
@@ -95,7 +95,7 @@ def test_async_another_task_is_refused() -> None:
     asyncio.run(read())
 
 
-def test_async_another_task_is_refused_while_the_source_is_closed() -> None:
+def test_async_another_task_is_refused_during_a_close() -> None:
     async def read() -> None:
         stream = ascan_events(AsyncSource(*chunks("one"), slow_close=True), "END")
         closing = asyncio.ensure_future(stream.aclose())
@@ -154,7 +154,7 @@ def test_a_request_that_was_not_awaited_is_refused() -> None:
     coroutine.close()
 
 
-def test_an_async_iterable_that_is_not_its_own_iterator_is_closed_with_it() -> None:
+def test_an_async_iterable_is_closed_with_its_iterator() -> None:
     class Response:
         closed = 0
 
@@ -193,7 +193,7 @@ def test_an_async_generator_is_closed() -> None:
     asyncio.run(read())
 
 
-def test_an_async_generator_that_refers_to_itself_is_closed_and_nothing_that_it_only_knows() -> None:
+def test_an_async_generator_alone_is_closed() -> None:
     """Only the generator is closed: objects to which it merely refers, such as `known`, stay open."""
     known = SimpleNamespace(response_stream=Source())
     opened: list[Any] = []

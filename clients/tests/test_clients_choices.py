@@ -105,14 +105,14 @@ def removed(text: str, prefix: str) -> str:
 
 
 @pytest.mark.parametrize("api", FORMS)
-def test_the_stream_goes_on_until_the_last_choice_has_ended(api: str) -> None:
+def test_a_stream_ends_with_its_last_choice(api: str) -> None:
     chunk, make, text, choices, reason = FORMS[api]
     texts = [[(0, "one END"), (1, "two")], [(0, "never"), (1, " EN")], [(1, "D")], [(0, "no"), (1, "no")]]
     source = iter([chunk([make(step) for step in group]) for group in texts])
     stream = scan_events(source, "END")
     out = list(stream)
-    told = [(c["index"], text(c), (c.get(reason) or "").lower()) for event in out for c in event[choices]]
-    assert told == [(0, "one ", ""), (1, "two", ""), (0, "", "stop"), (1, " ", ""), (1, "", ""), (1, "", "stop")]
+    outputs = [(c["index"], text(c), (c.get(reason) or "").lower()) for event in out for c in event[choices]]
+    assert outputs == [(0, "one ", ""), (1, "two", ""), (0, "", "stop"), (1, " ", ""), (1, "", ""), (1, "", "stop")]
     assert {index: match.offset for index, match in stream.matches.items()} == {0: 4, 1: 4}
     assert len(list(source)) == 1, "the last one is not read"
 
@@ -122,9 +122,9 @@ def test_choices_that_take_turns_have_texts_of_their_own(api: str) -> None:
     chunk, make, text, choices, _ = FORMS[api]
     steps = [(0, "E"), (1, "N"), (0, "N"), (1, "ED"), (0, "D"), (1, "x")]
     stream = scan_events([chunk([make(step)]) for step in steps], "END")
-    told = [(c["index"], text(c)) for event in stream for c in event[choices]]
-    assert "".join(text for index, text in told if index == 1) == "NEDx"
-    assert "".join(text for index, text in told if index == 0) == ""
+    outputs = [(c["index"], text(c)) for event in stream for c in event[choices]]
+    assert "".join(text for index, text in outputs if index == 1) == "NEDx"
+    assert "".join(text for index, text in outputs if index == 0) == ""
     assert {index: match.offset for index, match in stream.matches.items()} == {0: 0}
 
 
@@ -162,11 +162,11 @@ def test_a_choice_that_ends_by_itself_counts_as_ended() -> None:
     assert len(list(source)) == 1
 
 
-def test_nothing_comes_out_for_a_choice_that_has_ended_while_another_is_awaited() -> None:
+def test_an_ended_choice_is_silent_while_another_runs() -> None:
     """The ended choice's chunks are not sent although they have a usage, as with vLLM's continuous_usage_stats."""
-    one, more = (wire.chat_chunk([wire.chat_choice(content=text)], usage={}) for text in ("one END", "more"))
-    machine = machine_for(one, Options(StopSet("END"), choices=2))
-    assert [len(machine.feed(one, one)), machine.feed(more, more)] == [2, []]
+    first, more = (wire.chat_chunk([wire.chat_choice(content=text)], usage={}) for text in ("one END", "more"))
+    machine = machine_for(first, Options(StopSet("END"), choices=2))
+    assert [len(machine.feed(first, first)), machine.feed(more, more)] == [2, []]
     assert not machine.ended
     both = wire.chat_chunk([wire.chat_choice(0, "length", content="END"), wire.chat_choice(1, content="END")])
     machine = machine_for(both, Options(StopSet("END"), drain=True))

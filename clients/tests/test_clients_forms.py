@@ -18,7 +18,7 @@ PARTS = [("reasoning", ["think END", "."]), ("text", ["one E", "N"]), ("call", [
 
 
 @pytest.mark.parametrize("api", sorted(MIXED))
-def test_reasoning_and_calls_are_never_scanned_and_held_text_comes_before_a_call(api: str) -> None:
+def test_reasoning_and_calls_are_never_scanned(api: str) -> None:
     events = MIXED[api](PARTS)
     stream = scan_events(events, "END")
     out = list(stream)
@@ -31,7 +31,7 @@ def test_reasoning_and_calls_are_never_scanned_and_held_text_comes_before_a_call
 
 
 @pytest.mark.parametrize("api", sorted(MIXED))
-def test_a_stop_in_the_text_ends_the_answer_before_the_call(api: str) -> None:
+def test_a_stop_ends_the_answer_before_the_call(api: str) -> None:
     """A model that goes on after a stop invents its calls, so they must not be sent: datarobot-genai#287."""
     events = MIXED[api]([("reasoning", ["so"]), ("text", ["one E", "ND"]), ("call", ["{}"]), ("text", ["two"])])
     for drain in (False, True):
@@ -85,10 +85,10 @@ WITHOUT_TEXT: dict[str, list[Any]] = {
 @pytest.mark.parametrize("api", WITHOUT_TEXT)
 def test_events_without_text_pass_between_two_with_some(api: str) -> None:
     field_of = "candidates" if api == "gemini" else "choices"
-    one, two, *_ = [event for event in wire.WIRES[api](["one E", "ND"]) if text_of(api, event)]
+    head, two, *_ = [event for event in wire.WIRES[api](["one E", "ND"]) if text_of(api, event)]
     for choices in (*WITHOUT_TEXT[api], None):
-        event = {**one, field_of: choices}
-        stream = scan_events([one, event, two], "END")
+        event = {**head, field_of: choices}
+        stream = scan_events([head, event, two], "END")
         out = list(stream)
         assert out[1] is event, choices
         assert stream.matches[0].offset == 4
@@ -107,7 +107,7 @@ def test_ollama_lines_without_text_pass_between_two_with_some() -> None:
         assert stream.matches[0].offset == 4
 
 
-def test_ollama_a_call_ends_the_text_of_its_own_line() -> None:
+def test_ollama_a_call_ends_the_text_beside_it() -> None:
     calls = [{"function": {"name": "f", "arguments": {}}}]
     first, last = ({"message": {"content": text, "tool_calls": calls}} for text in ("one EN", "one END"))
     events = [wire.ollama_line(**line) for line in (first, {"message": {"content": "D"}})]
@@ -117,7 +117,7 @@ def test_ollama_a_call_ends_the_text_of_its_own_line() -> None:
         assert cut["message"] == {"content": "one "}
 
 
-def test_chat_a_delta_with_text_and_a_call_gives_all_its_text() -> None:
+def test_chat_a_call_releases_the_text_beside_it() -> None:
     call = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     for called in ({"tool_calls": [call]}, {"function_call": call["function"]}):
         both = wire.chat_chunk([wire.chat_choice(content="one EN", **called)])
@@ -126,16 +126,16 @@ def test_chat_a_delta_with_text_and_a_call_gives_all_its_text() -> None:
         assert cut["choices"][0]["delta"] == {"content": "one "}
 
 
-def test_chat_text_on_both_sides_of_a_call_is_two_texts() -> None:
+def test_chat_a_call_parts_two_texts() -> None:
     call = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     deltas: list[dict[str, Any]] = [{"content": "EN"}, {"tool_calls": [call]}, {"content": "D END"}]
     stream = scan_events([wire.chat_chunk([wire.chat_choice(**delta)]) for delta in deltas], "END")
-    told = [event["choices"][0]["delta"].get("content") for event in stream]
-    assert told == ["", "EN", None, "D ", None]
+    emitted = [event["choices"][0]["delta"].get("content") for event in stream]
+    assert emitted == ["", "EN", None, "D ", None]
     assert stream.matches[0].offset == 4, "counted in all the text of the choice"
 
 
-def test_chat_a_visible_stop_does_not_reach_over_a_call() -> None:
+def test_chat_a_visible_stop_spans_no_call() -> None:
     call = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     for called in ({"tool_calls": [call]}, {"function_call": {"name": "f"}}):
         for deltas in ([{"content": "EN"}, called, {"content": "D"}], [{"content": "EN", **called}, {"content": "D"}]):
@@ -174,7 +174,7 @@ def test_chat_servers_that_always_say_a_reason(word: str) -> None:
     assert [event["choices"][0]["delta"].get("content") for event in stream] == ["", "", None]
 
 
-def test_chat_a_choice_that_vllm_ended_by_a_token_says_what_ended_it_here() -> None:
+def test_chat_the_stop_replaces_the_token_that_vllm_names() -> None:
     choice = {**wire.chat_choice(content="one END"), "finish_reason": "stop", "stop_reason": 151645}
     (event,) = scan_events([wire.chat_chunk([choice])], "END")
     assert "stop_reason" not in event["choices"][0]
@@ -192,7 +192,7 @@ def test_completions_a_last_chunk_with_text_and_reason() -> None:
     assert list(scan_events([wire.completions_chunk([empty])], "END")) == [wire.completions_chunk([empty])]
 
 
-def test_chat_an_old_function_call_ends_the_text_before_it() -> None:
+def test_chat_an_old_function_call_ends_the_text() -> None:
     deltas: list[dict[str, Any]] = [{"content": "EN"}, {"function_call": {"name": "f"}}, {"content": "D"}]
     stream = scan_events([wire.chat_chunk([wire.chat_choice(**delta)]) for delta in deltas], "END")
     assert [event["choices"][0]["delta"].get("content") for event in stream] == ["", "EN", None, "D"]
@@ -211,7 +211,7 @@ def test_ollama_text_that_comes_by_itself_says_nothing_else() -> None:
         assert piece == {**text, "done": False}
 
 
-def test_chat_usage_in_every_chunk_is_told_as_far_as_it_goes() -> None:
+def test_chat_usage_in_every_chunk_passes_until_the_stop() -> None:
     """If each chunk has a usage (as with vLLM's continuous_usage_stats), chunks with text keep theirs, and the closing
     chunk has none."""
     counts = [{"prompt_tokens": 3, "completion_tokens": n, "total_tokens": 3 + n} for n in (1, 2)]
@@ -220,7 +220,7 @@ def test_chat_usage_in_every_chunk_is_told_as_far_as_it_goes() -> None:
     assert [event.get("usage") for event in scan_events(events, "END")] == [*counts, None]
 
 
-def test_chat_openrouters_usage_in_a_choice_behind_the_end_is_told_when_the_stream_is_read_on() -> None:
+def test_chat_drain_gives_openrouters_usage_behind_the_end() -> None:
     """A chunk after the API's finish reason is sent on, because it may have the usage (speakeasy-api/gram#921). Chunks
     between the stop and the finish reason are not sent."""
     counts = [{"prompt_tokens": 3, "completion_tokens": n, "total_tokens": 3 + n} for n in (1, 2, 3)]
@@ -236,8 +236,8 @@ def test_chat_mistral_content_in_parts() -> None:
     thought = {"type": "thinking", "thinking": [{"type": "text", "text": "END"}]}
     chunks = [[thought], [{"type": "text", "text": "one E"}, thought], [{"type": "text", "text": "ND"}]]
     stream = scan_events([wire.chat_chunk([wire.chat_choice(content=content)]) for content in chunks], "END")
-    told = [event["choices"][0]["delta"].get("content") for event in stream]
-    assert told == [[thought], [{"type": "text", "text": "one "}, thought], [], None]
+    emitted = [event["choices"][0]["delta"].get("content") for event in stream]
+    assert emitted == [[thought], [{"type": "text", "text": "one "}, thought], [], None]
     whole = wire.chat_whole([thought, {"type": "text", "text": "one "}, {"type": "text", "text": "END two"}])
     cut = truncate_response(whole, "END")["choices"][0]["message"]["content"]
     assert cut == [thought, {"type": "text", "text": "one "}]
@@ -262,7 +262,7 @@ def test_ollama_thinking_passes_and_the_counts_stay() -> None:
 
 
 @pytest.mark.parametrize("api", ["chat", "completions"])
-def test_a_choice_of_text_that_comes_by_itself_is_like_the_others(api: str) -> None:
+def test_a_made_choice_is_like_the_others(api: str) -> None:
     choice = {"chat": lambda text: wire.chat_choice(content=text), "completions": wire.completions_choice}[api]
     begin, *_, end = [event for event in wire.WIRES[api](["one EN"]) if event["choices"]][-2:]
     _, piece, last = scan_events([begin, end], "END")
@@ -270,7 +270,7 @@ def test_a_choice_of_text_that_comes_by_itself_is_like_the_others(api: str) -> N
     assert last is end
 
 
-def test_chat_a_last_chunk_without_a_delta_when_the_stream_is_read_on() -> None:
+def test_chat_drain_takes_an_end_without_a_delta() -> None:
     last = wire.chat_chunk([{"index": 0, "delta": None, "finish_reason": "length"}])
     out = list(scan_events([wire.chat_chunk([wire.chat_choice(content="END")]), last], "END", drain=True))
     assert out[-1]["choices"] == [{"index": 0, "delta": {}, "finish_reason": "stop", "matched_stop": "END"}]
@@ -284,7 +284,7 @@ def test_bedrock_events_say_what_they_did_beside_the_text() -> None:
     assert list(scan_events(events, "END", drain=True)) == [events[0], last, events[-1]]
 
 
-def test_bedrock_an_event_without_a_name_passes_before_a_stop() -> None:
+def test_bedrock_an_unnamed_event_passes_before_a_stop() -> None:
     first, text, *rest = wire.bedrock(["one END"])
     out = list(scan_events([first, {}, text, {}, *rest], "END", drain=True))
     assert out[1] == {}
@@ -299,7 +299,7 @@ def test_bedrock_metadata_comes_when_the_stream_is_read_on() -> None:
     assert out[-2] == {"messageStop": {"stopReason": "stop_sequence"}}
 
 
-def test_a_text_in_thousands_of_pieces_was_copied_for_each_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_text_in_thousands_of_pieces_is_copied_once(monkeypatch: pytest.MonkeyPatch) -> None:
     pieces = [{"type": "text", "text": text} for text in [*["x"] * 6_000, " E"]]
     copied = [0]
 
@@ -311,7 +311,7 @@ def test_a_text_in_thousands_of_pieces_was_copied_for_each_piece(monkeypatch: py
         monkeypatch.setattr(f"stopscan_clients.{module}.items", counted)
     event, held = scan_events([{"choices": [{"index": 0, "delta": {"content": pieces}}]}], "END")
     assert len(pieces) <= sum(copied) < 10 * len(pieces)
-    told = event["choices"][0]["delta"]["content"]
-    assert ("".join(piece["text"] for piece in told), len(told)) == ("x" * 6_000 + " ", len(pieces))
+    emitted = event["choices"][0]["delta"]["content"]
+    assert ("".join(piece["text"] for piece in emitted), len(emitted)) == ("x" * 6_000 + " ", len(pieces))
     assert held["choices"][0]["delta"]["content"] == "E"
     assert pieces[0]["text"] == "x", "the source's event stays as it was"

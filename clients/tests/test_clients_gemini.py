@@ -10,7 +10,7 @@ from events import field
 from stopscan_clients import scan_events
 
 
-def test_gemini_parts_of_one_event() -> None:
+def test_gemini_parts_of_an_event() -> None:
     """Text may go on in the next part. A call ends the text, and the text after the call is scanned as a new text."""
     call = {"functionCall": {"name": "f", "args": {}}}
     thought = {"text": "END", "thought": True}
@@ -28,7 +28,7 @@ def test_gemini_parts_of_one_event() -> None:
         assert stream.matches[0].offset == 2
 
 
-def test_gemini_a_candidate_with_a_call_between_texts_is_scanned_when_another_has_matched() -> None:
+def test_gemini_texts_around_a_call_are_scanned() -> None:
     def candidate(index: int, *parts: Any) -> dict[str, Any]:
         return {"index": index, "content": {"role": "model", "parts": [*parts]}}
 
@@ -42,7 +42,7 @@ def test_gemini_a_candidate_with_a_call_between_texts_is_scanned_when_another_ha
     assert "END" not in out
 
 
-def test_gemini_a_thought_after_a_call_does_not_join_the_texts_around_it() -> None:
+def test_gemini_a_thought_does_not_join_texts_around_it() -> None:
     parts = [{"text": "EN"}, {"functionCall": {"name": "f"}}, {"text": "hm", "thought": True}, {"text": "D"}]
     stream = scan_events([wire.gemini_chunk([wire.candidate(*parts)])], "END")
     assert "D" in repr(list(stream))
@@ -57,7 +57,7 @@ def test_gemini_text_that_comes_by_itself_says_no_usage() -> None:
     assert out[1]["candidates"][0]["content"]["parts"] == [{"text": "E"}]
 
 
-def test_gemini_a_last_event_of_many_parts_when_the_stream_is_read_on() -> None:
+def test_gemini_drain_takes_a_last_event_of_many_parts() -> None:
     call = {"functionCall": {"name": "f", "args": {}}}
     last = wire.gemini_chunk(
         [wire.candidate({"text": "x"}, call, {"text": "y"}, finishReason="MAX_TOKENS")], wire.TOKENS
@@ -86,12 +86,12 @@ def test_gemini_the_logprobs_of_an_event_of_many_parts() -> None:
     assert next(scan_events([event], "never")) is event
 
 
-def test_gemini_a_call_that_begins_an_event_ends_the_text_of_the_last() -> None:
+def test_gemini_a_call_ends_the_text_of_earlier_events() -> None:
     call = {"functionCall": {"name": "f"}}
     parts: list[Any] = [[{"text": "EN"}], [call, {"text": "D EN"}], [{"text": "x"}, call, {"text": "D"}]]
     stream = scan_events([wire.gemini_chunk([wire.candidate(*some)]) for some in parts], "END")
-    told = [event["candidates"][0]["content"]["parts"] for event in stream]
-    assert told == [[{"text": ""}], [{"text": "EN"}], [call, {"text": "D "}], [{"text": "ENx"}, call, {"text": "D"}]]
+    emitted = [event["candidates"][0]["content"]["parts"] for event in stream]
+    assert emitted == [[{"text": ""}], [{"text": "EN"}], [call, {"text": "D "}], [{"text": "ENx"}, call, {"text": "D"}]]
     assert stream.matches == {}
     joined = wire.gemini_chunk([wire.candidate({"text": "a"}, call, call, {"text": "E"}, {"text": "ND"})])
     stream = scan_events([joined], "END")
@@ -105,7 +105,7 @@ def test_gemini_a_last_event_with_a_thought_and_text() -> None:
     assert next(scan_events([event], "END")) is event
 
 
-def test_gemini_text_that_comes_by_itself_has_the_role_of_the_others() -> None:
+def test_gemini_a_made_event_has_the_role() -> None:
     call = {"parts": [{"functionCall": {"name": "f"}}]}
     for role, index in (({"role": "model"}, {"index": 1}), ({}, {}), ({"role": "user"}, {"index": 0})):
         contents = ({**role, "parts": [{"text": "E"}]}, call)
@@ -115,7 +115,7 @@ def test_gemini_text_that_comes_by_itself_has_the_role_of_the_others() -> None:
         assert piece["candidates"][0].keys() == {"content", *index}
 
 
-def test_gemini_a_last_event_without_content_when_the_stream_is_read_on() -> None:
+def test_gemini_drain_takes_a_last_event_without_content() -> None:
     last = {"candidates": [{"index": 0, "finishReason": "MAX_TOKENS"}], "usageMetadata": {"totalTokenCount": 9}}
     first = wire.gemini_chunk([wire.candidate({"text": "END"})])
     out = list(scan_events([first, last], "END", drain=True))
@@ -124,7 +124,7 @@ def test_gemini_a_last_event_without_content_when_the_stream_is_read_on() -> Non
     assert "9" in repr(out[-1])
 
 
-def test_gemini_held_text_comes_before_a_call_of_the_same_event() -> None:
+def test_gemini_held_text_comes_before_a_call() -> None:
     call = {"functionCall": {"name": "f", "args": {}}}
     event = wire.gemini_chunk([wire.candidate({"text": "EN"}, call, {"text": "D"})])
     assert list(scan_events([event], "END")) == [event], "two texts: no stop, and nothing is held at the call"

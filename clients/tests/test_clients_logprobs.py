@@ -70,7 +70,7 @@ def gemini(chunks: list[list[str]]) -> list[Any]:
     events = []
     for tokens in chunks:
         chosen = [{"token": token, "logProbability": -next(numbers) / 100} for token in tokens]
-        result = {"chosenCandidates": chosen, "topCandidates": [{"candidates": [one]} for one in chosen]}
+        result = {"chosenCandidates": chosen, "topCandidates": [{"candidates": [candidate]} for candidate in chosen]}
         candidate = wire.candidate({"text": "".join(tokens)}, logprobsResult=result)
         events.append(wire.gemini_chunk([candidate]))
     return [*events, wire.gemini_chunk([wire.candidate({"text": ""}, finishReason="STOP")])]
@@ -132,22 +132,20 @@ def test_any_tokens(api: str, chunks: Any, stop: list[str], include_stop: bool) 
 def test_no_token_comes_before_its_text_or_long_after(api: str, chunks: Any, stop: list[str]) -> None:
     make, rows = FORMS[api]
     out = list(scan_events(make(chunks), stop))
-    emitted = told = ""
+    emitted = tokens_text = ""
     for event in out:
         emitted += text_of(api, event) or ""
-        told += "".join(token for token, _ in rows(event))
-        assert told.startswith(emitted)
-        assert len(told) - len(emitted) < 3, "the rest of one token, at most"
+        tokens_text += "".join(token for token, _ in rows(event))
+        assert tokens_text.startswith(emitted)
+        assert len(tokens_text) - len(emitted) < 3, "the rest of one token, at most"
 
 
 @given(chunks=CHUNKS, stop=STOPS, include_stop=st.booleans())
-def test_gemini_text_that_is_held_beside_a_call_keeps_its_tokens(
-    chunks: Any, stop: list[str], include_stop: bool
-) -> None:
+def test_gemini_held_text_keeps_its_tokens(chunks: Any, stop: list[str], include_stop: bool) -> None:
     """A call releases held text. So text that is held at the end of a chunk is continued only by text before the first
     call of the next chunk."""
     events = gemini(chunks)
-    oracle, text, told = Reference(stop, include_stop=include_stop), "", chain.from_iterable(chunks)
+    oracle, text, tokens_text = Reference(stop, include_stop=include_stop), "", chain.from_iterable(chunks)
     for event, tokens in zip(events, chunks, strict=False):
         call = {"functionCall": {"name": "f"}}
         parts = [part for token in tokens for part in (call, {"text": token})][1:]
@@ -160,7 +158,9 @@ def test_gemini_text_that_is_held_beside_a_call_keeps_its_tokens(
     assert "".join(field(part, "text") or "" for part in parts) == text
     places = accumulate(map(len, chain.from_iterable(chunks)), initial=0)
     expected = [
-        (token, -n / 100) for n, (token, begin) in enumerate(zip(told, places, strict=False)) if begin < len(text)
+        (token, -n / 100)
+        for n, (token, begin) in enumerate(zip(tokens_text, places, strict=False))
+        if begin < len(text)
     ]
     assert [row for event in out for row in gemini_rows(event)] == expected
 
@@ -201,7 +201,7 @@ def test_completions_all_columns_are_cut() -> None:
         assert cut["choices"][0]["logprobs"] == part(columns, 0, 2)
 
 
-def test_completions_tokens_that_spell_no_text_are_where_the_api_says() -> None:
+def test_completions_tokens_without_text_keep_their_offsets() -> None:
     tokens = ["bytes:\\xc3", "bytes:\\xa9", "x"]
     logprobs = {"tokens": tokens, "token_logprobs": [-1.0, -2.0, -3.0], "text_offset": [5, 5, 6]}
     whole = wire.completions_chunk([wire.completions_choice("éx", logprobs=logprobs)])
@@ -209,7 +209,7 @@ def test_completions_tokens_that_spell_no_text_are_where_the_api_says() -> None:
 
 
 @pytest.mark.parametrize("api", FORMS)
-def test_a_token_waits_with_its_text_behind_another_of_the_same_text(api: str) -> None:
+def test_a_token_waits_with_its_own_text(api: str) -> None:
     make, rows = FORMS[api]
     out = scan_events(make([["E"], ["E"], ["x"]]), "END")
     assert [rows(event) for event in out if text_of(api, event) is not None][:3] == [
@@ -244,7 +244,7 @@ def spelled(entries: list[Any], text: str) -> list[tuple[int, Any]]:
     return Tokens("rows").read({"rows": entries}, text)
 
 
-def test_tokens_that_spell_more_than_the_text_stay_within_it() -> None:
+def test_tokens_longer_than_the_text_stay_within_it() -> None:
     assert spelled([entry("<s>", 0), entry("ab", 1)], "ab") == [(0, entry("<s>", 0)), (1, entry("ab", 1))]
     assert spelled([{"token": "ab", "bytes": None}, {"token": "", "bytes": []}], "ab")[1][0] == 1
     assert spelled([entry("x", 0)], "") == [(0, entry("x", 0))]
@@ -283,7 +283,7 @@ def test_each_delta_has_the_tokens_of_its_text(api: str) -> None:
     assert [rows(event) for event in out] == [[("a", 0)], [("E", -0.01)], [("E", -0.02)], *last]
 
 
-def test_responses_the_closing_events_repeat_the_tokens_before_the_stop() -> None:
+def test_responses_closing_events_repeat_the_tokens() -> None:
     events = wire.responses(["one ", "two ", "END"])
     for event in events:
         if event["type"] == "response.output_text.delta":

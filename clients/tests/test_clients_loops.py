@@ -42,15 +42,15 @@ def loop(api: str) -> Recording:
 @pytest.mark.parametrize("api", APIS)
 def test_a_looping_stream_is_ended(server: Replay, api: str) -> None:
     recording = loop(api)
-    told: dict[int, StopMatch] = {}
-    ask = asker(server.url, api, StopTransport(StopSet(repeat=FOUR), on_match=told.__setitem__))
+    matches: dict[int, StopMatch] = {}
+    ask = asker(server.url, api, StopTransport(StopSet(repeat=FOUR), on_match=matches.__setitem__))
     seen = list(ask(server.record(recording)))
     assert recording.gone.wait(10), "nothing is generated after the loop"
     assert recording.sent == recording.pause
     assert "".join(text_of(api, event) or "" for event in seen) == LOOP * 4
     ends = [end for event in seen if (end := BY_NAME[api].finish(event))]
     assert [end.reason for end in ends] in (["eos"], ["stop_sequence"]), "what the API can say"
-    assert told == {0: StopMatch(LOOP * 4, 0, period=len(LOOP))}
+    assert matches == {0: StopMatch(LOOP * 4, 0, period=len(LOOP))}
 
 
 @pytest.mark.parametrize("include_stop", [False, True])
@@ -64,7 +64,7 @@ def test_a_whole_answer_ends_after_the_first_copy(api: str, include_stop: bool) 
 
 
 @pytest.mark.parametrize("drain", [False, True])
-def test_responses_the_closing_events_have_the_text_of_the_deltas(drain: bool) -> None:
+def test_responses_closing_events_have_the_text_of_the_deltas(drain: bool) -> None:
     """A stream has sent all four copies of the loop as deltas, so its closing events must have four copies. (A whole
     answer keeps only one copy.)"""
     seen = list(scan_events(wire.responses([LOOP] * 9), StopSet(repeat=FOUR), drain=drain))
@@ -92,11 +92,11 @@ def test_repeat_in_the_object_stopscan(package: Any) -> None:
     assert server.bodies == [{}], "a server that ends at END might hide where the loop was proved"
 
 
-def test_a_request_can_have_another_repeat_than_the_transport_or_none() -> None:
+def test_a_request_may_change_repeat() -> None:
     own = StopSet("END", repeat=FOUR)
-    for told, copies in (({}, 4), ({"repeat": None}, 4), ({"repeat": [6, 100, 32]}, 6), ({"repeat": False}, 9)):
+    for options, copies in (({}, 4), ({"repeat": None}, 4), ({"repeat": [6, 100, 32]}, 6), ({"repeat": False}, 9)):
         server = Server(httpx, events(*[LOOP] * 9))
-        answer = post(server, {"stream": True, "stopscan": told}, CHAT, own)
+        answer = post(server, {"stream": True, "stopscan": options}, CHAT, own)
         assert text_in(answer.content) == LOOP * copies
 
 
@@ -121,29 +121,29 @@ REGIONS: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("told", "safe"), REGIONS)
-def test_regions_in_the_object_stopscan(told: Any, safe: str) -> None:
+@pytest.mark.parametrize(("options", "safe"), REGIONS)
+def test_regions_in_the_object_stopscan(options: Any, safe: str) -> None:
     whole = f"{safe}END two"
     server = Server(httpx, events(*whole))
-    answer = post(server, {"stream": True, "stop": "END", "stopscan": told})
-    assert text_in(answer.content) == (whole if told.get("protect") == ["reasoning", "answer"] else safe)
+    answer = post(server, {"stream": True, "stop": "END", "stopscan": options})
+    assert text_in(answer.content) == (whole if options.get("protect") == ["reasoning", "answer"] else safe)
     assert server.bodies == [{"stream": True}]
 
 
-def test_a_request_keeps_the_regions_of_the_transport_or_has_its_own() -> None:
+def test_a_request_may_change_the_regions() -> None:
     whole = "<think>END</think>one <call>END</call>"
     for own in (
         StopSet("END", protect=[("<think>", "</think>")]),
         StopSet("END", regions=THINKING, stop_in=["answer"]),
     ):
-        for told, safe in (
+        for options, safe in (
             ({"patterns": ["never"]}, "<think>END</think>one <call>"),
             ({"protect": ["<call>", "</call>"]}, "<think>"),
             ({"protect": []}, "<think>"),
             ({"regions": {"answer": {}}}, "<think>"),
         ):
-            answer = post(Server(httpx, events(*whole)), {"stream": True, "stopscan": told}, CHAT, own)
-            assert text_in(answer.content) == safe, (own, told)
+            answer = post(Server(httpx, events(*whole)), {"stream": True, "stopscan": options}, CHAT, own)
+            assert text_in(answer.content) == safe, (own, options)
 
 
 BAD: list[tuple[Any, str]] = [
@@ -163,10 +163,10 @@ BAD: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("told", "words"), BAD)
-def test_loops_and_regions_that_cannot_be_are_a_400_and_nothing_is_sent(told: Any, words: str) -> None:
+@pytest.mark.parametrize(("options", "words"), BAD)
+def test_wrong_loops_and_regions_are_a_400(options: Any, words: str) -> None:
     server = Server(httpx, map(sse, wire.chat(["one"])))
-    answer = post(server, {"stream": True, "stop": "END", "stopscan": told})
+    answer = post(server, {"stream": True, "stop": "END", "stopscan": options})
     assert (answer.status_code, server.requests) == (400, [])
     assert words in answer.json()["error"]["message"]
 
@@ -197,5 +197,5 @@ def scan_text(sent: list[Any], stops: StopSet) -> str:
 
 @pytest.mark.parametrize("stops", [StopSet("END", repeat=FOUR), StopSet("END", regions=THINKING)])
 @pytest.mark.parametrize("api", sorted(LIMITS))
-def test_beside_a_loop_or_a_region_no_stop_is_native(api: Any, stops: StopSet) -> None:
+def test_no_stop_is_native_beside_loops_or_regions(api: Any, stops: StopSet) -> None:
     assert native_stops(api, stops) == ([], stops)

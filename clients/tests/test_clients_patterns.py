@@ -55,15 +55,15 @@ def test_a_stream_that_ends_without_its_last_events(
     machine, outs = run(api, events, stop, include_stop=include_stop)
     scanner = StopScanner(stop, include_stop=include_stop)
     text = scanner.feed(brought)
-    told = finishes(api, events) or any(event.get("type") in ENDS or next(iter(event)) in ENDS for event in events)
-    text += scanner.flush() if told else scanner.bypass("")
+    ends = finishes(api, events) or any(event.get("type") in ENDS or next(iter(event)) in ENDS for event in events)
+    text += scanner.flush() if ends else scanner.bypass("")
     came = [event for out in outs for event in out]
     assert "".join(text_of(api, event) or "" for event in came) == text
     assert machine.matches == ({} if scanner.match is None else {0: scanner.match})
 
 
 @pytest.mark.parametrize("api", sorted(MIXED))
-def test_a_pattern_that_the_end_of_the_text_completes_ends_the_answer_before_a_call(api: str) -> None:
+def test_a_pattern_may_match_at_a_call(api: str) -> None:
     parts = [("text", ["one E", "ND"]), ("call", ["{}"]), ("text", ["two"])]
     for drain in (False, True):
         stream = scan_events(MIXED[api](parts), StopSet(patterns=[r"END\b"]), drain=drain)
@@ -113,7 +113,7 @@ def test_held_text_before_a_pattern_that_the_end_completes() -> None:
             assert len(finishes(api, out)) == 1
 
 
-def test_a_message_that_ends_without_the_end_of_its_block() -> None:
+def test_a_message_may_end_before_its_block() -> None:
     events = [event for event in wire.anthropic(["one xEND"]) if event["type"] != "content_block_stop"]
     for drain in (False, True):
         out = list(scan_events(events, StopSet("xENDy", patterns=[r"END\b"]), drain=drain))

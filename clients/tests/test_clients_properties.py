@@ -58,12 +58,12 @@ def run(api: str, events: list[Any], stop: list[str], **options: Any) -> tuple[A
         if machine.ended and not options.get("drain"):
             break
         out.append(fed(machine, event))
-    return machine, out if machine.ended and not options.get("drain") else [*out, [one for one, _ in machine.end()]]
+    return machine, out if machine.ended and not options.get("drain") else [*out, [item for item, _ in machine.end()]]
 
 
 def finishes(api: str, events: list[Any]) -> list[Any]:
     read = getattr(finish, f"from_{ {'chat': 'openai', 'completions': 'openai', 'generate': 'ollama'}.get(api, api) }")
-    return [told for event in events if (told := read(event)) is not None]
+    return [value for event in events if (value := read(event)) is not None]
 
 
 @pytest.mark.parametrize("api", APIS)
@@ -86,14 +86,14 @@ def test_any_answer(api: str, parts: Any, stop: list[str], include_stop: bool) -
                 same.append(event)
         elif not brought and not oracle.match:
             ending = closes(api, event)
-        emitted += "".join(text_of(api, one) or "" for one in out)
+        emitted += "".join(text_of(api, item) or "" for item in out)
         assert emitted == oracle.out, "late, early, or lost"
-    came = [one for out in outs for one in out]
+    came = [item for out in outs for item in out]
     for event in same:
-        assert any(one is event for one in came)
+        assert any(item is event for item in came)
     if oracle.match is None:
         assert machine.matches == {}
-        emitted += "".join(text_of(api, one) or "" for one in outs[-1] if len(outs) > len(events))
+        emitted += "".join(text_of(api, item) or "" for item in outs[-1] if len(outs) > len(events))
         assert emitted == "".join(delta for kind, deltas in parts if kind == "text" for delta in deltas)
     else:
         assert machine.matches[0].sequence == oracle.match.sequence
@@ -130,7 +130,7 @@ def test_nothing_but_text_is_changed_before_a_stop(api: str, parts: Any, stop: l
     came = [event for out in outs for event in out if not text_of(api, event)]
     sent = [event for event in events[: len(outs)] if not text_of(api, event)]
     # An event whose whole text is held comes out as a copy without text, which is not in `sent`.
-    kept = [event for event in came if any(event is one for one in sent)]
+    kept = [event for event in came if any(event is item for item in sent)]
     assert [id(event) for event in kept] == [id(event) for event in sent[: len(kept)]]
     if not machine.matches:
         assert len(kept) == len(sent)
@@ -138,7 +138,7 @@ def test_nothing_but_text_is_changed_before_a_stop(api: str, parts: Any, stop: l
 
 @pytest.mark.parametrize("api", sorted(WIRES))
 @given(deltas=pieces, stop=stops)
-def test_a_stream_that_is_read_on_gives_its_own_closing_events(api: str, deltas: list[str], stop: list[str]) -> None:
+def test_a_drained_stream_gives_its_own_closing_events(api: str, deltas: list[str], stop: list[str]) -> None:
     events = WIRES[api](deltas)
     _, outs = run(api, events, stop, drain=True)
     oracle = Reference(stop)

@@ -15,7 +15,7 @@ from sources import AsyncSource, Source, chunks
 from stopscan_clients import ascan_events, scan_events, truncate_response
 
 
-def test_objects_of_clients_are_refused_and_the_error_says_what_to_use() -> None:
+def test_objects_of_clients_are_refused_with_advice() -> None:
     chunk = wire.chat(["one END"])[1]
     objects = [
         ChatCompletionStreamOutput.parse_obj_as_instance(chunk),  # a dict, but its attributes are copies of its items
@@ -40,8 +40,8 @@ def test_events_of_an_api_that_is_not_known() -> None:
 
 def test_options_that_are_wrong() -> None:
     for scan in (
-        lambda **told: scan_events([], "END", **told),
-        lambda **told: ascan_events(AsyncSource(), "END", **told),
+        lambda **options: scan_events([], "END", **options),
+        lambda **options: ascan_events(AsyncSource(), "END", **options),
     ):
         for choices in ("2", True, 0):
             with pytest.raises(ValueError, match="choices must be a positive integer"):
@@ -58,11 +58,11 @@ def test_closes_says_whether_the_source_can_be_closed() -> None:
     assert ascan_events(AsyncSource(), "END").closes
 
 
-def test_how_many_choices_are_expected_can_be_said() -> None:
+def test_choices_must_be_a_positive_integer() -> None:
     """`scan_events` does not see the request. With ``choices=2``, it waits for a choice that has not begun yet."""
-    one, two = (wire.chat_chunk([wire.chat_choice(index, content="a END")]) for index in (0, 1))
-    assert len(list(scan_events([one, two], "END"))) == 2
-    stream = scan_events([one, two], "END", choices=2)
+    first, two = (wire.chat_chunk([wire.chat_choice(index, content="a END")]) for index in (0, 1))
+    assert len(list(scan_events([first, two], "END"))) == 2
+    stream = scan_events([first, two], "END", choices=2)
     assert len(list(stream)) == 4
     assert {*stream.matches} == {0, 1}
 
@@ -79,8 +79,8 @@ def test_matches_are_live_and_cannot_be_changed() -> None:
 
 def test_ascan_events_takes_choices_too() -> None:
     async def read() -> None:
-        one, two = (wire.chat_chunk([wire.chat_choice(index, content="a END")]) for index in (0, 1))
-        stream = ascan_events(AsyncSource(one, two), "END", choices=2)
+        first, two = (wire.chat_chunk([wire.chat_choice(index, content="a END")]) for index in (0, 1))
+        stream = ascan_events(AsyncSource(first, two), "END", choices=2)
         assert len([event async for event in stream]) == 4
 
     asyncio.run(read())
@@ -104,7 +104,7 @@ def test_what_is_refused(call: Any, words: str) -> None:
         call()
 
 
-def test_a_bad_stop_is_refused_before_the_stream_is_touched() -> None:
+def test_a_wrong_stop_is_refused_before_any_event() -> None:
     source = Source(*chunks("one"))
     for stop, error in (("", ValueError), (["a", 1], TypeError), (b"END", TypeError)):
         with pytest.raises(error):

@@ -17,12 +17,12 @@ def test_the_repeats_are_cut_too() -> None:
     for drain in (False, True):
         events = answer(["first"], ["one E", "ND two"], ["third"])
         out = list(scan_events(events, "END", drain=drain))
-        told = {event["type"].removeprefix("response."): event for event in out}
-        assert told["output_text.done"]["text"] == "one "
-        assert told["content_part.done"]["part"]["text"] == "one "
-        assert [part["text"] for part in told["output_item.done"]["item"]["content"]] == ["first", "one "]
-        assert told["output_item.done"]["item"]["status"] == "completed"
-        response = told["completed"]["response"]
+        by_kind = {event["type"].removeprefix("response."): event for event in out}
+        assert by_kind["output_text.done"]["text"] == "one "
+        assert by_kind["content_part.done"]["part"]["text"] == "one "
+        assert [part["text"] for part in by_kind["output_item.done"]["item"]["content"]] == ["first", "one "]
+        assert by_kind["output_item.done"]["item"]["status"] == "completed"
+        response = by_kind["completed"]["response"]
         assert [item["type"] for item in response["output"]] == ["reasoning", "message"]
         assert [part["text"] for part in response["output"][1]["content"]] == ["first", "one "]
         assert (response["status"], response["incomplete_details"]) == ("completed", None)
@@ -42,12 +42,12 @@ def test_what_was_not_cut_is_the_very_object() -> None:
     out = list(scan_events(events, "END"))
     deltas = [event["delta"] for event in out if event["type"] == "response.output_text.delta"]
     assert deltas == ["one ", "", "EN", "D", "later"]
-    ours = [event for event in out if not any(event is one for one in events)]
+    ours = [event for event in out if not any(event is source for source in events)]
     assert len(ours) == 3
     assert len(out) == len(events) + 1
 
 
-def test_an_answer_that_runs_into_its_limit_after_the_stop_is_complete() -> None:
+def test_a_limit_after_the_stop_does_not_count() -> None:
     events = answer(["one END"])
     response = {
         **events[-1]["response"],
@@ -56,8 +56,8 @@ def test_an_answer_that_runs_into_its_limit_after_the_stop_is_complete() -> None
     }
     incomplete = {**events[-1], "type": "response.incomplete", "response": response}
     without_output = {**incomplete, "response": {**response, "output": []}}
-    for told in ([*events[:-1], incomplete], [*events[:-1], without_output], [incomplete]):
-        *before, last = scan_events(told, "END", drain=True)
+    for variant in ([*events[:-1], incomplete], [*events[:-1], without_output], [incomplete]):
+        *before, last = scan_events(variant, "END", drain=True)
         assert field(last, "type") == "response.completed"
         numbers = [event["sequence_number"] for event in (*before, last)]
         assert numbers == [*range(numbers[0], numbers[0] + len(numbers))]
@@ -66,7 +66,7 @@ def test_an_answer_that_runs_into_its_limit_after_the_stop_is_complete() -> None
         assert field(last, "response", "usage", "output_tokens") == wire.TOKENS
 
 
-def test_a_text_that_comes_without_deltas_is_cut_where_it_comes() -> None:
+def test_a_text_without_deltas_is_cut() -> None:
     events = [event for event in answer(["one END two"]) if not event["type"].endswith("text.delta")]
     whole = list(scan_events(answer(["one END two"]), "END"))[-4:]
     for skipped in range(4):
@@ -98,7 +98,7 @@ def test_held_text_comes_before_whichever_event_closes_its_text(skipped: int, la
     assert out[begin - 1]["delta"] == "EN"
 
 
-def test_one_event_may_close_several_texts() -> None:
+def test_an_event_may_close_several_texts() -> None:
     stream = wire.ResponsesStream()
     stream.message(["a E"], ["b E"])
     events = [event for event in stream.completed() if event["type"] not in CLOSING[:2]]
@@ -108,7 +108,7 @@ def test_one_event_may_close_several_texts() -> None:
 
 
 @pytest.mark.parametrize("closed", range(4))
-def test_a_stream_that_is_read_on_and_breaks_off_gets_the_closing_events_that_are_missing(closed: int) -> None:
+def test_a_drained_stream_that_breaks_off_is_closed(closed: int) -> None:
     events = wire.responses(["one END"])[: -4 + closed]
     out = list(scan_events(events, "END", drain=True))
     assert kinds(out)[-5:] == kinds(wire.responses(["one END"]))[-5:]
@@ -135,7 +135,7 @@ def test_a_last_event_may_say_nothing_of_the_output(response: Any) -> None:
     assert list(scan_events([*events, last], "END"))[-1] is last
 
 
-def test_of_what_belongs_to_no_item_only_a_ping_passes_after_the_stop() -> None:
+def test_a_ping_passes_after_the_stop() -> None:
     events = wire.responses(["one END"])
     alive: list[dict[str, Any]] = [{"type": "keepalive"}]
     at = next(number for number, event in enumerate(events) if "END" in repr(event)) + 1
@@ -155,7 +155,7 @@ def test_deltas_without_text_pass_between_two_with_some() -> None:
         assert out[-1]["response"]["output"][0]["content"][0]["text"] == "one "
 
 
-def test_what_closes_another_text_lets_the_held_one_wait() -> None:
+def test_held_text_waits_while_another_text_closes() -> None:
     """Events of several items and parts may alternate, so the end of one text must not release the held text of another
     text."""
     stream = wire.ResponsesStream()
@@ -164,18 +164,18 @@ def test_what_closes_another_text_lets_the_held_one_wait() -> None:
     others = [event for event in stream.events if event["type"] in CLOSING]
     for place in ((0, 2), (2, 0), (1, 1)):
         where = {"type": "response.output_text.delta", "output_index": place[0], "content_index": place[1]}
-        one, two = ({**where, "delta": text} for text in ("one E", "ND"))
+        head, two = ({**where, "delta": text} for text in ("one E", "ND"))
         for other in others:
             own = other["type"] in CLOSING[2:] and other["output_index"] == place[0]
             if not own:
-                opened = scan_events([one, other, two], "END")
+                opened = scan_events([head, other, two], "END")
                 out = list(opened)
                 assert [event.get("delta") for event in out[:3]] == ["one ", None, ""]
                 assert out[1] is other
                 assert opened.matches[0].offset == 4
 
 
-def test_of_a_part_and_its_item_the_named_fields_are_in_the_cut_ones() -> None:
+def test_a_cut_part_and_item_keep_the_named_fields() -> None:
     events = answer(["one END"])
     added = next(event for event in events if event["type"] == "response.content_part.added")
     added["part"] = {**added["part"], "note": "n"}
@@ -240,29 +240,29 @@ def test_reasoning_text_is_not_scanned() -> None:
 
 
 @pytest.mark.parametrize("skipped", range(4))
-def test_a_made_delta_had_a_higher_number_than_an_event_behind_it(skipped: int) -> None:
+def test_a_made_delta_has_the_next_events_number(skipped: int) -> None:
     """The numbers say how the events are ordered. The API's events keep theirs, and a made delta comes before the event
     whose number it has."""
     events = [event for event in answer(["a E"], ["b", " EN"], ["c E"]) if event["type"] not in CLOSING[:skipped]]
     events = [{**event, "sequence_number": number} for number, event in enumerate(events)]
     error = {"type": "error", "message": "no", "sequence_number": len(events)}
     for drain in (False, True):
-        for told in ([*events, error], events, [*events[:-5], error], events[:-5]):
-            out = list(scan_events(told, "END", drain=drain))
+        for variant in ([*events, error], events, [*events[:-5], error], events[:-5]):
+            out = list(scan_events(variant, "END", drain=drain))
             numbers = [event["sequence_number"] for event in out]
-            assert len(numbers) > len(told)
+            assert len(numbers) > len(variant)
             assert numbers == sorted(numbers)
-            assert {*numbers} >= {event["sequence_number"] for event in told}
+            assert {*numbers} >= {event["sequence_number"] for event in variant}
         numbers = [event["sequence_number"] for event in scan_events(events, ["END", "later"], drain=drain)]
         assert sorted(numbers) == numbers
         assert numbers[-1] > numbers[-2]
 
 
-def test_a_closing_event_has_a_higher_number_than_a_made_delta() -> None:
+def test_closing_events_have_higher_numbers() -> None:
     stops = StopSet(["ENDING"], patterns=["E?ND$"])
-    *_, delta, one, two, three, four = list(scan_events(wire.responses(["one ENDI", "END"]), stops))
-    assert (delta["delta"], one["type"]) == ("ENDI", CLOSING[0])
-    numbers = [event["sequence_number"] for event in (delta, one, two, three, four)]
+    *_, delta, head, two, three, four = list(scan_events(wire.responses(["one ENDI", "END"]), stops))
+    assert (delta["delta"], head["type"]) == ("ENDI", CLOSING[0])
+    numbers = [event["sequence_number"] for event in (delta, head, two, three, four)]
     assert numbers == [*range(numbers[0], numbers[0] + 5)]
 
 

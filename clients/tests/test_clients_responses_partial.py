@@ -49,12 +49,16 @@ def test_llama_cpp_20607_events_that_say_no_index() -> None:
         assert len(field(out[-1], "response", "output")) == 2
     events = llama_cpp("one E", "N")
     out = list(scan_events(events, "END"))
-    assert [field(event, "delta") for event in out if not any(event is one for one in events)] == ["one ", "", "EN"]
+    assert [field(event, "delta") for event in out if not any(event is source for source in events)] == [
+        "one ",
+        "",
+        "EN",
+    ]
     assert kinds(out)[-5:] == [*closing[:3], "output_item.done", "completed"]
     assert "output_text.delta" not in kinds(out)[kinds(out).index("function_call_arguments.delta") :]
 
 
-def test_text_that_says_nothing_of_its_place_is_of_the_last_item() -> None:
+def test_text_without_a_place_is_of_the_last_item() -> None:
     events = [event | {"item_id": None} for event in llama_cpp("one E", "ND two", "three")]
     reasoning_done = next(event for event in events if event["type"] == CLOSING[2])
     events = [event for event in events if "fc_1" not in repr(event.get("item")) and event is not reasoning_done]
@@ -67,7 +71,7 @@ def test_text_that_says_nothing_of_its_place_is_of_the_last_item() -> None:
             assert field(out[-1], "response", "output", -1, "content", 0, "text") == "one "
 
 
-def test_held_text_of_the_rest_of_a_stream_is_not_before_a_stop_that_came_earlier() -> None:
+def test_held_text_does_not_pass_an_earlier_stop() -> None:
     rest = answer(["one END two", " E"])
     rest = rest[next(number for number, event in enumerate(rest) if event.get("delta") == " E") :]
     out = list(scan_events(rest, "END"))

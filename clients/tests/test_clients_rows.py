@@ -61,14 +61,14 @@ def test_answers(name: str, text: str, stops: list[str]) -> None:
     answer = WHOLES[name](text)
     oracle = Reference(stops)
     expected = oracle.feed(text) + oracle.flush()
-    left = truncate_response(answer, stops)
+    kept = truncate_response(answer, stops)
     if oracle.match is None:
-        assert left is answer
+        assert kept is answer
     elif name != "conversations" or expected:  # there, an entry without text goes
-        assert reduce(lambda tree, key: tree[key], PATHS[name], left) == expected
+        assert reduce(lambda tree, key: tree[key], PATHS[name], kept) == expected
 
 
-def test_the_whole_text_of_an_event_must_begin_with_that_of_the_event_before() -> None:
+def test_cumulative_text_must_grow() -> None:
     """A server of DashScope or sglang may send pieces instead. Reading these as whole texts would lose text."""
     events = [wire.sglang_event("one ", None), wire.sglang_event("two", None)]
     with pytest.raises(TypeError, match="the text of sglang must come whole each time"):
@@ -101,7 +101,7 @@ PATHS_OF_REQUESTS = {
 
 
 @pytest.mark.parametrize("path", PATHS_OF_REQUESTS)
-def test_the_stops_of_a_request_are_read_and_not_sent_on(path: str) -> None:
+def test_stops_of_a_request_are_not_sent_on(path: str) -> None:
     names = PATHS_OF_REQUESTS[path]
     request: Any = reduce(lambda inner, name: {name: inner}, reversed(names), ["END"])
     plan = plan_of(

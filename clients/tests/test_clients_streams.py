@@ -26,7 +26,7 @@ def test_a_stop_closes_the_source_once() -> None:
     assert len(list(source)) == 1
 
 
-def test_an_iterable_that_is_not_its_own_iterator_is_closed_with_it() -> None:
+def test_an_iterable_is_closed_with_its_iterator() -> None:
     class Response:
         closed = 0
 
@@ -44,7 +44,7 @@ def test_an_iterable_that_is_not_its_own_iterator_is_closed_with_it() -> None:
     assert response.closed == 11
 
 
-def test_a_close_that_fails_at_a_stop_comes_after_the_events() -> None:
+def test_an_error_of_close_comes_after_the_events() -> None:
     source = Source(*chunks("one END"), failures=1)
     stream = scan_events(source, "END")
     assert texts([next(stream), next(stream)]) == ["one ", None]
@@ -74,7 +74,7 @@ def test_closing_leaves_the_held_text() -> None:
     assert (list(stream), stream.held, stream.matches) == ([], {0: "EN"}, {})
 
 
-def test_an_error_of_the_source_comes_through_and_the_text_is_held() -> None:
+def test_an_error_of_the_source_leaves_held_text() -> None:
     source = Source(*chunks("one EN"), ConnectionError("lost"))
     stream = scan_events(source, "END")
     assert texts([next(stream)]) == ["one "]
@@ -88,7 +88,7 @@ def test_an_error_of_the_source_comes_through_and_the_text_is_held() -> None:
 
 
 @pytest.mark.parametrize("api", sorted(wire.WIRES))
-def test_an_error_while_reading_on_comes_after_what_the_stop_has_ended(api: str) -> None:
+def test_an_error_of_a_drained_source_comes_last(api: str) -> None:
     events = wire.WIRES[api](["one END", "more"])
     last = next(number for number, event in enumerate(events) if "more" in str(event))
     stream = scan_events(Source(*events[: last + 1], ConnectionError("lost")), "END", drain=True)
@@ -100,7 +100,7 @@ def test_an_error_while_reading_on_comes_after_what_the_stop_has_ended(api: str)
     assert list(stream) == []
 
 
-def test_a_visible_stop_at_the_end_of_a_delta_ends_the_stream_at_once() -> None:
+def test_a_visible_stop_ends_the_stream_at_once() -> None:
     for api, make in wire.WIRES.items():
         events = make(["one END", "more"])
         source = Source(*events)
@@ -142,7 +142,7 @@ def test_a_source_that_has_failed_is_read_no_more() -> None:
     assert texts(source) == ["more"]
 
 
-def test_a_close_in_another_threads_step_is_refused_and_can_be_repeated() -> None:
+def test_a_refused_close_can_be_repeated() -> None:
     reached, go_on = threading.Event(), threading.Event()
 
     def source() -> Iterator[Any]:
@@ -205,7 +205,7 @@ def test_without_stops_every_event_is_the_very_object() -> None:
             assert [id(event) for event in scan_events(events, stop)] == [id(event) for event in events], api
 
 
-def test_events_that_tell_no_api_pass_until_one_does() -> None:
+def test_neutral_events_pass_before_the_api_is_known() -> None:
     azure = {"id": "", "object": "", "choices": [], "prompt_filter_results": [{}]}
     alive = [{"type": "ping"}, {"type": "keepalive"}, azure, {"usage": {}}, {"done": False}]
     errors = [{"type": "error", "error": {}}, {"error": {"message": "slow"}}]
@@ -239,7 +239,7 @@ def test_a_stop_set_brings_its_visible_stops_and_regions() -> None:
 
 
 @pytest.mark.parametrize("api", wire.WIRES)
-def test_a_lone_surrogate_is_no_error_and_costs_no_text(api: str) -> None:
+def test_a_lone_surrogate_costs_no_text(api: str) -> None:
     """JSON can escape a lone surrogate, so clients can read one. UTF-8 cannot encode it: it becomes U+FFFD."""
     events = wire.WIRES[api](["one EN", "\ud83d", "D E", "ND two"])
     stream = scan_events(events, "END")

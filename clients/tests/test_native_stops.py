@@ -19,7 +19,7 @@ FIVE = ["a", "b", "c", "d", "e"]
 
 
 @pytest.mark.parametrize(
-    ("api", "stop", "native", "left"),
+    ("api", "stop", "native", "remaining"),
     [
         ("openai", FIVE, FIVE[:4], FIVE[4:]),
         ("azure", FIVE, FIVE[:4], FIVE[4:]),
@@ -40,8 +40,8 @@ FIVE = ["a", "b", "c", "d", "e"]
         ("openai", ["a", "a", "b"], ["a", "b"], []),
     ],
 )
-def test_limits(api: str, stop: list[str] | str | None, native: list[str], left: list[str]) -> None:
-    assert native_stops(api, stop) == (native, StopSet(left))
+def test_limits(api: str, stop: list[str] | str | None, native: list[str], remaining: list[str]) -> None:
+    assert native_stops(api, stop) == (native, StopSet(remaining))
 
 
 @pytest.mark.parametrize("api", ["openai", "azure", "gemini", "mistral", "deepseek", "bedrock", "ollama", "vllm"])
@@ -61,17 +61,17 @@ def test_a_bad_stop_is_refused() -> None:
         native_stops("openai", b"END")  # type: ignore[arg-type]
 
 
-def test_a_stop_that_would_hide_another_is_left() -> None:
+def test_a_stop_that_hides_another_is_scanned_here() -> None:
     assert native_stops("openai", ["b", "1", "2", "3", "ab"]) == (["1", "2", "3", "ab"], StopSet(["b"]))
     assert native_stops("openai", ["1", "2", "3", "4", "ab", "b"]) == (["1", "2", "3", "4"], StopSet(["ab", "b"]))
     assert native_stops("anthropic", ["x\n\ny", "\n\n"]) == ([], StopSet(["x\n\ny", "\n\n"]))
 
 
-def test_a_stop_whose_beginning_ends_one_that_is_left_is_left_too() -> None:
+def test_a_stop_that_overlaps_a_scanned_stop_is_scanned() -> None:
     """In ``4 ba``, the stop ``4 b`` fires before ``ba``, so no text must come out. An API that got only the stop ``ba``
     would send ``4 ``."""
-    native, left = native_stops("anthropic", ["ba", " "])
-    assert (native, left) == (["ba"], StopSet(" "))
+    native, remaining = native_stops("anthropic", ["ba", " "])
+    assert (native, remaining) == (["ba"], StopSet(" "))
     assert native_stops("openai-reasoning", ["ba"]) == ([], StopSet("ba"))
     assert native_stops("openai", ["1", "2", "3", "ba", "4 b"]) == (["1", "2", "3", "4 b"], StopSet("ba"))
 
@@ -89,13 +89,13 @@ def test_patterns_and_visible_stops_are_in_the_second() -> None:
     assert native_stops("openai", stops) == ([], stops), "the API stops in the reasoning, too"
 
 
-def test_a_chain_of_stops_was_compared_again_in_each_round() -> None:
+def test_a_chain_of_stops_is_compared_once() -> None:
     """Each stop begins with the end of the one before it, so that only one can be sent. Before a fix, each round took
     one stop away and compared all others again."""
     letters = [chr(0x4E00 + at) for at in range(1023)]
     chain = ["#", "#!" + letters[0], *(a + "-" * 57 + b for a, b in pairwise(letters))]
-    native, left = native_stops("ollama", chain)
-    assert (native, len(left.stop)) == (["#"], 1023)
+    native, remaining = native_stops("ollama", chain)
+    assert (native, len(remaining.stop)) == (["#"], 1023)
 
 
 WORDS = ["".join(word) for length in (1, 2, 3) for word in product("ab", repeat=length)]
@@ -111,10 +111,10 @@ def test_every_set_of_three_stops_over_every_text(taken: int, monkeypatch: pytes
         if sum(map(len, stop)) % 3 != taken % 3:
             continue  # test only a third of the sets
         whole = StopSet(stop)
-        native, left = native_stops("few", stop)
+        native, remaining = native_stops("few", stop)
         server = StopSet(native)
         for text in TEXTS[:: 3 if len(stop[0]) > 1 else 1]:
-            assert left.truncate(server.truncate(text)[0])[0] == whole.truncate(text)[0], (stop, native, text)
+            assert remaining.truncate(server.truncate(text)[0])[0] == whole.truncate(text)[0], (stop, native, text)
 
 
 @given(
@@ -123,28 +123,28 @@ def test_every_set_of_three_stops_over_every_text(taken: int, monkeypatch: pytes
     visible=st.lists(st.text("ab\n", min_size=1, max_size=3), max_size=2),
     api=st.sampled_from(sorted(LIMITS)),
 )
-def test_the_two_halves_do_what_one_scan_does(text: str, stop: list[str], visible: list[str], api: str) -> None:
+def test_sent_and_scanned_stops_do_what_a_scan_does(text: str, stop: list[str], visible: list[str], api: str) -> None:
     """The server cuts at the first of its own stops that completes. Then a scan for the other stops cuts the server's
     answer. The result must be the text of one scan for all stops."""
-    visible = [one for one in visible if one not in stop]
-    native, left = native_stops(api, StopSet(stop, visible=visible))
-    assert sorted([*native, *left.stop]) == sorted(set(stop))
-    assert left.visible == StopSet(visible=visible).visible
+    visible = [other for other in visible if other not in stop]
+    native, remaining = native_stops(api, StopSet(stop, visible=visible))
+    assert sorted([*native, *remaining.stop]) == sorted(set(stop))
+    assert remaining.visible == StopSet(visible=visible).visible
     limit = LIMITS[api]
     assert limit.most is None or len(native) <= limit.most
-    assert left.truncate(truncate(text, native)[0])[0] == StopSet(stop, visible=visible).truncate(text)[0]
+    assert remaining.truncate(truncate(text, native)[0])[0] == StopSet(stop, visible=visible).truncate(text)[0]
 
 
 def test_the_pages_table_has_the_limits() -> None:
     page = (Path(__file__).parents[2] / "docs" / "clients.md").read_text(encoding="utf-8")
     rows = [row.strip("| ").split(" | ") for row in page.splitlines() if row.startswith("| `") and " | " in row]
-    said = {}
+    answers = {}
     for names, most, *blank in rows:
         if re.match(r"none|any number|\d+$", most):
             for name in re.findall("`([a-z-]+)`", names):
-                said[name] = (most, blank)
+                answers[name] = (most, blank)
     numbers = {0: "none", None: "any number"}
-    assert said == {
+    assert answers == {
         name: (numbers.get(limit.most, str(limit.most)), [] if limit.most == 0 else ["yes" if limit.blank else "no"])
         for name, limit in LIMITS.items()
     }
@@ -162,10 +162,10 @@ def of_the_beginnings(stops: list[str], text: str) -> str:
 
 
 @pytest.mark.parametrize("server", [of_the_list, of_the_beginnings])
-def test_a_server_with_a_rule_of_its_own_gave_another_text(server: Callable[[list[str], str], str]) -> None:
+def test_servers_with_other_rules_give_the_same_text(server: Callable[[list[str], str], str]) -> None:
     """Stops must be divided so that the server's own rule for competing stops cannot change the text. For ``xab`` with
     the stops ``b`` and ``ab``, a stream was once ``x``, but a whole answer was cut by the server at ``b``: ``xa``."""
     for stop in permutations(WORDS, 2):
-        native, left = native_stops("vllm", stop)
+        native, remaining = native_stops("vllm", stop)
         for text in TEXTS:
-            assert left.truncate(server(native, text))[0] == StopSet(stop).truncate(text)[0], (stop, native, text)
+            assert remaining.truncate(server(native, text))[0] == StopSet(stop).truncate(text)[0], (stop, native, text)

@@ -18,7 +18,7 @@ from replay import Recording, Replay
 from running import Running, raw_server, running
 from test_clients_loops import LOOP, loop
 from test_proxy_limits import connected, rest
-from through import endless, left
+from through import endless, is_gone
 from wholes import PATHS, WHOLES
 
 from stopscan import Repeat
@@ -39,7 +39,7 @@ def test_a_stream_of_the_official_client(server: Replay, proxied: Running, api: 
     events = list(api.open(proxied.url, server.record(recording)))
     assert api.read(events) == "one "
     assert len([event for event in events if api.finish(event)]) == 1
-    assert left(recording), "nothing is generated after the stop"
+    assert is_gone(recording), "nothing is generated after the stop"
 
 
 @pytest.mark.parametrize("api", ["chat", "responses", "anthropic", "ollama"])
@@ -67,7 +67,7 @@ def test_the_stops_of_a_request(server: Replay, proxied: Running) -> None:
     assert "stop" not in recording.requests[0]
 
 
-def test_a_whole_answers_stops_go_on_but_with_api_none(server: Replay, proxied: Running) -> None:
+def test_stops_go_on_except_with_api_none(server: Replay, proxied: Running) -> None:
     """For a whole answer, the proxy must send the stops on, so that the server ends the answer. ``--api none``
     prevents that."""
     with running(server.url, "--api", "none") as faulty:
@@ -80,7 +80,7 @@ def test_a_whole_answers_stops_go_on_but_with_api_none(server: Replay, proxied: 
             assert [body.get("stop") for body in recording.requests] == [sent]
 
 
-def test_a_proxy_that_accepts_and_never_answers_ends_the_wait() -> None:
+def test_a_silent_proxy_ends_the_wait() -> None:
     """``Running.wait`` must give up after its time limit. When it only limited the number of tries, each of which has a
     timeout of its own, it took 50 minutes."""
     silent, _, _ = raw_server(b"", 30)
@@ -105,10 +105,10 @@ def test_a_looping_upstream_is_ended(server: Replay, looping: Running, api: Any)
     events = list(api.open(looping.url, server.record(recording)))
     assert api.read(events) == LOOP * 4
     assert len([event for event in events if api.finish(event)]) == 1
-    assert left(recording), "nothing is generated after the loop"
+    assert is_gone(recording), "nothing is generated after the loop"
 
 
-def test_a_whole_answer_that_loops_ends_after_the_first_copy(server: Replay, looping: Running) -> None:
+def test_a_looping_answer_ends_after_the_first_copy(server: Replay, looping: Running) -> None:
     body = {"model": server.record(Recording(whole=WHOLES["chat"](LOOP * 9))), "messages": MESSAGES}
     answer = httpx.post(f"{looping.url}{CHAT}", json=body, timeout=60).json()
     assert answer["choices"][0]["message"]["content"] == LOOP
@@ -127,7 +127,7 @@ def test_a_wrong_repeat_ends_the_start_with_a_word() -> None:
         assert words in log.decode()
 
 
-def test_stops_that_cannot_be_and_too_many_are_a_400(proxied: Running) -> None:
+def test_wrong_stops_and_too_many_are_a_400(proxied: Running) -> None:
     for stop, words in (([""], "empty"), ([str(n) for n in range(9)], "stop has 9 entries; the limit is 5")):
         answer = httpx.post(f"{proxied.url}{CHAT}", json={"stop": stop, "stream": True})
         assert answer.status_code == 400
@@ -140,7 +140,7 @@ def test_a_body_that_is_too_long_is_a_413(proxied: Running) -> None:
     assert answer.json()["error"]["type"] == "invalid_request_error"
 
 
-def test_what_is_of_a_connection_is_not_passed_on_and_all_else_is() -> None:
+def test_headers_of_a_connection_are_not_passed_on() -> None:
     hop = b"Keep-Alive: 5\r\nX-Hop: 1\r\nConnection: X-Hop\r\n"
     answer = b"HTTP/1.1 418 Teapot\r\nX-Own: 1\r\n" + hop + b"Content-Length: 3\r\n\r\n\x00\xff!"
     upstream, read, _ = raw_server(answer)
@@ -159,7 +159,7 @@ def test_what_is_of_a_connection_is_not_passed_on_and_all_else_is() -> None:
     assert "Bearer" not in out + log
 
 
-def test_a_wrong_upstream_or_stop_ends_the_start_with_a_word(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_upstream_or_stop_is_a_usage_error(capfd: pytest.CaptureFixture[str]) -> None:
     for options, words in ((["nowhere"], "http or https"), (["http://a", "--stop", ""], "empty")):
         made = Running(options[0], *options[1:])
         _, log = made.process.communicate(timeout=30)
@@ -191,7 +191,7 @@ WRONG += [(option, seconds) for option in ("--timeout", "--request-timeout") for
 
 
 @pytest.mark.parametrize(("option", "value"), WRONG)
-def test_a_number_out_of_its_range_ended_in_a_traceback_or_was_taken(
+def test_a_number_out_of_range_is_a_usage_error(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, option: str, value: str
 ) -> None:
     monkeypatch.setattr("stopscan_clients.proxy.__main__.serve", lambda *args, **options: 0)

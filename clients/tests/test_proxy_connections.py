@@ -39,26 +39,26 @@ async def opened(times: int, at_once: int) -> int:
     return connections
 
 
-def test_requests_one_after_the_other_share_a_connection() -> None:
+def test_consecutive_requests_share_a_connection() -> None:
     assert asyncio.run(opened(3, 1)) == 1
 
 
-def test_requests_at_once_have_a_connection_each_and_leave_it_to_the_next() -> None:
+def test_requests_at_once_have_a_connection_each() -> None:
     assert asyncio.run(opened(3, 5)) == 5
 
 
-def test_a_request_does_not_look_at_the_connections_of_a_thousand_others() -> None:
+def test_a_request_looks_at_its_own_connection_alone() -> None:
     """Requests that run at the same time have separate pools of httpcore. When all shared one pool, each request looked
     at all connections of the pool, and texts began 10 seconds late."""
 
     async def pools() -> None:
         connections = _Connections()
-        async with connections.one() as first, connections.one() as second:
+        async with connections.pool() as first, connections.pool() as second:
             assert first is not second
-        async with connections.one() as third:
+        async with connections.pool() as third:
             assert third in (first, second)
         connections.IDLE = 1
-        async with connections.one(), connections.one():
+        async with connections.pool(), connections.pool():
             pass
         assert len(connections._idle) == 1
         await connections.aclose()

@@ -40,7 +40,7 @@ def proxied(server: Replay) -> Iterator[Running]:
         yield made
 
 
-def test_an_upstream_that_is_not_there_is_a_502_in_the_apis_form() -> None:
+def test_an_absent_upstream_is_a_502() -> None:
     with running(f"http://127.0.0.1:{free_port()}") as made:
         for path, kind in ((CHAT, "server_error"), ("/v1/messages", "api_error")):
             answer = httpx.post(f"{made.url}{path}?key=secret", json={}, headers={"authorization": "Bearer secret"})
@@ -58,7 +58,7 @@ def test_an_upstream_that_is_silent_is_a_504() -> None:
     assert gone.wait(10)
 
 
-def test_a_client_that_leaves_while_the_prompt_is_processed_ends_the_upstreams_request() -> None:
+def test_a_client_that_leaves_early_ends_the_upstream_request() -> None:
     upstream, read, gone = raw_server(b"", 20)
     with running(upstream, "--stop", "END") as made:
         with socket.create_connection(("127.0.0.1", httpx.URL(made.url).port or 0)) as leaving:
@@ -67,7 +67,7 @@ def test_a_client_that_leaves_while_the_prompt_is_processed_ends_the_upstreams_r
         assert gone.wait(10)
 
 
-def test_a_client_that_leaves_in_mid_stream_ends_the_upstreams_request(server: Replay, proxied: Running) -> None:
+def test_a_client_that_leaves_a_stream_ends_it(server: Replay, proxied: Running) -> None:
     recording = endless("chat")
     recording.events = wire.chat(["never", *["more"] * 100])
     recording.pause = 3
@@ -96,22 +96,18 @@ def broken_off(server: Replay, proxied: Running, api: str) -> bytes:
 
 
 @pytest.mark.parametrize("api", ["chat", "anthropic", "ollama"])
-def test_an_upstream_that_breaks_off_is_an_error_and_never_a_hang(server: Replay, proxied: Running, api: str) -> None:
+def test_an_upstream_that_breaks_off_is_an_error(server: Replay, proxied: Running, api: str) -> None:
     last = broken_off(server, proxied, api).strip().splitlines()[-1]
     assert "error" in json.loads(last.removeprefix(b"data: "))
 
 
-def test_an_upstream_that_breaks_off_in_a_json_array_is_an_element_with_the_error(
-    server: Replay, proxied: Running
-) -> None:
+def test_a_broken_json_array_ends_with_an_error(server: Replay, proxied: Running) -> None:
     *events, last = json.loads(broken_off(server, proxied, "gemini"))
     assert "one" in json.dumps(events)
     assert last["error"]["status"] == "UNAVAILABLE"
 
 
-def test_an_upstream_that_breaks_off_in_an_aws_event_stream_is_an_exception_of_botocore(
-    server: Replay, proxied: Running
-) -> None:
+def test_a_broken_aws_stream_ends_with_an_exception(server: Replay, proxied: Running) -> None:
     buffer = EventStreamBuffer()
     buffer.add_data(broken_off(server, proxied, "bedrock"))
     *_, last = [message.to_response_dict() for message in buffer]
@@ -119,7 +115,7 @@ def test_an_upstream_that_breaks_off_in_an_aws_event_stream_is_an_exception_of_b
     assert "broke off its answer" in json.loads(last["body"])["message"]
 
 
-def test_a_proxy_that_is_killed_in_mid_stream_leaves_two_closed_connections(server: Replay) -> None:
+def test_a_killed_proxy_closes_both_connections(server: Replay) -> None:
     recording = endless("chat")
     recording.events = wire.chat(["never", *["more"] * 100])
     recording.pause = 3
@@ -134,7 +130,7 @@ def test_a_proxy_that_is_killed_in_mid_stream_leaves_two_closed_connections(serv
     assert recording.gone.wait(10)
 
 
-def test_an_upstream_that_is_killed_in_mid_stream_is_an_error_in_the_stream() -> None:
+def test_a_killed_upstream_is_an_error_event() -> None:
     """The upstream is a separate process: when it is killed, the operating system resets or closes its connections."""
     port = free_port()
     code = f"""import socket, sys
@@ -165,10 +161,10 @@ while True:
 
 
 def test_sigterm_lets_open_answers_end(server: Replay) -> None:
-    asked, go = threading.Event(), threading.Event()
+    arrived, go = threading.Event(), threading.Event()
 
     def slowly(path: str, body: Any) -> Recording:
-        asked.set()
+        arrived.set()
         go.wait(10)
         return Recording(wire.chat(["one", " two END"]))
 
@@ -181,7 +177,7 @@ def test_sigterm_lets_open_answers_end(server: Replay) -> None:
 
         asking = threading.Thread(target=ask)
         asking.start()
-        assert asked.wait(20)
+        assert arrived.wait(20)
         made.process.send_signal(signal.SIGTERM)
         time.sleep(0.5)
         assert made.process.poll() is None
@@ -211,7 +207,7 @@ def test_sigterm_ends_answers_that_outlast_the_grace(server: Replay) -> None:
         assert (answers[0].status_code, answers[0].json()["error"]["type"]) == (503, "server_error")
 
 
-def test_a_stream_that_outlasts_the_grace_ends_with_an_error_event(server: Replay) -> None:
+def test_a_stream_beyond_the_grace_ends_with_an_error(server: Replay) -> None:
     recording = Recording(wire.chat(["one", " two"]), pause=1)
     with running(server.url, "--stop", "END", "--grace", "1") as made:
         model = server.record(recording)
@@ -226,7 +222,7 @@ def test_a_stream_that_outlasts_the_grace_ends_with_an_error_event(server: Repla
         assert last["error"]["message"] == "the proxy is shutting down"
 
 
-def test_an_event_that_cannot_be_read_took_along_the_events_before_it() -> None:
+def test_events_before_an_unreadable_event_come() -> None:
     """The error is the last event, behind the events of the same piece of bytes and the held text."""
     media = b"application/vnd.amazon.eventstream"
     body = b"".join(map(aws, wire.bedrock(["one ", "two E"])[:3])) + b"\x00\x00\x00\x05" * 3
@@ -241,7 +237,7 @@ def test_an_event_that_cannot_be_read_took_along_the_events_before_it() -> None:
     assert answer.status_code == 200
     form = Aws()
     *events, error = [bytes(frame) for frame in form.split(bytes(got))]
-    told = [json.loads(form.payload(frame) or b"") for frame in events]
-    assert [text_of("bedrock", event) for event in told] == [None, "one ", "two ", "E"]
+    parsed = [json.loads(form.payload(frame) or b"") for frame in events]
+    assert [text_of("bedrock", event) for event in parsed] == [None, "one ", "two ", "E"]
     assert form.fails(error)
     assert b"wrong size" in error

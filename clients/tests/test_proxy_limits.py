@@ -73,14 +73,14 @@ def test_a_head_that_comes_byte_by_byte_is_cut(hasty: Running) -> None:
         assert time.monotonic() - begun < 10
 
 
-def test_half_a_second_head_on_a_kept_connection_is_cut(server: Replay, hasty: Running) -> None:
+def test_half_of_a_second_head_is_cut(server: Replay, hasty: Running) -> None:
     with connected(hasty) as connection:
         connection.sendall(b"GET /health HTTP/1.1\r\nhost: a\r\n\r\nGET /hea")
         assert b'{"status":"ok"}' in rest(connection)
 
 
 @pytest.mark.parametrize(("path", "kind"), [(CHAT, "invalid_request_error"), ("/v1/messages", "invalid_request_error")])
-def test_half_a_body_is_a_408_in_the_apis_form(hasty: Running, path: str, kind: str) -> None:
+def test_half_of_a_body_is_a_408(hasty: Running, path: str, kind: str) -> None:
     with connected(hasty) as connection:
         connection.sendall(f"POST {path} HTTP/1.1\r\nhost: a\r\ncontent-length: 100\r\n\r\n{{".encode())
         head, error = error_in(rest(connection))
@@ -98,7 +98,7 @@ def test_fifty_halves_leave_the_proxy_to_others(server: Replay) -> None:
             rest(half)  # the proxy closes each of them
 
 
-def test_more_connections_than_are_allowed_get_a_503_in_the_apis_form(hasty: Running) -> None:
+def test_connections_above_the_limit_get_a_503(hasty: Running) -> None:
     with contextlib.ExitStack() as stack:
         for _ in range(20):
             stack.enter_context(connected(hasty))
@@ -110,7 +110,7 @@ def test_more_connections_than_are_allowed_get_a_503_in_the_apis_form(hasty: Run
     until(lambda: httpx.get(f"{hasty.url}/health", timeout=10).status_code == 200)
 
 
-def test_a_client_that_does_not_read_is_cut_and_its_generation_ends(server: Replay, hasty: Running) -> None:
+def test_a_client_that_does_not_read_is_cut(server: Replay, hasty: Running) -> None:
     recording = Recording(wire.chat(["never " * 5000] * 3000))
     body = json.dumps({"model": server.record(recording), "stream": True}).encode()
     with connected(hasty) as connection:
@@ -153,7 +153,7 @@ def test_absolute_form_targets_pass_like_others(server: Replay, hasty: Running) 
         assert b"two" not in answer
 
 
-def test_a_request_with_two_lengths_is_a_400_that_ends_the_connection() -> None:
+def test_a_request_with_two_lengths_is_a_400() -> None:
     upstream, read, _ = raw_server(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
     with running(upstream) as made, connected(made) as connection:
         head = b"POST /v1/messages HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -176,7 +176,7 @@ def test_an_answer_with_two_lengths_keeps_none_of_them() -> None:
 
 
 @pytest.mark.parametrize("target", [b"*", b"a:80", b"ftp://a/v1/messages"])
-def test_a_target_that_is_no_path_is_a_400_in_the_apis_form(hasty: Running, target: bytes) -> None:
+def test_a_target_that_is_no_path_is_a_400(hasty: Running, target: bytes) -> None:
     with connected(hasty) as connection:
         connection.sendall(b"OPTIONS %b HTTP/1.1\r\nhost: a\r\n\r\n" % target)
         head, error = error_in(rest(connection))
@@ -184,7 +184,7 @@ def test_a_target_that_is_no_path_is_a_400_in_the_apis_form(hasty: Running, targ
     assert "neither a path nor a URL" in json.dumps(error)
 
 
-def test_an_absolute_form_target_of_a_server_that_is_not_there_keeps_its_name_and_key_out_of_the_log() -> None:
+def test_names_and_keys_of_targets_are_not_logged() -> None:
     with running("http://127.0.0.1:9") as made:
         with connected(made) as connection:
             connection.sendall(
@@ -209,20 +209,20 @@ ABOVE: list[tuple[str, Any, str]] = [
 ]
 
 
-def test_stops_and_patterns_of_a_request_have_limits_of_their_own(server: Replay) -> None:
+def test_stops_and_patterns_have_their_own_limits(server: Replay) -> None:
     """The number of stops and the number of patterns have separate options. They once shared an option: if it
     allowed 5 patterns, a request with 6 stops was refused."""
     limits = ("--max-stops", "5", "--max-patterns", "3", "--max-text", "40", "--max-regions", "2")
     model = server.record(Recording(wire.chat(["one END"]), whole=wire.chat_whole("one END")))
     with running(server.url, *limits) as made:
-        for path, asked, words in ABOVE:
-            answer = httpx.post(f"{made.url}{path}", json=asked)
-            assert (answer.status_code, words in answer.text) == (400, True), (asked, answer.text)
-        asked = {"model": model, "stop": [*"ABCDE"], "stopscan": {"patterns": ["x", "y", "z"]}}
-        assert httpx.post(f"{made.url}{CHAT}", json=asked).status_code == 200
+        for path, fields, words in ABOVE:
+            answer = httpx.post(f"{made.url}{path}", json=fields)
+            assert (answer.status_code, words in answer.text) == (400, True), (fields, answer.text)
+        fields = {"model": model, "stop": [*"ABCDE"], "stopscan": {"patterns": ["x", "y", "z"]}}
+        assert httpx.post(f"{made.url}{CHAT}", json=fields).status_code == 200
 
 
-def test_an_unknown_stream_is_a_502_that_is_not_asked_for_again() -> None:
+def test_an_unknown_stream_is_a_502_without_a_retry() -> None:
     events = b'data: {"odd": "one"}\n\n'
     head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
     upstream, _, _ = raw_server(head + events)
@@ -231,13 +231,13 @@ def test_an_unknown_stream_is_a_502_that_is_not_asked_for_again() -> None:
     assert (answer.status_code, answer.headers["x-should-retry"]) == (502, "false")
 
 
-def test_six_hundred_streams_at_once_a_third_of_which_is_left(server: Replay) -> None:
+def test_six_hundred_streams_while_clients_leave(server: Replay) -> None:
     """Each stream is cut at its stop, also while other clients leave, and none keeps the others waiting until the
     client's timeout. What the clients that left have asked for ends."""
     recording = Recording(wire.chat(["one ", "two ", "E", "ND", "three"]))
     body = {"model": server.record(recording), "stream": True}
-    left = [endless("chat") for _ in range(200)]
-    models = [server.record(each) for each in left]
+    deserted = [endless("chat") for _ in range(200)]
+    models = [server.record(each) for each in deserted]
 
     async def ask(client: httpx.AsyncClient) -> str:
         async with client.stream("POST", CHAT, json=body) as answer:
@@ -257,7 +257,7 @@ def test_six_hundred_streams_at_once_a_third_of_which_is_left(server: Replay) ->
 
     with running(server.url, "--stop", "END") as made:
         answers = asyncio.run(ask_all(made.url))
-        until(lambda: all(each.gone.is_set() for each in left), 60)
+        until(lambda: all(each.gone.is_set() for each in deserted), 60)
         _, log = made.stop()
     assert log.splitlines()[1:] == []
     assert len(answers) == 400
@@ -267,7 +267,7 @@ def test_six_hundred_streams_at_once_a_third_of_which_is_left(server: Replay) ->
         assert "three" not in answer
 
 
-def test_sigterm_with_half_a_request_and_a_client_that_does_not_read_ends_in_time(server: Replay) -> None:
+def test_sigterm_with_slow_clients_ends_in_time(server: Replay) -> None:
     recording = Recording(wire.chat(["never " * 5000] * 3000))
     body = json.dumps({"model": server.record(recording), "stream": True}).encode()
     with (
@@ -290,7 +290,7 @@ def test_sigterm_with_half_a_request_and_a_client_that_does_not_read_ends_in_tim
     assert recording.gone.wait(10)
 
 
-def test_a_client_that_leaves_is_no_error_in_the_log(server: Replay) -> None:
+def test_a_client_that_leaves_is_not_logged(server: Replay) -> None:
     recording = endless("chat")
     with running(server.url, "--stop", "NEVER") as made:
         request = {"model": server.record(recording), "stream": True}
@@ -322,7 +322,7 @@ def test_a_break_in_mid_stream_is_called_a_break() -> None:
     assert "cannot be reached" not in log
 
 
-def test_many_clients_that_leave_before_the_first_byte_take_the_upstreams_work_along() -> None:
+def test_clients_that_leave_early_end_the_upstreams_work() -> None:
     upstream, read, gone = raw_server(b"", 30)
     with running(upstream, "--stop", "END") as made:
         threads = []
@@ -360,7 +360,7 @@ def test_a_long_body_is_read_beside_the_streams(server: Replay, name: str) -> No
 
 
 @pytest.mark.parametrize(("last", "status"), [(b"1]}", 404), (b"1,1]}", 413)], ids=["as many", "too many"])
-def test_a_long_body_keeps_the_errors_of_a_short_one(last: bytes, status: int) -> None:
+def test_long_and_short_bodies_have_the_same_errors(last: bytes, status: int) -> None:
     upstream, read, _ = raw_server(b"HTTP/1.1 404 Not Found\r\ncontent-length: 2\r\n\r\nno")
     with running(upstream) as made:
         content = b'{"stop": "END", "a": [' + b"1," * 1_999_997 + last
@@ -372,7 +372,7 @@ def test_a_long_body_keeps_the_errors_of_a_short_one(last: bytes, status: int) -
         assert (answer.status_code, "empty" in answer.json()["error"]["message"]) == (400, True)
 
 
-def test_sigterm_with_open_streams_logs_one_line(server: Replay) -> None:
+def test_sigterm_with_open_streams_logs_a_single_line(server: Replay) -> None:
     model = server.record(Recording(wire.chat(["one", " two"]), pause=1))
     with running(server.url, "--stop", "END", "--grace", "1") as made, contextlib.ExitStack() as stack:
         body = {"model": model, "stream": True}
@@ -391,7 +391,7 @@ def test_sigterm_with_open_streams_logs_one_line(server: Replay) -> None:
     assert "Cancel 5 running task(s)" in log
 
 
-def test_a_break_in_mid_stream_logs_one_line() -> None:
+def test_a_broken_stream_logs_a_single_line() -> None:
     events = b'data: {"choices": [{"index": 0, "delta": {"content": "one"}}]}\n\n'
     upstream, _, _ = raw_server(
         b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 999\r\n\r\n" + events
@@ -404,7 +404,7 @@ def test_a_break_in_mid_stream_logs_one_line() -> None:
     assert line.endswith(f"{CHAT}: the upstream server broke off its answer: RemoteProtocolError")
 
 
-def test_errors_of_name_refusal_and_tls_are_told_apart_in_the_log() -> None:
+def test_the_log_names_dns_refusal_and_tls() -> None:
     refuses = f"http://127.0.0.1:{free_port()}"
     speaks_no_tls = raw_server(b"HTTP/1.1 400 no\r\n\r\n", 0.1)[0].replace("http:", "https:")
     for upstream, words in (

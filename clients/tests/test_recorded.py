@@ -72,17 +72,17 @@ def events_in(body: bytes, name: str) -> list[Any]:
     return [json.loads(payload) for payload in payloads if payload not in (None, b"[DONE]")]
 
 
-def said(name: str, events: list[Any]) -> str:
+def spoken(name: str, events: list[Any]) -> str:
     return "".join(text_of(api_of(name), event) or "" for event in events)
 
 
 @pytest.mark.parametrize("name", STREAMS)
 @pytest.mark.parametrize("stop", ["never", "one, two, three, four", "eepsX"])
-def test_without_a_match_the_body_goes_out_as_it_came(name: str, stop: str) -> None:
+def test_without_a_match_the_body_is_unchanged(name: str, stop: str) -> None:
     events, pieces = recorded(name)
     out, body = through(pieces, [stop], media_of(name))
     assert not body.matches
-    assert said(name, events_in(out, name)) == said(name, events)
+    assert spoken(name, events_in(out, name)) == spoken(name, events)
     if stop == "never":
         assert out == b"".join(pieces)
 
@@ -90,7 +90,7 @@ def test_without_a_match_the_body_goes_out_as_it_came(name: str, stop: str) -> N
 @pytest.mark.parametrize("name", STREAMS)
 def test_every_cut_is_that_of_brute_force(name: str) -> None:
     events, pieces = recorded(name)
-    text = said(name, events)
+    text = spoken(name, events)
     joined = b"".join(pieces)
     for begin in range(len(text) - 4):
         stop = text[begin : begin + 1 + begin % 4]
@@ -98,11 +98,11 @@ def test_every_cut_is_that_of_brute_force(name: str) -> None:
         expected = oracle.feed(text) + oracle.flush()
         for split in (pieces, [joined[at : at + 37] for at in range(0, len(joined), 37)]):
             out, body = through(split, [stop], media_of(name))
-            assert said(name, events_in(out, name)) == expected
+            assert spoken(name, events_in(out, name)) == expected
             assert oracle.match is not None
             assert (body.matches[0].sequence, body.matches[0].offset) == (stop, oracle.match.offset)
         drained, _ = through(pieces, [stop], media_of(name), drain=True)
-        assert said(name, events_in(drained, name)) == expected
+        assert spoken(name, events_in(drained, name)) == expected
 
 
 @cache
@@ -138,7 +138,7 @@ def checker(api: str) -> Callable[[Any], Any]:
     ],
 )
 @pytest.mark.parametrize("drain", [False, True])
-def test_what_a_stop_has_made_fits_the_types_of_the_apis_own_client(name: str, drain: bool) -> None:
+def test_made_events_fit_the_clients_types(name: str, drain: bool) -> None:
     valid_after_each_stop(name, drain)
 
 
@@ -148,7 +148,7 @@ def valid_after_each_stop(name: str, drain: bool) -> None:
     for event in events:
         check(event)
     stops = [
-        stop for stop in ("The", "keeper", "three", '"dawn"', "nächste", "夜", "eeps.") if stop in said(name, events)
+        stop for stop in ("The", "keeper", "three", '"dawn"', "nächste", "夜", "eeps.") if stop in spoken(name, events)
     ]
     assert stops
     for stop in stops:
@@ -182,7 +182,7 @@ JSON = st.recursive(
 @pytest.mark.parametrize("name", STREAMS)
 @settings(max_examples=60)
 @given(data=st.data(), drain=st.booleans())
-def test_arbitrary_json_at_any_place_of_a_stream_raises_nothing(name: str, data: st.DataObject, drain: bool) -> None:
+def test_arbitrary_json_in_a_stream_raises_nothing(name: str, data: st.DataObject, drain: bool) -> None:
     """The one error that is documented is a ``TypeError`` for a stream that begins with an event of an unknown API."""
     events, _ = recorded(name)
     for _ in range(data.draw(st.integers(1, 3))):
@@ -192,7 +192,7 @@ def test_arbitrary_json_at_any_place_of_a_stream_raises_nothing(name: str, data:
             replaced(event, odd, *at) if only in (None, number) and at in places(event) else event
             for number, event in enumerate(events)
         ]
-    stop = [said(name, recorded(name)[0])[6:9], "END"]
+    stop = [spoken(name, recorded(name)[0])[6:9], "END"]
     with suppressed_unknown():
         list(scan_events(events, stop, drain=drain))
     with suppressed_unknown():
@@ -214,39 +214,39 @@ INDEXES = ("index", "output_index", "content_index", "contentBlockIndex")
 @pytest.mark.parametrize("name", STREAMS)
 def test_an_index_that_is_none_raised_or_took_gigabytes(name: str, index: Any) -> None:
     events, _ = recorded(name)
-    stop = said(name, events)[6:9]
+    stop = spoken(name, events)[6:9]
     wrong = [
         reduce(lambda event, at: replaced(event, index, *at), [at for at in places(event) if at[-1] in INDEXES], event)
         for event in events
     ]
     stream = scan_events(wrong, stop)
     list(stream)
-    assert [match.offset for match in stream.matches.values()][:1] == [said(name, events).index(stop)]
+    assert [match.offset for match in stream.matches.values()][:1] == [spoken(name, events).index(stop)]
 
 
 @pytest.mark.parametrize("usage", [5, [], "", True])
-def test_usage_that_is_not_an_object_raised_or_stood_in_the_closing_events(usage: Any) -> None:
+def test_usage_that_is_no_object_is_left_out(usage: Any) -> None:
     for counts in ({}, {"output_tokens": 7}):
         events, _ = recorded("anthropic_thinking")
-        events[1:1] = [{"type": "message_start", "message": {"usage": told}} for told in (counts, usage, counts)]
-        *_, closing, _ = scan_events(events, said("anthropic_thinking", events)[6:9])
+        events[1:1] = [{"type": "message_start", "message": {"usage": counted}} for counted in (counts, usage, counts)]
+        *_, closing, _ = scan_events(events, spoken("anthropic_thinking", events)[6:9])
         assert closing["usage"]["output_tokens"] == counts.get("output_tokens", 4)
-        told = [{"type": "message-end", "delta": {"usage": told}} for told in (counts, usage)]
+        counted = [{"type": "message-end", "delta": {"usage": counted}} for counted in (counts, usage)]
         events, _ = recorded("cohere_v2")
-        *_, last = scan_events([*events[:-1], *told], said("cohere_v2", events)[6:9], drain=True)
+        *_, last = scan_events([*events[:-1], *counted], spoken("cohere_v2", events)[6:9], drain=True)
         assert last["delta"].get("usage", {}) == counts
 
 
 @pytest.mark.parametrize("output", [[1] * 3, {"a": 1}, [{"content": 5}] * 3, [{"content": [5]}] * 3, [[]] * 3, "a"])
-def test_an_output_that_is_not_a_list_of_items_raised(output: Any) -> None:
+def test_an_output_that_is_no_list_raises_nothing(output: Any) -> None:
     events, _ = recorded("openai_responses")
     events[0] = replaced(events[0], output, "response", "output")
     for kept in (events, [event for event in events if ".added" not in event["type"]]):
-        stream = scan_events(kept, said("openai_responses", events)[6:9])
+        stream = scan_events(kept, spoken("openai_responses", events)[6:9])
         assert [*stream][-1]["type"] == "response.completed"
 
 
-def test_a_list_in_the_place_of_another_text_raises_nothing() -> None:
+def test_a_list_in_place_of_a_text_raises_nothing() -> None:
     events, _ = recorded("anthropic_thinking")
     block = {"type": "content_block_start", "index": 9, "content_block": {"type": "text", "text": "one END"}}
     events.insert(1, {**block, "delta": {"text": [{"type": "text", "text": "x"}]}})

@@ -42,23 +42,23 @@ def events_in(name: str, body: bytes) -> list[Any]:
 
 def texts(name: str, body: bytes) -> dict[Any, str]:
     """Returns the text of each part of an answer, by the place of the part (such as the index of its choice)."""
-    said: dict[Any, str] = {}
+    by_choice: dict[Any, str] = {}
     for event in events_in(name, body):
         text = text_of(api_of(name), event)
         if text:
             place = PLACES.get(api_of(name), lambda event: 0)(event)
-            said[place] = said.get(place, "") + text
-    return said
+            by_choice[place] = by_choice.get(place, "") + text
+    return by_choice
 
 
-def cut(said: dict[Any, str], stop: str) -> tuple[dict[Any, str], bool]:
-    left = {}
-    for place, text in said.items():
+def cut(by_choice: dict[Any, str], stop: str) -> tuple[dict[Any, str], bool]:
+    shortened = {}
+    for place, text in by_choice.items():
         oracle = Reference([stop])
-        left[place] = oracle.feed(text) + oracle.flush()
+        shortened[place] = oracle.feed(text) + oracle.flush()
         if oracle.match is not None:
-            return {at: kept for at, kept in left.items() if kept}, True
-    return left, False
+            return {at: kept for at, kept in shortened.items() if kept}, True
+    return shortened, False
 
 
 def media(name: str) -> str:
@@ -67,21 +67,21 @@ def media(name: str) -> str:
 
 @pytest.mark.parametrize("size", [1, 97, 1 << 20])
 @pytest.mark.parametrize("name", RECORDINGS)
-def test_a_recording_without_a_match_goes_out_as_it_came(name: str, size: int) -> None:
+def test_a_recording_without_a_match_is_unchanged(name: str, size: int) -> None:
     whole = RECORDINGS[name].read_bytes()
     out, body = through([whole[at : at + size] for at in range(0, len(whole), size)], ["\0 never"], media(name))
     assert (out, body.matches) == (whole, {})
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
-def test_every_cut_of_a_recording_is_that_of_brute_force(name: str) -> None:
+def test_cuts_of_recordings_equal_brute_force(name: str) -> None:
     whole = RECORDINGS[name].read_bytes()
-    said = texts(name, whole)
+    by_choice = texts(name, whole)
     pieces = [whole[at : at + 97] for at in range(0, len(whole), 97)]
-    for text in said.values():
+    for text in by_choice.values():
         for begin in range(0, len(text), 1 + len(text) // 40):
             stop = text[begin : begin + 1 + begin % 5]
-            expected, fires = cut(said, stop)
+            expected, fires = cut(by_choice, stop)
             for drain in (False, True):
                 out, body = through(pieces, [stop], media(name), drain=drain)
                 assert (texts(name, out), bool(body.matches)) == (expected, fires), (stop, drain)
@@ -93,15 +93,15 @@ def faults(api: str, event: Any) -> set[Any]:
     try:
         checker(api)(event)
     except ValidationError as error:
-        found = [(fault["loc"], fault["type"]) for fault in error.errors()]
-        others = {loc[0] for loc, kind in found if loc[1:] == ("type",) and kind == "literal_error"}
-        return {fault for fault in found if fault[0][0] not in others}
+        wrong = [(fault["loc"], fault["type"]) for fault in error.errors()]
+        others = {loc[0] for loc, kind in wrong if loc[1:] == ("type",) and kind == "literal_error"}
+        return {fault for fault in wrong if fault[0][0] not in others}
     return set()
 
 
 @pytest.mark.parametrize("drain", [False, True])
 @pytest.mark.parametrize("name", TYPED)
-def test_what_a_stop_makes_of_a_recording_fits_the_types_of_the_apis_own_client(name: str, drain: bool) -> None:
+def test_cut_recordings_fit_the_clients_types(name: str, drain: bool) -> None:
     valid_as_the_recording(name, drain)
 
 

@@ -70,13 +70,13 @@ def chat(chunks: list[Any], stop: str = "END", done: bool = True, **options: Any
 
 
 def candidate(text: str, finish: str | None = None, index: int = 0) -> Any:
-    told = {"finishReason": finish} if finish else {}
-    return {"candidates": [{"content": {"role": "model", "parts": [{"text": text}]}, "index": index, **told}]}
+    ending = {"finishReason": finish} if finish else {}
+    return {"candidates": [{"content": {"role": "model", "parts": [{"text": text}]}, "index": index, **ending}]}
 
 
 def gemini_text(answer: Answer, index: int = 0) -> str:
-    found = [c for event in answer.events for c in event["candidates"] if c.get("index", 0) == index]
-    return "".join(part.get("text", "") for c in found for part in c.get("content", {}).get("parts", []))
+    candidates = [c for event in answer.events for c in event["candidates"] if c.get("index", 0) == index]
+    return "".join(part.get("text", "") for c in candidates for part in c.get("content", {}).get("parts", []))
 
 
 USAGE = {"input_tokens": 7, "output_tokens": 1}
@@ -123,7 +123,7 @@ def messages(events: list[Any], stop: Any = "END", **request: Any) -> Answer:
     )
 
 
-def test_litellm_2195_cliproxyapi_5651_gemini_says_stop_in_every_chunk() -> None:
+def test_litellm_2195_cliproxyapi_5651_stop_in_every_chunk() -> None:
     answer = Answer(GEMINI, {"contents": []}, sse([candidate(t, "STOP") for t in ("one E", "ND two", " three")]), "END")
     assert gemini_text(answer) == "one "
     assert answer.matches[0].offset == 4
@@ -144,17 +144,17 @@ def test_open_webui_16377_chat_says_stop_in_every_chunk() -> None:
         {"tool_calls": [{"index": 0, "id": "", "type": "function", "function": {"name": "", "arguments": ""}}]},
     ],
 )
-def test_workbuddy_gateway_3_snowflake_cortex_stubs_of_calls_in_every_chunk(stub: Any) -> None:
+def test_workbuddy_gateway_3_stubs_of_calls_in_every_chunk(stub: Any) -> None:
     assert chat([*(chunk(text, None, **stub) for text in ("one E", "ND two")), chunk("", "stop")]).text() == "one "
 
 
-def test_a_stop_that_begins_before_a_real_call_and_ends_behind_it_is_none() -> None:
+def test_a_stop_spans_no_call() -> None:
     call = {"index": 0, "id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     chunks = [chunk("one E"), chunk(tool_calls=[call]), chunk("ND two"), chunk(None, "tool_calls")]
     assert chat(chunks).text() == "one END two"
 
 
-def test_anthropic_sdk_kotlin_147_kimi_leaves_the_end_of_a_block_out() -> None:
+def test_anthropic_sdk_kotlin_147_a_block_without_an_end() -> None:
     closing = [block_stop(1), *END]
     answer = messages([START, block(0), delta(0, "one E"), block(1), delta(1, "two END three"), *closing])
     assert answer.blocks() == [(0, "one "), (0, "E"), (1, "two ")]
@@ -166,35 +166,35 @@ def test_bifrost_4262_bedrock_behind_a_gateway_ends_no_block() -> None:
     def block_delta(index: int, text: str) -> Any:
         return {"contentBlockDelta": {"contentBlockIndex": index, "delta": {"text": text}}}
 
-    def told(last: str) -> list[tuple[int, str]]:
+    def deltas_of(last: str) -> list[tuple[int, str]]:
         events = [block_delta(0, "one E"), block_delta(1, last), {"messageStop": {"stopReason": "end_turn"}}]
-        found = [event["contentBlockDelta"] for event in scan_events(events, "END") if "contentBlockDelta" in event]
-        return [(one["contentBlockIndex"], one["delta"]["text"]) for one in found if one["delta"]["text"]]
+        with_text = [event["contentBlockDelta"] for event in scan_events(events, "END") if "contentBlockDelta" in event]
+        return [(piece["contentBlockIndex"], piece["delta"]["text"]) for piece in with_text if piece["delta"]["text"]]
 
-    assert told("two END x") == [(0, "one "), (0, "E"), (1, "two ")]
-    assert told("two") == [(0, "one "), (0, "E"), (1, "two")]
+    assert deltas_of("two END x") == [(0, "one "), (0, "E"), (1, "two ")]
+    assert deltas_of("two") == [(0, "one "), (0, "E"), (1, "two")]
 
 
-def test_rig_gemini_stream_terminal_matrix_stop_in_the_middle_of_a_candidate() -> None:
+def test_rig_gemini_stop_in_the_middle_of_a_candidate() -> None:
     events = [candidate("zero ", "STOP", 0), candidate("one END", None, 1), candidate("goes on", "STOP", 0)]
     answer = Answer(GEMINI, {"contents": []}, sse([*events, candidate("x", "STOP", 1)]), "END")
     assert (gemini_text(answer, 0), gemini_text(answer, 1)) == ("zero goes on", "one ")
 
 
-def test_rig_empty_stop_sequence_matrix_a_stop_before_any_text_leaves_no_block() -> None:
+def test_rig_a_stop_before_any_text_leaves_no_block() -> None:
     events = [START, block(0), delta(0, "al"), delta(0, "pha bravo"), block_stop(0), *END]
     answer = messages(events, (), stop_sequences=["alpha"])
     assert [event["type"] for event in answer.events] == ["message_start", "message_delta", "message_stop"]
 
 
-def test_rig_2329_dirge_757_buzz_559_nanobot_949_mike_404_no_empty_text_in_a_whole_answer() -> None:
+def test_rig_2329_no_empty_text_in_a_whole_answer() -> None:
     whole = {**START["message"], "content": [{"type": "text", "text": "🌊 alpha"}], "stop_reason": "end_turn"}
     request = {"model": "m", "max_tokens": 9, "messages": [], "stop_sequences": ["🌊"]}
     cut = json.loads(Answer(MESSAGES, request, whole, media="application/json", api="none").body)
     assert (cut["content"], cut["stop_reason"], cut["stop_sequence"]) == ([], "stop_sequence", "🌊")
 
 
-def test_req_llm_462_the_last_event_has_no_blank_line_behind_it() -> None:
+def test_req_llm_462_last_event_without_a_blank_line() -> None:
     body = sse([chunk("one E"), chunk("nough", "stop")]).removesuffix(b"\n\n")
     answer = Answer(CHAT, {"model": "m", "stream": True, "messages": []}, body, "END")
     assert answer.text() == "one Enough"
@@ -202,13 +202,13 @@ def test_req_llm_462_the_last_event_has_no_blank_line_behind_it() -> None:
 
 
 @pytest.mark.parametrize("done", [True, False])
-def test_pi_7441_vercel_19165_vllm_mlx_628_a_stream_without_any_finish_reason(done: bool) -> None:
+def test_pi_7441_vercel_19165_no_finish_reason(done: bool) -> None:
     answer = chat([chunk("one "), chunk("EN"), {"choices": [], "usage": {"completion_tokens": 5}}], done=done)
     assert answer.text() == "one EN"
     assert (answer.events[-1] == "[DONE]") == done
 
 
-def test_zed_48119_ollama_3629_langchain_15024_an_empty_stop_list_is_never_sent() -> None:
+def test_zed_48119_ollama_3629_no_empty_list_is_sent() -> None:
     line = {"model": "m", "message": {"role": "assistant", "content": "a END b"}, "done": False}
     request = {"model": "m", "messages": [], "options": {"stop": ["END"], "seed": 1}}
     answer = Answer("/api/chat", request, json.dumps(line).encode() + b"\n", media="application/x-ndjson")
@@ -217,7 +217,7 @@ def test_zed_48119_ollama_3629_langchain_15024_an_empty_stop_list_is_never_sent(
     assert "stop" not in Answer(CHAT, request, sse([chunk("a END b", "stop")], True)).sent
 
 
-def test_tabbyapi_141_vllm_31135_several_tokens_in_a_chunk_and_a_stop_inside() -> None:
+def test_tabbyapi_141_vllm_31135_a_stop_inside_several_tokens() -> None:
     def entry(token: str) -> Any:
         return {"token": token, "logprob": -1.0, "bytes": [*token.encode()], "top_logprobs": []}
 
@@ -229,7 +229,7 @@ def test_tabbyapi_141_vllm_31135_several_tokens_in_a_chunk_and_a_stop_inside() -
     assert (answer.text(), rows) == ("Hello! ", ["Hello", "!", " EN"])
 
 
-def test_mcp_web_ui_5_the_transports_own_400_can_be_read_raw() -> None:
+def test_mcp_web_ui_5_400_is_readable_raw() -> None:
     answer = messages([], (), stop_sequences=["", "x"])
     assert answer.status == 400
     assert json.loads(answer.body)["error"]["type"] == "invalid_request_error"
@@ -290,7 +290,7 @@ def test_what_stands_beside_the_text_is_cut_with_it(field: str, path: str, answe
 
 
 @pytest.mark.parametrize("drain", [False, True])
-def test_copies_of_the_text_in_a_stream_go_with_it(drain: bool) -> None:
+def test_copies_of_a_streams_text_go_with_it(drain: bool) -> None:
     """Other fields must not keep the text after the stop. With ``drain``, this also holds for events after the stop."""
     first = {**chunk(f"one END{BEHIND}"), "copy": f"one END{BEHIND}", "note": "it follows"}
     usage = {"choices": [], "usage": {"completion_tokens": 5}, "full": f"one END{BEHIND}", "model": "m"}
@@ -312,7 +312,7 @@ def validated(kind: Any) -> Callable[[Any], Any]:
     return TypeAdapter(kind).validate_python
 
 
-def test_langchain_sums_of_usage_an_end_that_a_stop_made_fits_anthropics_own_type() -> None:
+def test_langchain_a_made_end_fits_anthropics_type() -> None:
     from anthropic.types import RawMessageStreamEvent
 
     answer = messages([START, block(0), delta(0, "one END"), block_stop(0), *END])
@@ -344,7 +344,7 @@ def test_llama_cpp_its_own_completion_is_a_row() -> None:
 @pytest.mark.parametrize(
     "path", ["/generate", "/generate_stream", "/v1/chat", "/v1beta/interactions", "/v1/conversations"]
 )
-def test_a_stream_that_no_row_knows_is_an_error_and_not_silence(path: str) -> None:
+def test_a_stream_of_no_row_is_an_error(path: str) -> None:
     with pytest.raises(TypeError, match="not an event of a known API"):
         Answer(path, {"stream": True}, sse([{"text": "one END", "more": {}}]), "END")
 
@@ -360,7 +360,7 @@ def test_a_whole_answer_that_is_a_list_passes() -> None:
         assert json.loads(Answer("/classify", {"inputs": "END"}, body, "END", media="application/json").body) == body
 
 
-def test_an_encoding_that_cannot_be_read_is_told() -> None:
+def test_an_encoding_that_cannot_be_read_is_an_error() -> None:
     def handler(request: httpx.Request) -> httpx.Response:
         stream = request.url.path == CHAT
         media = "text/event-stream" if stream else "application/json"
@@ -405,7 +405,7 @@ def test_the_choices_of_a_request_are_all_awaited() -> None:
         assert (gemini_text(answer, 0), gemini_text(answer, 1)) == ("one ", "two")
 
 
-def test_a_request_to_gemini_may_have_the_names_of_the_protocol_buffers() -> None:
+def test_gemini_requests_may_use_snake_case() -> None:
     request = {"contents": [], "generation_config": {"stop_sequences": ["END"], "max_output_tokens": 9}}
     answer = Answer(GEMINI, request, sse([candidate("one END")]))
     assert answer.sent == {"contents": [], "generationConfig": {"maxOutputTokens": 9}}
@@ -421,7 +421,7 @@ def test_a_body_that_breaks_off_confirms_no_pattern() -> None:
     assert chat([chunk("one E"), chunk(None, "stop")], stops, done=False).text() == "one "
 
 
-def test_an_ending_waits_for_one_event_and_comments_are_none() -> None:
+def test_an_end_waits_for_an_event_past_comments() -> None:
     body = sse([chunk("one E", "stop")]) + b": still here\n\n" + sse([chunk("ND two", "stop")], True)
     answer = Answer(CHAT, {"model": "m", "stream": True, "messages": []}, body, "END")
     assert answer.text() == "one "
@@ -439,7 +439,7 @@ def test_pings_behind_a_waiting_block_keep_their_place() -> None:
     assert [event["type"] for event in stopped.events] == ["message_start", "ping", "message_delta", "message_stop"]
 
 
-def test_a_background_response_that_is_resumed_by_get_is_cut() -> None:
+def test_a_response_resumed_by_get_is_cut() -> None:
     body = sse([{"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "one END"}])
 
     def handler(request: httpx.Request) -> httpx.Response:

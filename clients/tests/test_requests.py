@@ -87,7 +87,7 @@ UNREADABLE: dict[str, tuple[bytes, dict[str, str]]] = {
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("name", UNREADABLE)
-def test_a_body_that_cannot_be_read_is_a_400_in_the_apis_form(path: str, name: str) -> None:
+def test_a_body_that_cannot_be_read_is_a_400(path: str, name: str) -> None:
     content, headers = UNREADABLE[name]
     for media in ("application/json", "application/json; charset=utf-8", "application/vnd.api+json"):
         server = Server(httpx, events("one"))
@@ -180,14 +180,14 @@ def whole(text: str, path: str = CHAT, **options: Any) -> Server:
     ],
     ids=str,
 )
-def test_no_stop_goes_on_that_the_server_would_mean_otherwise(fields: Any, options: Any) -> None:
+def test_stops_with_another_meaning_do_not_go_on(fields: Any, options: Any) -> None:
     server = whole("<think>END</think>one END two")
     post(server, {"stop": ["END"], **fields}, CHAT, *[options.pop("stop")] if "stop" in options else [], **options)
     assert "stop" not in server.bodies[0]
     assert "stopscan" not in server.bodies[0]
 
 
-def test_a_stop_in_the_reasoning_of_a_whole_answer_does_not_fire() -> None:
+def test_a_stop_in_protected_reasoning_does_not_fire() -> None:
     answer = post(
         whole("<think>END</think>one END two"), {"stop": "END", "stopscan": {"protect": ["<think>", "</think>"]}}
     )
@@ -219,7 +219,7 @@ def test_the_options_of_stopscan_win_over_the_servers_fields() -> None:
         ({"min_tokens": 10**30}, "min_tokens must be an integer from 0 to"),
     ],
 )
-def test_a_wrong_value_of_a_servers_field_is_a_400_if_there_are_stops(fields: Any, words: str) -> None:
+def test_a_wrong_field_beside_stops_is_a_400(fields: Any, words: str) -> None:
     server = whole("one")
     answer = post(server, {"stop": "END", **fields})
     assert (answer.status_code, server.requests) == (400, [])
@@ -269,7 +269,7 @@ def test_min_tokens_of_random_streams_with_entries_for_tokens() -> None:
         assert streamed(made, least, stops) == expected(pieces, least, stops), (pieces, stops, cuts, least)
 
 
-def test_min_tokens_loses_no_text_where_a_chunk_has_several_tokens() -> None:
+def test_min_tokens_with_several_tokens_a_chunk() -> None:
     assert streamed([chunk("AbcXYZW E"), chunk("NE"), chunk("ND!"), chunk(" END")], 2) == "AbcXYZW EN"
 
 

@@ -18,7 +18,7 @@ from stopscan_clients import StopTransport
 
 
 @packages
-def test_a_streams_stops_are_all_scanned_here_and_none_goes_on(package: Any) -> None:
+def test_stops_of_a_stream_do_not_go_on(package: Any) -> None:
     server = Server(package, events("one E", "ND two", "more"))
     answer = post(server, {"stream": True, "model": "m", "stop": ["END", "\n"]}, CHAT, ["own"])
     assert text_in(answer.content) == "one "
@@ -31,7 +31,7 @@ def test_a_streams_stops_are_all_scanned_here_and_none_goes_on(package: Any) -> 
 
 
 @packages
-def test_a_whole_answers_stops_go_on_as_far_as_the_server_takes_them(package: Any) -> None:
+def test_stops_that_the_server_takes_go_on(package: Any) -> None:
     """A whole answer can be cut only when it is complete. So the transport sends the stops that the server takes:
     without them, the server would generate up to its token limit."""
     server = Server(package, [json.dumps(wire.chat_whole("a <6> b")).encode()], "application/json")
@@ -47,7 +47,7 @@ def test_a_whole_answers_stops_go_on_as_far_as_the_server_takes_them(package: An
 
 @packages
 @pytest.mark.parametrize("status", [400, 422])
-def test_a_server_that_refuses_stops_is_asked_once_more_without_each_time(package: Any, status: int) -> None:
+def test_refused_stops_are_left_out_of_a_second_request(package: Any, status: int) -> None:
     """GPT-5, o3 and Grok refuse stops on a route on which other models accept them. So each request is first sent with
     stops, and sent again without them if it is refused."""
     server = Server(package, [json.dumps(wire.chat_whole("a END b")).encode()], "application/json")
@@ -57,12 +57,12 @@ def test_a_server_that_refuses_stops_is_asked_once_more_without_each_time(packag
         answer = client.post(f"http://server{CHAT}", json={"model": "gpt-5"})
         assert answer.json()["choices"][0]["message"]["content"] == "a "
     client.post(f"http://server{CHAT}", json={"model": "gpt-4"})
-    asked = [("stop" in body, body["model"]) for body in server.bodies]
-    assert asked == [(has, model) for model in ("gpt-5", "gpt-5", "gpt-4") for has in (True, False)]
+    seen = [("stop" in body, body["model"]) for body in server.bodies]
+    assert seen == [(has, model) for model in ("gpt-5", "gpt-5", "gpt-4") for has in (True, False)]
 
 
 @packages
-def test_a_request_that_is_wrong_for_another_reason_keeps_its_error(package: Any) -> None:
+def test_an_error_about_something_else_stays(package: Any) -> None:
     server = Server(package, [b'{"error": "no such model"}'], "application/json", status=lambda request: 400)
     answer = post(server, {"stop": "END"})
     assert (answer.status_code, answer.content) == (400, b'{"error": "no such model"}')
@@ -105,9 +105,7 @@ BAD_STOPS: list[tuple[str, Any, str, Any]] = [
 
 
 @pytest.mark.parametrize(("path", "body", "words", "form"), BAD_STOPS)
-def test_stops_that_cannot_be_are_a_400_in_the_apis_form_and_nothing_is_sent(
-    path: str, body: Any, words: str, form: Any
-) -> None:
+def test_wrong_stops_are_a_400_in_the_apis_form(path: str, body: Any, words: str, form: Any) -> None:
     server = Server(httpx, [])
     answer = post(server, body, path)
     assert (answer.status_code, server.requests) == (400, [])
@@ -117,14 +115,14 @@ def test_stops_that_cannot_be_are_a_400_in_the_apis_form_and_nothing_is_sent(
 
 def test_patterns_and_regions_are_in_the_object_stopscan() -> None:
     server = Server(httpx, events("<think>1.", "</think>one 2", ". two"))
-    told = {"patterns": [r"\d\."], "protect": ["<think>", "</think>"], "include_stop": True}
-    answer = post(server, {"stream": True, "stopscan": told})
+    options = {"patterns": [r"\d\."], "protect": ["<think>", "</think>"], "include_stop": True}
+    answer = post(server, {"stream": True, "stopscan": options})
     assert text_in(answer.content) == "<think>1.</think>one 2."
     assert answer.extensions["stopscan"][0].pattern == r"\d\."
     assert server.bodies == [{"stream": True}]
 
 
-def test_openai_responses_takes_stops_of_the_request_though_its_api_has_none() -> None:
+def test_openai_responses_takes_stops_of_the_request() -> None:
     server = Server(httpx, map(sse, wire.responses(["one E", "ND two"])))
     answer = post(server, {"stream": True, "stop": "END"}, "/v1/responses")
     assert b'"delta":"one ' in answer.content.replace(b'"delta": "', b'"delta":"')
@@ -180,7 +178,7 @@ def test_a_whole_answer_that_no_table_knows() -> None:
     assert post(server, {}, CHAT, "END", strict=False).json() == {"tokens": "END"}
 
 
-def test_a_sync_stream_that_was_begun_in_an_event_loop_is_read_on_when_the_loop_has_ended() -> None:
+def test_a_sync_stream_outlives_an_event_loop() -> None:
     async def begin() -> Any:
         client = httpx.Client(
             transport=StopTransport("never", transport=Server(httpx, events("one ", "two ", "three")))

@@ -27,7 +27,7 @@ def test_a_compressed_stream(package: Any) -> None:
     assert server.requests[0].headers["accept-encoding"] == "identity"
 
 
-def test_an_encoding_that_httpx_cannot_decode_is_refused_and_not_made_garbage() -> None:
+def test_an_encoding_unknown_to_httpx_is_refused() -> None:
     """httpx2 without backports.zstd returns a body in zstd undecoded, so that no stop can be found in it."""
     server = Server(httpx, [b"(\xb5/\xfd"], headers={"content-encoding": "zstd"})
     client = httpx.Client(transport=StopTransport("END", transport=server))
@@ -50,13 +50,13 @@ def test_lines_of_json_under_other_labels(media: str) -> None:
     body = b"".join(map(line, wire.WIRES["ollama"](["one E", "ND two"])))
     pieces = [body[at : at + 5] for at in range(0, len(body), 5)]
     answer = post(Server(httpx, pieces, media), {}, "/api/chat", "END")
-    told = [json.loads(part) for part in answer.content.splitlines()]
-    assert "".join(event["message"]["content"] for event in told) == "one "
-    assert told[-1]["done_reason"] == "stop"
+    parsed = [json.loads(part) for part in answer.content.splitlines()]
+    assert "".join(event["message"]["content"] for event in parsed) == "one "
+    assert parsed[-1]["done_reason"] == "stop"
 
 
 @pytest.mark.parametrize("indent", [None, 1])
-def test_a_server_that_answers_at_once_though_a_stream_was_asked_for(indent: int | None) -> None:
+def test_a_whole_answer_to_a_request_for_a_stream(indent: int | None) -> None:
     body = json.dumps(wire.chat_whole("one END two"), indent=indent).encode() + b"\n"
     answer = post(Server(httpx, [body[:9], body[9:]], "application/json"), {"stream": True}, CHAT, "END")
     assert answer.json()["choices"][0]["message"]["content"] == "one "
@@ -158,7 +158,7 @@ def test_a_name_of_events_that_is_no_type_stays() -> None:
     assert text_in(answer.content.replace(b"event: message\nid: 7\n", b"")) == "one "
 
 
-def test_a_long_answer_in_one_line_is_read_in_linear_time() -> None:
+def test_a_long_line_is_read_in_linear_time() -> None:
     """Only the end of the line shows that the answer is not a stream. Until then the pieces must only be collected."""
     body = json.dumps(wire.chat_whole("x" * 3_000_000 + "END")).encode()
     pieces = [body[at : at + 300] for at in range(0, len(body), 300)]
@@ -177,7 +177,7 @@ def test_bad_arguments_are_refused_at_once() -> None:
 
 
 @packages
-def test_a_client_that_asked_for_brotli_was_answered_with_an_error(package: Any) -> None:
+def test_a_client_that_accepts_brotli_gets_an_answer(package: Any) -> None:
     """Each path and method may have a stream with stops, and httpx may not be able to decode the encodings that the
     client asks for. The upload is not read, so it must go on as it is."""
     server = Server(package, events("one E", "ND two"))

@@ -16,7 +16,7 @@ from apis import BY_NAME, MESSAGES, bedrock
 from events import field, text_of
 from reference import Reference
 from replay import Recording, Replay
-from through import APIS, asker, async_asker, endless, left
+from through import APIS, asker, async_asker, endless, is_gone
 from wholes import PATHS, WHOLES
 
 from stopscan import StopMatch
@@ -36,34 +36,34 @@ def chunkings(text: str) -> Iterator[list[str]]:
         yield [text[begin:end] for begin, end in pairwise(places)]
 
 
-def check(api: str, events: list[Any], told: dict[int, StopMatch], text: str, stop: list[str]) -> None:
+def check(api: str, events: list[Any], fired: dict[int, StopMatch], text: str, stop: list[str]) -> None:
     oracle = Reference(stop)
     assert "".join(text_of(api, event) or "" for event in events) == oracle.feed(text) + oracle.flush()
     assert len([event for event in events if BY_NAME[api].finish(event)]) == 1
     expected = {} if oracle.match is None else {0: StopMatch(oracle.match.sequence, oracle.match.offset)}
-    assert told == expected
+    assert fired == expected
 
 
 @pytest.mark.parametrize(("text", "stop"), CASES, ids=str)
 @pytest.mark.parametrize("api", APIS)
 def test_every_chunking(server: Replay, api: str, text: str, stop: list[str]) -> None:
-    told: dict[int, StopMatch] = {}
-    ask = asker(server.url, api, StopTransport(stop, on_match=told.__setitem__))
+    fired: dict[int, StopMatch] = {}
+    ask = asker(server.url, api, StopTransport(stop, on_match=fired.__setitem__))
     for deltas in chunkings(text):
-        told.clear()
-        check(api, list(ask(server.record(Recording(wire.WIRES[api](deltas))))), told, text, stop)
+        fired.clear()
+        check(api, list(ask(server.record(Recording(wire.WIRES[api](deltas))))), fired, text, stop)
 
 
 @pytest.mark.parametrize(("text", "stop"), CASES, ids=str)
 @pytest.mark.parametrize("api", APIS)
 def test_every_chunking_async(server: Replay, api: str, text: str, stop: list[str]) -> None:
     async def read() -> None:
-        told: dict[int, StopMatch] = {}
-        ask = async_asker(server.url, api, AsyncStopTransport(stop, on_match=told.__setitem__))
+        fired: dict[int, StopMatch] = {}
+        ask = async_asker(server.url, api, AsyncStopTransport(stop, on_match=fired.__setitem__))
         for deltas in chunkings(text):
-            told.clear()
+            fired.clear()
             stream = await ask(server.record(Recording(wire.WIRES[api](deltas))))
-            check(api, [event async for event in stream], told, text, stop)
+            check(api, [event async for event in stream], fired, text, stop)
 
     asyncio.run(read())
 
@@ -80,8 +80,8 @@ def test_a_stop_in_boto3s_events_ends_the_request(server: Replay) -> None:
     stream = scan_events(bedrock(server.url, server.record(recording)), "END")
     assert stream.closes
     event = next(event for event in stream if stream.matches)
-    assert left(recording), "before the first event after the stop is given out"
-    assert len([one for one in (event, *stream) if BY_NAME["bedrock"].finish(one)]) == 1
+    assert is_gone(recording), "before the first event after the stop is given out"
+    assert len([item for item in (event, *stream) if BY_NAME["bedrock"].finish(item)]) == 1
 
 
 @pytest.mark.parametrize("api", APIS)
@@ -89,7 +89,7 @@ def test_a_stop_ends_the_request(server: Replay, api: str) -> None:
     recording = endless(api)
     ask = asker(server.url, api, StopTransport("END"))
     assert "".join(text_of(api, event) or "" for event in ask(server.record(recording))) == "one "
-    assert left(recording), "the server has sent nothing after the stop"
+    assert is_gone(recording), "the server has sent nothing after the stop"
 
 
 @pytest.mark.parametrize("run", [asyncio.run, lambda coroutine: trio.run(lambda: coroutine)], ids=["asyncio", "trio"])
@@ -102,7 +102,7 @@ def test_a_stop_ends_the_async_request(server: Replay, api: str, run: Any) -> No
         return "".join([text_of(api, event) or "" async for event in await ask(server.record(recording))])
 
     assert run(read()) == "one "
-    assert left(recording)
+    assert is_gone(recording)
 
 
 @pytest.mark.parametrize("api", APIS)
@@ -119,11 +119,11 @@ def test_a_client_that_leaves_ends_the_request(server: Replay, api: str) -> None
 
 @pytest.mark.parametrize("api", APIS)
 def test_a_whole_answer(server: Replay, api: str) -> None:
-    told: dict[int, StopMatch] = {}
-    ask = asker(server.url, api, StopTransport(["END"], on_match=told.__setitem__))
+    fired: dict[int, StopMatch] = {}
+    ask = asker(server.url, api, StopTransport(["END"], on_match=fired.__setitem__))
     answer = ask(server.record(Recording(whole=WHOLES[api]("one END two"))), stream=False)
     assert field(answer, *PATHS[api]) == "one "
-    assert told == {0: StopMatch("END", 4)}
+    assert fired == {0: StopMatch("END", 4)}
     answer = ask(server.record(Recording(whole=WHOLES[api]("one two"))), stream=False)
     assert field(answer, *PATHS[api]) == "one two"
 
@@ -138,7 +138,7 @@ def test_a_whole_answer_async(server: Replay, api: str) -> None:
     asyncio.run(read())
 
 
-def test_the_answer_names_the_stop_in_the_field_of_its_api(server: Replay) -> None:
+def test_the_answer_names_the_stop(server: Replay) -> None:
     for stream in (True, False):
         for api, read in (
             ("chat", lambda e: field(e, "choices", 0, "matched_stop")),

@@ -36,8 +36,8 @@ def cohere(texts: list[str]) -> list[Any]:
 
 
 def cohere_text(events: list[Any]) -> str:
-    found = [event for event in events if event["type"] in ("content-start", "content-delta")]
-    return "".join(event["delta"]["message"]["content"].get("text", "") for event in found)
+    with_text = [event for event in events if event["type"] in ("content-start", "content-delta")]
+    return "".join(event["delta"]["message"]["content"].get("text", "") for event in with_text)
 
 
 @given(
@@ -59,8 +59,8 @@ def test_cohere_over_the_transport() -> None:
     server = Server(httpx, map(sse, cohere(["one E", "ND two", "more"])))
     body = {"stream": True, "stop_sequences": ["END"], "model": "m"}
     answer = post(server, body, "/v2/chat")
-    told = [json.loads(part.partition("data: ")[2]) for part in answer.text.split("\n\n") if part]
-    assert cohere_text(told) == "one "
+    parsed = [json.loads(part.partition("data: ")[2]) for part in answer.text.split("\n\n") if part]
+    assert cohere_text(parsed) == "one "
     assert server.bodies == [{"stream": True, "model": "m"}]
     assert b"event: message-end\n" in answer.content
 
@@ -102,5 +102,5 @@ def test_botocore_reads_what_is_made_of_an_aws_stream() -> None:
     answer = post(server, {}, "/model/m/converse-stream", "END")
     buffer = EventStreamBuffer()
     buffer.add_data(answer.content)
-    told = [message.headers[":event-type"] for message in buffer]
-    assert told[-2:] == ["contentBlockStop", "messageStop"]
+    parsed = [message.headers[":event-type"] for message in buffer]
+    assert parsed[-2:] == ["contentBlockStop", "messageStop"]

@@ -31,7 +31,7 @@ def test_a_media_type_that_lies_leaked_the_stop(package: Any, media: str) -> Non
     answer = post(Server(package, [sse(event) for event in CHUNKS], media), {"stream": True}, CHAT, "END")
     assert text_in(answer.content) == "one "
     answer = post(Server(package, LINES, media), {}, "/api/chat", "END")
-    assert [json.loads(told)["message"]["content"] for told in answer.content.splitlines()] == ["one ", "", ""]
+    assert [json.loads(parsed)["message"]["content"] for parsed in answer.content.splitlines()] == ["one ", "", ""]
     whole = json.dumps(wire.chat_whole("one END two")).encode()
     for body in ({}, {"stream": True}):
         answer = post(Server(package, [whole[:9], whole[9:]], media), body, CHAT, "END")
@@ -47,7 +47,7 @@ def test_a_byte_order_mark_in_pieces_leaked_the_stop(size: int, media: str) -> N
 
 
 @pytest.mark.parametrize("choice", [{"delta": None}, {"finish_reason": None, "content_filter_results": {}}, None])
-def test_a_first_choice_without_its_text_was_taken_for_a_text_completion(choice: Any) -> None:
+def test_a_first_choice_without_text_is_chat(choice: Any) -> None:
     first = {"choices": [choice and {"index": 0, **choice}]}
     out = list(scan_events([first, *CHUNKS], "END"))
     assert out[0] is first
@@ -86,10 +86,10 @@ def test_a_whole_answer_that_failed_here_was_generated_again(
 ) -> None:
     """The client must get a 502 with ``x-should-retry: false``, so that it does not send the request again by itself:
     the server gets one request for each call."""
-    told = []
+    parsed = []
 
     def on_match(choice: int, match: StopMatch) -> None:
-        told.append(match)
+        parsed.append(match)
         raises(choice, match)
 
     server = Server(package, [json.dumps(whole).encode()], "application/json")
@@ -98,7 +98,7 @@ def test_a_whole_answer_that_failed_here_was_generated_again(
         with pytest.raises((anthropic.InternalServerError, openai.InternalServerError), match="RuntimeError: 0: END"):
             ask(transport)
         assert len(server.requests) == times
-    assert len(told) == 2
+    assert len(parsed) == 2
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_an_answer_without_text_was_an_error(path: str, answer: Any) -> None:
     assert truncate_response(answer, "END") is answer
 
 
-def test_one_transport_serves_both_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_transport_serves_both_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "127.0.0.1:9")  # httpx also accepts a proxy without a scheme
     transport = StopTransport("END")
     for package in (httpx, httpx2, httpx):
@@ -125,7 +125,7 @@ def test_one_transport_serves_both_packages(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @packages
-def test_what_on_match_raises_came_before_the_usage_of_a_drained_stream(package: Any) -> None:
+def test_an_error_of_on_match_comes_after_the_usage(package: Any) -> None:
     usage = {"choices": [], "usage": {"completion_tokens": 5}}
     server = Server(package, [*map(sse, [*CHUNKS, usage]), b"data: [DONE]\n\n"])
     transport = StopTransport("END", transport=server, on_match=raises, drain=True)
@@ -141,7 +141,7 @@ def test_what_on_match_raises_came_before_the_usage_of_a_drained_stream(package:
     assert read.endswith(sse(usage) + b"data: [DONE]\n\n")
 
 
-def test_a_refusal_was_remembered_and_the_memory_grew_with_the_names_of_models() -> None:
+def test_a_refusal_is_not_remembered() -> None:
     server = Server(httpx, [json.dumps(wire.chat_whole("a")).encode()], "application/json")
     server.status = lambda request: 400 if b'"stop"' in request.content else 200
     transport = StopTransport("END", transport=server)
@@ -153,7 +153,7 @@ def test_a_refusal_was_remembered_and_the_memory_grew_with_the_names_of_models()
     assert [b'"stop"' in request.content for request in server.requests] == [True, False] * 3
 
 
-def test_matches_that_were_asked_for_early_stayed_empty() -> None:
+def test_matches_are_a_live_mapping() -> None:
     stream = scan_events(CHUNKS, "END")
     matches = stream.matches
     assert dict(matches) == {}
@@ -177,19 +177,19 @@ def completion(*texts: str) -> list[Any]:
 
 @packages
 def test_an_echoed_prompt_was_scanned(package: Any) -> None:
-    asked = {"prompt": ["Q: END A:", "ENDEND"], "echo": True, "n": 1}
+    fields = {"prompt": ["Q: END A:", "ENDEND"], "echo": True, "n": 1}
     texts = ["Q: END", "END", " A: 4 END", "END E"]
     chunks = [{"choices": [{"index": at % 2, "text": text}]} for at, text in enumerate(texts)]
     server = Server(package, map(sse, chunks))
-    answer = post(server, {**asked, "stream": True}, "/v1/completions", "END")
-    said = ["", ""]
+    answer = post(server, {**fields, "stream": True}, "/v1/completions", "END")
+    spoken = ["", ""]
     for event in filter(None, answer.content.split(b"\n\n")):
         for choice in json.loads(event[6:])["choices"]:
-            said[choice["index"]] += choice.get("text") or ""
-    assert said == ["Q: END A: 4 ", "ENDEND E"]
+            spoken[choice["index"]] += choice.get("text") or ""
+    assert spoken == ["Q: END A: 4 ", "ENDEND E"]
     assert answer.extensions["stopscan"] == {0: StopMatch("END", 12)}
     whole = {"choices": [{"index": 0, "text": "Q: END A: 4 END"}, {"index": 1, "text": "ENDEND x"}]}
-    answer = post(Server(package, [json.dumps(whole).encode()], "application/json"), asked, "/v1/completions", "END")
+    answer = post(Server(package, [json.dumps(whole).encode()], "application/json"), fields, "/v1/completions", "END")
     assert [choice["text"] for choice in answer.json()["choices"]] == ["Q: END A: 4 ", "ENDEND x"]
     assert answer.extensions["stopscan"] == {0: StopMatch("END", 12)}
     answer = post(Server(package, []), {"prompt": [1, 2], "echo": True}, "/v1/completions", "END")
@@ -204,31 +204,31 @@ def test_an_encoding_that_httpx_does_not_know_was_garbage() -> None:
         post(server, {"stream": True}, CHAT, "END")
 
 
-def test_all_the_text_so_far_beside_the_delta_had_the_stop() -> None:
+def test_text_repeated_beside_the_delta_is_dropped() -> None:
     """Perplexity's chunks repeat the text so far in ``message``. The text there must also be cut. Once, only the
     delta was cut."""
     so_far = ["one E", "one END two"]
     chunks = [
-        {"choices": [{"index": 0, "delta": {"content": text}, "message": {"content": said}}]}
-        for text, said in zip(["one E", "ND two"], so_far, strict=True)
+        {"choices": [{"index": 0, "delta": {"content": text}, "message": {"content": spoken}}]}
+        for text, spoken in zip(["one E", "ND two"], so_far, strict=True)
     ]
     assert "one E" not in str(list(scan_events(chunks, "END")))
 
 
-def test_a_whole_answer_of_ollama_kept_the_ids_of_what_was_cut() -> None:
+def test_ollama_a_whole_answer_keeps_no_ids() -> None:
     answer = {"response": "one END two", "done": True, "done_reason": "stop", "context": [1, 2, 3]}
     assert truncate_response(answer, "END") == {"response": "one ", "done": True, "done_reason": "stop"}
 
 
-def test_a_response_that_failed_after_the_stop_lost_the_text() -> None:
-    *told, done = wire.responses(["one END two"])
-    cut = next(place for place, event in enumerate(told) if event["type"] == "response.output_text.done")
+def test_a_failure_after_the_stop_costs_no_text() -> None:
+    *parsed, done = wire.responses(["one END two"])
+    cut = next(place for place, event in enumerate(parsed) if event["type"] == "response.output_text.done")
     failed = {
         **done,
         "type": "response.failed",
         "response": {**done["response"], "status": "failed", "output": [], "error": {"code": "x"}},
     }
-    out = list(scan_events([*told[:cut], failed], "END", drain=True))
+    out = list(scan_events([*parsed[:cut], failed], "END", drain=True))
     assert [event["type"].rpartition("output_")[2] for event in out[-4:]] == [
         "text.done",
         "response.content_part.done",
@@ -238,7 +238,7 @@ def test_a_response_that_failed_after_the_stop_lost_the_text() -> None:
     response = out[-1]["response"]
     assert response["output"][0]["content"][0]["text"] == "one "
     assert (response["status"], response.get("error")) == ("completed", None)
-    list(scan_events([*told[:cut], {**failed, "response": True}], "END", drain=True))
+    list(scan_events([*parsed[:cut], {**failed, "response": True}], "END", drain=True))
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def test_a_response_that_failed_after_the_stop_lost_the_text() -> None:
         (wire.responses(["one E"]), {"type": "error", "message": "no"}),
     ],
 )
-def test_held_text_came_after_an_error_where_clients_read_no_more(events: list[Any], error: Any) -> None:
+def test_held_text_comes_before_an_error(events: list[Any], error: Any) -> None:
     begun = next(place for place, event in enumerate(events) if "one E" in str(event)) + 1
     out = list(scan_events([*events[:begun], error], "END"))
     assert out[-1] is error
@@ -292,7 +292,7 @@ def test_an_error_counted_the_transports_own_stops() -> None:
 
 @packages
 @pytest.mark.parametrize("media", ["application/json", "application/octet-stream"])
-def test_an_answer_of_another_path_was_a_502_if_it_was_in_brotli(package: Any, media: str) -> None:
+def test_brotli_passes_on_another_path(package: Any, media: str) -> None:
     server = Server(package, [b"{"], media, headers={"content-encoding": "br"})
     client = package.Client(transport=StopTransport("END", transport=server))
     with client.stream("POST", "http://server/v1/embeddings", json={}) as answer:
@@ -307,14 +307,14 @@ def test_a_download_was_held_to_its_end(package: Any) -> None:
         assert list(answer.iter_raw()) == pieces
 
 
-def test_done_was_sent_twice_if_the_end_of_the_stream_confirmed_a_pattern() -> None:
+def test_done_is_sent_once() -> None:
     chunks = [{"choices": [{"index": 0, "delta": {"content": "one END"}, "finish_reason": "length"}]}]
     pieces = [*map(sse, chunks), b"data: [DONE]\n\n"]
     answer = post(Server(httpx, pieces), {"stream": True}, CHAT, StopSet(patterns=["END$"]))
     assert (text_in(answer.content), answer.content.count(b"[DONE]")) == ("one ", 1)
 
 
-def test_the_logprobs_of_a_chat_were_kept_to_its_end() -> None:
+def test_logprobs_of_a_chat_are_not_kept() -> None:
     logprobs = {"content": [{"token": "a", "logprob": 0.0, "top_logprobs": []}]}
     event = {"choices": [{"index": 0, "delta": {"content": "a"}, "logprobs": logprobs}]}
     machine = machine_of(event, Options(StopSet("END")), {})
@@ -324,7 +324,7 @@ def test_the_logprobs_of_a_chat_were_kept_to_its_end() -> None:
 
 
 @pytest.mark.parametrize(
-    "told",
+    "parsed",
     [
         {"protect": [["a", "b"]] * 50_000},
         {"protect": ["a", "b"] * 100_000},
@@ -336,13 +336,11 @@ def test_the_logprobs_of_a_chat_were_kept_to_its_end() -> None:
     ],
     ids=["pairs", "flat", "regions", "markers", "stop_in", "names", "nested"],
 )
-def test_options_without_end_were_read_to_the_last_before_they_were_counted(
-    monkeypatch: pytest.MonkeyPatch, told: Any
-) -> None:
+def test_endless_options_are_refused_early(monkeypatch: pytest.MonkeyPatch, parsed: Any) -> None:
     """A body of 64 MB with such options kept a proxy from all of its clients for seconds."""
     monkeypatch.setattr("stopscan_clients.request.read_options", None)
     monkeypatch.setattr("stopscan_clients.request.read_protect", None)
-    content = json.dumps({"stopscan": told}).encode()
+    content = json.dumps({"stopscan": parsed}).encode()
     with pytest.raises(ValueError, match=r"^stopscan has more than 65,536 bytes$"):
         plan_of("POST", CHAT, {}, content, Options(StopSet("END")), None, Limits())
 

@@ -32,7 +32,7 @@ def short() -> Iterator[bytes]:
 
 
 @packages
-def test_a_stop_resets_the_stream_and_the_connection_lives_on(package: Any) -> None:
+def test_a_stop_resets_the_stream_alone(package: Any) -> None:
     with h2_serving(endless) as server:
         transport = StopTransport("END", transport=package.HTTPTransport(http1=False, http2=True))
         with package.Client(transport=transport) as client:
@@ -81,5 +81,5 @@ def test_a_stream_that_ends_by_itself_is_not_reset(package: Any) -> None:
         assert not server.reset.is_set()
 
 
-def test_a_stream_of_another_kind_has_no_connection_that_could_be_reset() -> None:
+def test_a_stream_of_another_kind_is_not_reset() -> None:
     assert connection_of(httpx.ByteStream(b"")) is None

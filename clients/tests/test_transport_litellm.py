@@ -31,11 +31,11 @@ def test_a_stop_ends_the_request(server: Replay, provider: str) -> None:
     last = next(number for number, event in enumerate(events, 1) if "ND two" in str(event))
     recording = Recording(events, pause=last)
     model = server.record(recording)
-    told: dict[int, StopMatch] = {}
-    client = HTTPHandler(client=httpx.Client(transport=StopTransport("END", on_match=told.__setitem__)))
+    matches: dict[int, StopMatch] = {}
+    client = HTTPHandler(client=httpx.Client(transport=StopTransport("END", on_match=matches.__setitem__)))
     options: Any = {"messages": MESSAGES, "api_base": server.url + base, "api_key": "none", "client": client}
     chunks = list(litellm.completion(f"{provider}/{model}", stream=True, **options))
     assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == "one "
     assert chunks[-1].choices[0].finish_reason == "stop"
-    assert told == {0: StopMatch("END", 4)}
+    assert matches == {0: StopMatch("END", 4)}
     assert recording.gone.wait(10)

@@ -28,8 +28,8 @@ TEXTS = ["one E", "ND two", "more"]
 def package(name: str) -> ModuleType:
     if os.environ.get("STOPSCAN_CLIENTS"):
         return __import__(name, fromlist=["x"])
-    found: ModuleType = pytest.importorskip(name, reason=f"{name} is tested by ci/clients-tests")
-    return found
+    module: ModuleType = pytest.importorskip(name, reason=f"{name} is tested by ci/clients-tests")
+    return module
 
 
 def recorded(server: Replay, events: list[Any]) -> tuple[Recording, str]:
@@ -37,7 +37,7 @@ def recorded(server: Replay, events: list[Any]) -> tuple[Recording, str]:
     return recording, server.record(recording)
 
 
-def left(recording: Recording) -> bool:
+def is_gone(recording: Recording) -> bool:
     return recording.gone.wait(10)
 
 
@@ -65,7 +65,7 @@ def test_clients_that_are_made_like_openais(server: Replay, name: str) -> None:
     chunks = list(made.chat.completions.create(model=model, messages=MESSAGES, stream=True))
     assert chat_text(chunks) == "one "
     assert chunks[-1].choices[0].matched_stop == "END"
-    assert left(recording)
+    assert is_gone(recording)
     answer = made.chat.completions.create(model=model, messages=MESSAGES)
     assert answer.choices[0].message.content == "one "
 
@@ -78,7 +78,7 @@ def test_async_clients_that_are_made_like_openais(server: Replay, name: str) -> 
         recording, model = recorded(server, wire.chat(TEXTS))
         stream = await made.chat.completions.create(model=model, messages=MESSAGES, stream=True)
         assert chat_text([chunk async for chunk in stream]) == "one "
-        assert await asyncio.to_thread(left, recording)
+        assert await asyncio.to_thread(is_gone, recording)
 
     asyncio.run(read())
 
@@ -94,7 +94,7 @@ def test_openai_3_takes_clients_of_both_packages(server: Replay, which: Any) -> 
     recording, model = recorded(server, wire.chat(TEXTS))
     with made.chat.completions.stream(model=model, messages=MESSAGES) as stream:
         assert stream.get_final_completion().choices[0].message.content == "one "
-    assert left(recording)
+    assert is_gone(recording)
 
 
 def test_mistralai(server: Replay) -> None:
@@ -103,7 +103,7 @@ def test_mistralai(server: Replay) -> None:
     recording, model = recorded(server, wire.chat(TEXTS))
     with made.chat.stream(model=model, messages=MESSAGES) as stream:
         assert chat_text(event.data for event in stream) == "one "
-    assert left(recording)
+    assert is_gone(recording)
     assert made.chat.complete(model=model, messages=MESSAGES).choices[0].message.content == "one "
 
 
@@ -114,7 +114,7 @@ def test_mistralai_async(server: Replay) -> None:
         recording, model = recorded(server, wire.chat(TEXTS))
         async with await made.chat.stream_async(model=model, messages=MESSAGES) as stream:
             assert chat_text([event.data async for event in stream]) == "one "
-        assert await asyncio.to_thread(left, recording)
+        assert await asyncio.to_thread(is_gone, recording)
 
     asyncio.run(read())
 
@@ -127,18 +127,18 @@ def test_cohere_v2(server: Replay) -> None:
     deltas = [event.delta.message.content.text for event in events if event.type == "content-delta"]
     assert "".join(text or "" for text in deltas) == "one "
     assert events[-1].delta.finish_reason == "STOP_SEQUENCE"
-    assert left(recording)
+    assert is_gone(recording)
 
 
 @pytest.mark.parametrize("drain", [False, True])
-def test_what_a_stop_has_made_fits_the_types_of_cohere(drain: bool) -> None:
+def test_made_events_fit_coheres_types(drain: bool) -> None:
     package("cohere")
     valid_after_each_stop("cohere_v2", drain)
 
 
 @pytest.mark.parametrize("drain", [False, True])
 @pytest.mark.parametrize("name", ["cohere_chat.sse", "cohere_tools.sse"])
-def test_what_a_stop_makes_of_coheres_recordings_fits_its_types(name: str, drain: bool) -> None:
+def test_cut_recordings_fit_coheres_types(name: str, drain: bool) -> None:
     package("cohere")
     valid_as_the_recording(name, drain)
 
@@ -154,7 +154,7 @@ def test_huggingface_hub_2(server: Replay) -> None:
         made = hub.InferenceClient(base_url=f"{server.url}/v1", api_key="none")
         chunks = list(made.chat_completion(MESSAGES, model=model, stream=True))
         assert chat_text(chunks) == "one "
-        assert left(recording)
+        assert is_gone(recording)
     finally:
         hub.close_session()
         hub.set_client_factory(lambda: httpx2.Client())
@@ -166,7 +166,7 @@ def test_langchain_openai(server: Replay) -> None:
     recording, model = recorded(server, wire.chat(TEXTS))
     made = package("langchain_openai").ChatOpenAI(base_url=f"{server.url}/v1", api_key="none", model=model, **http)
     assert "".join(chunk.text for chunk in made.stream("hi")) == "one "
-    assert left(recording)
+    assert is_gone(recording)
     assert made.invoke("hi").text == "one "
 
 
@@ -203,7 +203,7 @@ def test_pydantic_ai(server: Replay) -> None:
         model = package("pydantic_ai.models.openai").OpenAIChatModel(name, provider=provider)
         async with package("pydantic_ai").Agent(model).run_stream("hi") as run:
             assert await run.get_output() == "one "
-        assert await asyncio.to_thread(left, recording)
+        assert await asyncio.to_thread(is_gone, recording)
 
     asyncio.run(read())
 
@@ -220,6 +220,6 @@ def test_openai_agents(server: Replay) -> None:
         async for _ in run.stream_events():
             pass
         assert run.final_output == "one "
-        assert await asyncio.to_thread(left, recording)
+        assert await asyncio.to_thread(is_gone, recording)
 
     asyncio.run(read())

@@ -115,7 +115,7 @@ def test_most_events_of_a_stream_take_the_fast_way(api: str) -> None:
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("size", [1, 2, 3, 1000])
-def test_every_line_end_of_server_sent_events_in_any_pieces(end: str, size: int) -> None:
+def test_every_line_end_in_any_pieces(end: str, size: int) -> None:
     """A CR at the end of a piece must wait for the next piece, which may begin with an LF. Comments, ids and a byte
     order mark are not data."""
     chunks = wire.chat(["one E", "N", "D two"])
@@ -273,7 +273,7 @@ def test_random_bytes_pass(framing: type[Lines], body: bytes, sizes: list[int]) 
 
 @settings(max_examples=30)
 @given(body=st.binary(max_size=200), sizes=sizes)
-def test_random_bytes_of_an_aws_stream_pass_or_are_refused(body: bytes, sizes: list[int]) -> None:
+def test_random_aws_bytes_pass_or_are_refused(body: bytes, sizes: list[int]) -> None:
     with contextlib.suppress(ValueError):
         assert cut(Aws, pieces_of(body, sizes), ["END"])[0] == body
 
@@ -291,7 +291,7 @@ def test_pieces_of_a_byte_are_read_in_linear_time() -> None:
     assert out == body
 
 
-def test_a_row_knows_its_api_by_any_of_the_events() -> None:
+def test_any_event_shows_its_api() -> None:
     for api, make in wire.ROWS.items():
         rows = [api_of_event(event) for event in make(["one"])]
         assert len({row.name for row in rows if row is not None}) == 1, api
@@ -299,9 +299,7 @@ def test_a_row_knows_its_api_by_any_of_the_events() -> None:
 
 @pytest.mark.parametrize("before", [b"", b"\xef\xbb\xbf", b" " * 9_000, b"\xef\xbb\xbf" + b"\r\n" * 4_500])
 @pytest.mark.parametrize("form", [sse, line])
-def test_white_space_before_a_stream_was_read_again_for_each_byte(
-    monkeypatch: pytest.MonkeyPatch, before: bytes, form: Any
-) -> None:
+def test_blanks_before_a_stream_are_read_once(monkeypatch: pytest.MonkeyPatch, before: bytes, form: Any) -> None:
     read = []
     monkeypatch.setattr(
         body_module, "sniffed", lambda head, *options: read.append(len(head)) or sniffed(head, *options)

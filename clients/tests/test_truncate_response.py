@@ -66,7 +66,7 @@ def test_chat_calls_after_the_stop_go_and_reasoning_stays() -> None:
     assert truncate_response(wire.chat_whole("one", tool_calls=[CALL]), "END")["choices"][0]["message"]["tool_calls"]
 
 
-def test_chat_a_response_that_says_no_reason_says_the_stop() -> None:
+def test_chat_an_answer_without_a_reason_names_the_stop() -> None:
     whole = wire.chat_whole("one END")
     whole["choices"][0]["finish_reason"] = None
     assert truncate_response(whole, "END")["choices"][0]["finish_reason"] == "stop"
@@ -83,7 +83,7 @@ NO_REASON: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("api", NO_REASON)
-def test_a_response_that_says_no_reason_keeps_text_that_might_begin_a_stop(api: str) -> None:
+def test_an_answer_without_a_reason_keeps_its_text(api: str) -> None:
     whole = NO_REASON[api]
     assert truncate_response(whole, "ENDS") is whole
     assert "one END" not in repr(truncate_response(whole, StopSet(patterns=[r"END\b"])))
@@ -93,9 +93,9 @@ def test_ollama_the_logprobs() -> None:
     tokens = [{"token": token} for token in ("one ", "END", "!")]
     for text, cut in (("response", "one "), ("message", {"content": "one "})):
         whole = {text: "one END!" if text == "response" else {"content": "one END!"}, "done": True}
-        told = {text: cut, "done": True, "done_reason": "stop"}
-        assert truncate_response({**whole, "logprobs": tokens}, "END") == {**told, "logprobs": tokens[:1]}
-        assert truncate_response(whole, "END") == told
+        cut_parts = {text: cut, "done": True, "done_reason": "stop"}
+        assert truncate_response({**whole, "logprobs": tokens}, "END") == {**cut_parts, "logprobs": tokens[:1]}
+        assert truncate_response(whole, "END") == cut_parts
 
 
 def test_chat_every_choice_is_cut_for_itself() -> None:
@@ -144,8 +144,8 @@ def test_gemini_parts() -> None:
     parts = [{"text": "END", "thought": True}, {"text": "EN"}, {"text": "x"}, call, {"text": "D END"}, call]
     whole = wire.gemini_chunk([wire.candidate(*parts, finishReason="STOP")])
     cut = truncate_response(whole, "END")
-    told = [field(part, "text") for part in field(cut, "candidates", 0, "content", "parts")]
-    assert told == ["END", "EN", "x", None, "D "]
+    cut_parts = [field(part, "text") for part in field(cut, "candidates", 0, "content", "parts")]
+    assert cut_parts == ["END", "EN", "x", None, "D "]
     assert field(truncate_response(whole, "ENx"), "candidates", 0, "content", "parts") == [parts[0]]
 
 
@@ -188,7 +188,7 @@ def test_responses_a_part_says_no_more_than_it_did() -> None:
     assert cut["output"] == [{"type": "message", "content": [{"type": "output_text", "text": "one "}]}]
 
 
-def test_responses_an_answer_that_ran_into_its_limit_after_the_stop_is_complete() -> None:
+def test_responses_a_limit_after_the_stop_does_not_count() -> None:
     whole = wire.responses_whole([wire.output_message([wire.output_text("one END two")], "incomplete")])
     whole |= {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
     cut = truncate_response(whole, "END")
@@ -211,7 +211,7 @@ def test_completions_a_choice_says_no_more_than_it_did() -> None:
     assert cut == {"choices": [{"text": "one ", "finish_reason": "stop", "matched_stop": "END"}]}
 
 
-def test_responses_a_file_that_is_cited_without_a_place_in_the_text_stays() -> None:
+def test_responses_a_citation_without_a_place_stays() -> None:
     cite = {"type": "file_path", "file_id": "f", "index": 0}
     whole = wire.responses_whole([wire.output_message([wire.output_text("one END") | {"annotations": [cite]}])])
     assert truncate_response(whole, "END")["output"][0]["content"][0]["annotations"] == [cite]
@@ -235,12 +235,12 @@ def test_a_bad_stop_is_refused() -> None:
         truncate_response(WHOLES["chat"]("one"), "")
 
 
-def test_choices_without_an_index_shared_one_text() -> None:
+def test_choices_without_an_index_have_separate_texts() -> None:
     """The offset of the second match counted the first choice's text, too, and the second match replaced the first."""
     texts = ["one END", "no", "two ENDED"]
     answer = {"choices": [{"message": {"content": text}} for text in texts]}
-    left = truncate_response(answer, "END")
-    assert [choice["message"]["content"] for choice in left["choices"]] == ["one ", "no", "two "]
+    kept = truncate_response(answer, "END")
+    assert [choice["message"]["content"] for choice in kept["choices"]] == ["one ", "no", "two "]
     stream = scan_events([{"choices": [{"delta": {"content": text}} for text in texts]}], "END", choices=3)
     out = [choice["delta"].get("content") for event in stream for choice in event["choices"]]
     assert out == ["one ", "no", "two ", None, None]

@@ -28,7 +28,7 @@ def endless(api: str) -> Recording:
     return Recording(events, pause=last)
 
 
-def left(recording: Recording) -> bool:
+def is_gone(recording: Recording) -> bool:
     return recording.gone.wait(10) and recording.sent == recording.pause
 
 
@@ -46,7 +46,7 @@ def asker(url: str, api: str, transport: StopTransport) -> Ask:
         made = openai.OpenAI(
             base_url=f"{url}/v1", api_key="none", max_retries=0, http_client=httpx.Client(transport=transport)
         )
-    return lambda model, **options: _asked(made, api, model, **options)
+    return lambda model, **options: _sent(made, api, model, **options)
 
 
 def async_asker(url: str, api: str, transport: AsyncStopTransport) -> Ask:
@@ -63,10 +63,10 @@ def async_asker(url: str, api: str, transport: AsyncStopTransport) -> Ask:
     else:
         http_client = httpx.AsyncClient(transport=transport)
         made = openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0, http_client=http_client)
-    return lambda model, **options: _asked(made, api, model, **options)
+    return lambda model, **options: _sent(made, api, model, **options)
 
 
-def _asked(made: Any, api: str, model: str, stream: bool = True, **options: Any) -> Any:
+def _sent(made: Any, api: str, model: str, stream: bool = True, **options: Any) -> Any:
     if api == "chat":
         return made.chat.completions.create(model=model, messages=MESSAGES, stream=stream, **options)
     if api == "completions":

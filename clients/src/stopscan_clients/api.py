@@ -143,7 +143,7 @@ class Api:
     stops: str = "stop"
     choices: tuple[str, ...] = ("n",)  # fields with the number of choices
     done: bool = False  # the API's server-sent events end with ``[DONE]``
-    limits: str = ""  # the API's name in the table of limits of ``native_stops``, if it is not ``name``
+    limits: str = ""  # the API's name in ``native.LIMITS``, if it is not ``name``; an API in neither gets no stops
     errors: str = ""  # the name of the API whose form of errors this API has, if it has no own form
 
     def kind(self, event: Any) -> str | None:

@@ -162,21 +162,21 @@ class Body:
         payload = framing.payload(last) if framing.as_read else None  # the others say where a frame ends
         if self._machine is not None and payload != DONE and loads(payload) is None:  # the held text comes before it
             tail = framing.tail()
-            yield self._left(False)
+            yield self._held_events(False)
             yield tail + framing.closing(False)
             return
         out = self._frame(last) if payload else framing.tail()
         yield out
-        left = b"" if self.ended else self._left(False)
-        gap = framing.gap if left and out and framing.as_read and not out.endswith(framing.gap) else b""
-        yield gap + left
+        held = b"" if self.ended else self._held_events(False)
+        gap = framing.gap if held and out and framing.as_read and not out.endswith(framing.gap) else b""
+        yield gap + held
         if not self.ended:
             yield framing.closing(False)
 
     def fail(self, error: Exception) -> bytes:
         """Ends the body with an error, which ``emit`` raises. Returns the events that the machine still holds."""
         self.error, self.ended = self.error or error, True
-        return self._left(None)
+        return self._held_events(None)
 
     def whole(self, data: bytes) -> bytes:
         """Returns a whole answer up to its stop."""
@@ -191,12 +191,12 @@ class Body:
                 self._not_understood()
             return data
         try:
-            left = cut(self._options, answer, self.matches)
+            kept = cut(self._options, answer, self.matches)
         except TypeError:
             if self._refuses:
                 raise
             return data
-        return data if left is answer else dumps(left)
+        return data if kept is answer else dumps(kept)
 
     def _not_understood(self) -> None:
         if self._refuses:
@@ -245,8 +245,8 @@ class Body:
         framing = self._framing
         payload = framing.payload(frame)
         if payload == DONE:
-            left = self._left(True)
-            return left if self.ended else left + frame
+            held = self._held_events(True)
+            return held if self.ended else held + frame
         event = loads(payload)
         if not isinstance(event, dict):
             return self._other(frame, payload)
@@ -272,13 +272,13 @@ class Body:
         if payload and machine is None and self._strict:
             raise TypeError(f"not an event of a known API: {payload[:40]!r}")
         if framing.fails(frame):
-            return self._left(None) + framing.out(frame)
+            return self._held_events(None) + framing.out(frame)
         if machine is None:
             return framing.out(frame)
         other: dict[str, Any] = {}
         return self._written(machine.passes(other, (other, frame)))
 
-    def _left(self, confirms: bool | None) -> bytes:
+    def _held_events(self, confirms: bool | None) -> bytes:
         """Returns the events that the machine still holds when the source has ended or failed. ``Machine.end`` explains
         ``confirms``."""
         return self._written(self._machine.end(confirms)) if self._machine is not None else b""

@@ -160,9 +160,9 @@ class Array(Lines):
         return between + frame[max(frame.find(b"{"), 0) :]
 
     def tail(self) -> bytes:
-        left = bytes(self.rest).rstrip()
-        self._open = not left.endswith(b"]")  # the body broke off
-        return left if self._open else left[:-1]
+        rest = bytes(self.rest).rstrip()
+        self._open = not rest.endswith(b"]")  # the body broke off
+        return rest if self._open else rest[:-1]
 
     def closing(self, done: bool) -> bytes:
         return b"" if self._open else b"]"

@@ -188,7 +188,7 @@ class Machine:
         self._source: Any = None  # what the caller gave with the event that is read now
         self._openings: Out = []  # events that wait for the first text of the passage that they open, or behind these
         self._ends: list[End] = []
-        self._left: dict[int, Passage] = {}  # with `drain`: passages whose closing events have not been sent yet
+        self._unclosed: dict[int, Passage] = {}  # with `drain`: passages whose closing events have not been sent yet
 
     @property
     def held(self) -> dict[int, str]:
@@ -254,7 +254,7 @@ class Machine:
                 flushed = self._flushed(passage, confirms is not None and (confirms or passage.finished))
                 out += [*self._released(), *flushed] if passage.match is None else self._stopped(passage, flushed)
         out += self._released()
-        for passage in [*self._left.values()]:
+        for passage in [*self._unclosed.values()]:
             out += self._closings(passage)
         return self._memory.numbered(out)
 
@@ -278,7 +278,7 @@ class Machine:
         """Returns ``out`` and the closing events of a stop. With `drain`, the closing events come when the API ends the
         choice."""
         if self.options.drain:
-            self._left[passage.place[0]] = passage
+            self._unclosed[passage.place[0]] = passage
             return out
         return out + self._closings(passage)
 
@@ -435,12 +435,12 @@ class Choices(Machine):
         edited = [self._given_unit(unit, late) for unit in units]
         new = event
         if any(json is not unit.json for json, unit in zip(edited, units, strict=True)):
-            left = [json for json in edited if json is not None]
-            tells_usage = self.options.drain and not self._left and self.row.tells_usage(event)
+            kept = [json for json in edited if json is not None]
+            tells_usage = self.options.drain and not self._unclosed and self.row.tells_usage(event)
             if self.row.each:
-                new = {**event, self.row.each: left} if left or tells_usage else None
+                new = {**event, self.row.each: kept} if kept or tells_usage else None
             else:
-                new = left[0] if left else None
+                new = kept[0] if kept else None
         if self.matches:
             self._count()
             if new is not None and self.row.each:
@@ -450,7 +450,7 @@ class Choices(Machine):
     def _given_unit(self, unit: Unit, late: Out) -> Any:
         passage = unit.passage
         if unit.behind:
-            if not unit.finished or self._left.pop(passage.place[0], None) is None:
+            if not unit.finished or self._unclosed.pop(passage.place[0], None) is None:
                 return None
             return self.row.ended(self._made(passage, unit.json, "", [], whole=not self.row.each), passage.match)
         new = self._edited(unit)
@@ -463,10 +463,10 @@ class Choices(Machine):
 
     def _count(self) -> None:
         over = [at in self.matches or (passage.finished and self._final) for (at, *_), passage in self.passages.items()]
-        self.ended = all(over) and len(over) >= self.options.choices and not (self._left or self._ends)
+        self.ended = all(over) and len(over) >= self.options.choices and not (self._unclosed or self._ends)
 
     def _closings(self, passage: Passage) -> Out:
-        self._left.pop(passage.place[0], None)
+        self._unclosed.pop(passage.place[0], None)
         self._count()
         return [(self._piece(passage, "", [], ends=True), None)]
 
@@ -604,7 +604,7 @@ class Blocks(Machine):
     def _closings(self, passage: Passage) -> Out:
         # Closes the message, and those levels of the passage's place (``row.places``) for which an event was sent.
         self.ended = True
-        self._left.clear()
+        self._unclosed.clear()
         write = self.row.write(Finish.of(passage.match))
         facts = {**self._facts(passage), **write, "finish": write}
         facts |= self._memory.message(passage, self._opened, write)
@@ -623,7 +623,7 @@ class Blocks(Machine):
         """With `drain`, returns the output for an event after the stop: the closing events if the event ends the
         message, the event itself if it tells the usage, otherwise nothing."""
         if kind in self.row.over:
-            return [pair for passage in [*self._left.values()] for pair in self._closings(passage)]
+            return [pair for passage in [*self._unclosed.values()] for pair in self._closings(passage)]
         return [(only(event, self.row.names_of_events), self._source)] if self.row.tells_usage(event) else []
 
     def _repeated(self, event: Any, kind: str, place: Path) -> Passage | None:

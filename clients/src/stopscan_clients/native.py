@@ -118,11 +118,11 @@ def _hidden_by(native: str, others: list[str]) -> set[str]:
     with a beginning of ``native`` or is contained in ``native``, or if both complete together and it is longer. It
     never fires if ``native`` completes inside it.
     """
-    scanner, found = StopScanner(native), set()
+    scanner, hidden = StopScanner(native), set()
     for other in others:
         scanner.reset()
         scanner.feed(other)
         ended = scanner.held != "" or other in native[:-1]
         if ended if scanner.match is None else scanner.match.end == len(other) > len(native):
-            found.add(other)
-    return found
+            hidden.add(other)
+    return hidden

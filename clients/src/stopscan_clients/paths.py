@@ -66,22 +66,22 @@ def only(tree: Any, names: Mapping[Any, Any], along: Path = ()) -> Any:
     if "#" in names:
         return counts(tree, names["#"])
     key, rest = (along[0], along[1:]) if along else (None, ())
-    left: Any
+    kept: Any
     if isinstance(tree, dict):
-        left = {
+        kept = {
             name: only(value, names[name], rest if name == key else ())
             for name, value in tree.items()
             if name in names and not ("#" in names[name] and isinstance(value, str))
         }
     elif "*" not in names:
-        left = []
+        kept = []
     else:
         begin = key if type(key) is int else 0
-        left = [
+        kept = [
             *tree[:begin],
             *(only(element, names["*"], rest) for element in tree[begin : key + 1 if begin == key else None]),
         ]
-    return tree if left == tree else left
+    return tree if kept == tree else kept
 
 
 def counts(tree: Any, words: Mapping[Any, Any]) -> Any:

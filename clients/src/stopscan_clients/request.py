@@ -20,7 +20,7 @@ from stopscan_clients.api import Api
 from stopscan_clients.body import Plan
 from stopscan_clients.framing import LIMIT, dumps
 from stopscan_clients.machine import Options
-from stopscan_clients.native import native_stops
+from stopscan_clients.native import LIMITS, native_stops
 from stopscan_clients.paths import dotted, get, items, put, without
 from stopscan_clients.rows import CHAT, GEMINI, OLLAMA, TABLE, camel
 
@@ -93,7 +93,11 @@ def plan_of(
         return plan
     bare = sent = without_stops(body, dotted(field))
     if route is not None and not streamed:
-        if native := _native_stops(api or route.limits or route.name, options):
+        # The server would mean something else by a stop that stays in the text or does not count at first.
+        here = options.include_stop or options.min_tokens or options.stops.visible
+        limits_as = next(name for name in (api, route.limits, route.name, "none") if name in LIMITS)
+        native = [] if here else native_stops(limits_as, options.stops)[0]
+        if native:
             sent = put(bare, native, *dotted(field))
         elif options.min_tokens and route is CHAT and not _has_logprobs(body):
             # The entries of the tokens tell where the first tokens end. They are taken out of the answer again.
@@ -148,14 +152,6 @@ def without_stops(body: Any, at: tuple[Any, ...]) -> Any:
     rest = without(without(body, "stopscan"), *at)
     only_stops = len(at) > 1 and get(rest, at[0]) == {}
     return without(rest, at[0]) if only_stops else rest
-
-
-def _native_stops(api: str, options: Options) -> list[str]:
-    """Returns the stops that the server can find in a whole answer. There are none if the server would mean something
-    else by them."""
-    if options.include_stop or options.min_tokens or options.stops.visible or options.stops.visible_patterns:
-        return []
-    return native_stops(api, options.stops)[0]
 
 
 def _has_logprobs(body: Any) -> bool:
@@ -266,7 +262,10 @@ def _merged(own: StopSet, new: StopSet, limits: Limits, regions: Any, stop_in: A
         [*own.stop, *(stop for stop in new.stop if stop not in own.visible)],
         patterns=[*own.patterns, *(pattern for pattern in new.patterns if pattern not in own.visible_patterns)],
         visible=own.visible,
-        visible_patterns=[*own.visible_patterns, *(one for one in new.visible_patterns if one not in own.patterns)],
+        visible_patterns=[
+            *own.visible_patterns,
+            *(pattern for pattern in new.visible_patterns if pattern not in own.patterns),
+        ],
         regions=regions,
         protect=pairs or None,
         stop_in=stop_in,
@@ -277,16 +276,13 @@ def _merged(own: StopSet, new: StopSet, limits: Limits, regions: Any, stop_in: A
 
 def error_body(route: Api | None, message: str, status: int = 400) -> dict[str, Any]:
     """Returns an error in the form of the API of a request. The form of an unknown API is that of OpenAI."""
-    form = None if route is None else route.errors or route.name
-    if form == "anthropic":
-        kind = "invalid_request_error" if status < 500 else "api_error"
-        return {"type": "error", "error": {"type": kind, "message": message}}
-    if form == "gemini":
-        code = "INVALID_ARGUMENT" if status < 500 else "UNAVAILABLE"
-        return {"error": {"code": status, "message": message, "status": code}}
-    if form == "bedrock":
-        return {"message": message}
-    if form == "ollama":
-        return {"error": message}
-    kind = "invalid_request_error" if status < 500 else "server_error"
-    return {"error": {"message": message, "type": kind, "param": None, "code": None}}
+    wrong = status < 500  # the request, and not a server
+    kind, code = ("invalid_request_error", "INVALID_ARGUMENT") if wrong else ("server_error", "UNAVAILABLE")
+    forms: dict[str | None, dict[str, Any]] = {
+        "anthropic": {"type": "error", "error": {"type": kind if wrong else "api_error", "message": message}},
+        "gemini": {"error": {"code": status, "message": message, "status": code}},
+        "bedrock": {"message": message},
+        "ollama": {"error": message},
+    }
+    openai = {"error": {"message": message, "type": kind, "param": None, "code": None}}
+    return forms.get(route and (route.errors or route.name), openai)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -13,14 +14,10 @@ from stopscan_clients.outline import Outline
 from stopscan_clients.paths import dotted, get, has
 
 
-def named(names: str, before: str = "") -> tuple[str, ...]:
-    """Returns the names of fields in a text, each with the path of their object before it."""
-    return tuple(before + name for name in names.split())
-
-
-def pieces(path: str, names: str = "") -> tuple[str, ...]:
-    """Returns the paths of the fields of a piece of text."""
-    return named(f"type text {names}", f"{path}.*.")
+def fields(text: str) -> tuple[str, ...]:
+    """Returns the paths of the fields in a text, in which ``a.(b c)`` stands for ``a.b`` and ``a.c``."""
+    groups = re.findall(r"([^\s(]*)\(([^)]*)\)|(\S+)", text)
+    return tuple(above + name for above, names, path in groups for name in names.split() or [path])
 
 
 REASONING = "reasoning reasoning_content reasoning_details thinking refusal audio"
@@ -36,18 +33,15 @@ def _chat(at: str, **more: Any) -> Api:
         words=("finish_reason", "finishReason"),  # Gemini's OpenAI route has sent `finishReason`
         finished=finish.from_openai,
         beside=Beside(
-            Tokens("logprobs.content"),
-            (Spans(f"{at}.annotations", ("url_citation.end_index", "end_index")),),
+            Tokens("logprobs.content"), (Spans(f"{at}.annotations", ("url_citation.end_index", "end_index")),)
         ),
         # `citations` and `search_results` are the sources of the whole answer, which Perplexity sends with each event
-        about=named(
+        about=fields(
             "id object created model system_fingerprint service_tier provider x_groq.id citations search_results"
         ),
-        usage=named("usage.# timings.# usage_breakdown.# x_groq.usage.#"),
-        names=(
-            *named(f"index logprobs.content logprobs.refusal {at}.role {at}.annotations"),
-            *pieces(f"{at}.content"),
-            *named(REASONING, f"{at}."),
+        usage=fields("usage.# timings.# usage_breakdown.# x_groq.usage.#"),
+        names=fields(
+            f"index logprobs.(content refusal) {at}.(role annotations {REASONING}) {at}.content.*.(type text)"
         ),
         write=finish.to_openai,
         keeps=("index",),
@@ -68,12 +62,9 @@ COMPLETIONS = replace(
     name="completions",
     signs=("choices.*.text",),
     texts={None: Text("text")},
-    beside=Beside(
-        Tokens("logprobs", ("tokens", "token_logprobs", "top_logprobs", "text_offset"), "text_offset"),
-    ),
-    names=(
-        *named("index text prompt_token_ids prompt_logprobs"),
-        *named("tokens token_logprobs top_logprobs text_offset", "logprobs."),
+    beside=Beside(Tokens("logprobs", ("tokens", "token_logprobs", "top_logprobs", "text_offset"), "text_offset")),
+    names=fields(
+        "index text prompt_token_ids prompt_logprobs logprobs.(tokens token_logprobs top_logprobs text_offset)"
     ),
     without_text=None,
     copies=(),
@@ -104,15 +95,16 @@ ANTHROPIC = Api(
     known={"usage": (("message.usage", "usage"), "tokens|server_tool_use")},  # only fields that `message_delta` has
     default={"usage": {"output_tokens": 0}},  # the schema requires `usage`, also if `message_start` is missing
     answer="content.*",
-    about=(
-        *named("id type role model index container context_management"),
-        *named("delta.type delta.text content_block.type content_block.text"),
-        *pieces("content"),
+    about=fields(
+        "id type role model index container context_management delta.(type text) content_block.(type text)"
+        " content.*.(type text)"
     ),
-    usage=named("service_tier inference_geo type", "usage.#."),
+    usage=fields("usage.#.(service_tier inference_geo type)"),
     path=r"^(?!.*/threads/).*/messages/?$|:(streamR|r)awPredict$",
     stops="stop_sequences",
 )
+
+CONVERSE_USAGE = "usage.# metrics.# serviceTier.#.type performanceConfig.#.latency"
 
 BEDROCK = Api(
     name="bedrock",
@@ -124,14 +116,10 @@ BEDROCK = Api(
     ends=("contentBlockStop",),
     over=("messageStop",),
     places=("contentBlockIndex",),
-    about=(
-        *named("contentBlockDelta.contentBlockIndex contentBlockDelta.delta.text"),
-        *named("output.message.role output.message.content.*.text ResponseMetadata"),
+    about=fields(
+        "contentBlockDelta.(contentBlockIndex delta.text) output.message.(role content.*.text) ResponseMetadata"
     ),
-    usage=(
-        *named("usage.# metrics.# serviceTier.#.type performanceConfig.#.latency"),
-        *named("usage.# metrics.# serviceTier.#.type performanceConfig.#.latency", "metadata."),
-    ),
+    usage=fields(f"{CONVERSE_USAGE} metadata.({CONVERSE_USAGE})"),
     is_text=lambda piece: isinstance(get(piece, "text"), str),
     write=finish.to_bedrock,
     piece={"contentBlockDelta": {"contentBlockIndex": Ref("place.0"), "delta": {"text": Ref("text")}}},
@@ -160,11 +148,9 @@ COHERE = Api(
     known={"usage": (("delta.usage",), ""), "id": (("id",), None)},
     answer="message.content.*",
     beside_answer=Beside(spans=(Spans("message.citations", ("end",)),)),
-    about=(
-        *named("id type index delta.message.content.type delta.message.content.text"),
-        *named("logprobs.token_ids logprobs.text logprobs.logprobs"),
-        *named("message.role message.tool_plan message.citations"),
-        *pieces("message.content"),
+    about=fields(
+        "id type index delta.message.content.(type text) logprobs.(token_ids text logprobs)"
+        " message.(role tool_plan citations content.*.type content.*.text)"
     ),
     usage=("usage.#", "delta.usage.#"),
     path=r"/v2/chat/?$",
@@ -222,14 +208,13 @@ RESPONSES = Api(
     answer="output.*.content.*",
     beside_piece=Beside(Tokens("logprobs"), ANNOTATIONS),
     settled=("status", "completed"),
-    about=(
-        *named("type sequence_number item_id output_index content_index delta logprobs"),
-        *named("id object created_at completed_at model status error incomplete_details instructions metadata user"),
-        *named("parallel_tool_calls tool_choice tools temperature top_p top_logprobs max_output_tokens max_tool_calls"),
-        *named("previous_response_id conversation prompt prompt_cache_key prompt_cache_retention safety_identifier"),
-        *named("reasoning service_tier text truncation store background billing frequency_penalty presence_penalty"),
-        *named("id type role status phase", "output.*."),
-        *pieces("output.*.content", "annotations logprobs"),
+    about=fields(
+        "type sequence_number item_id output_index content_index delta logprobs"
+        " id object created_at completed_at model status error incomplete_details instructions metadata user"
+        " parallel_tool_calls tool_choice tools temperature top_p top_logprobs max_output_tokens max_tool_calls"
+        " previous_response_id conversation prompt prompt_cache_key prompt_cache_retention safety_identifier"
+        " reasoning service_tier text truncation store background billing frequency_penalty presence_penalty"
+        " output.*.(id type role status phase) output.*.content.*.(type text annotations logprobs)"
     ),
     usage=("usage.#", "response.usage.#"),
     path=r"/responses/?$",
@@ -260,13 +245,12 @@ GEMINI = Api(
     finished=finish.from_gemini,
     final=False,
     beside=Beside(Tokens("logprobsResult", ("chosenCandidates", "topCandidates")), GROUNDING),
-    about=named("modelVersion responseId createTime promptFeedback"),
-    usage=named("modality serviceTier trafficType", "usageMetadata.#."),
-    names=(
-        *named("index content.role urlContextMetadata logprobsResult.chosenCandidates logprobsResult.topCandidates"),
-        *pieces("content.parts", "thought thoughtSignature"),
-        *named("groundingSupports groundingChunks webSearchQueries searchEntryPoint", "groundingMetadata."),
-        *named("citationMetadata.citationSources citationMetadata.citations"),
+    about=fields("modelVersion responseId createTime promptFeedback"),
+    usage=fields("usageMetadata.#.(modality serviceTier trafficType)"),
+    names=fields(
+        "index content.role content.parts.*.(type text thought thoughtSignature) urlContextMetadata"
+        " logprobsResult.(chosenCandidates topCandidates) citationMetadata.(citationSources citations)"
+        " groundingMetadata.(groundingSupports groundingChunks webSearchQueries searchEntryPoint)"
     ),
     write=lambda end: {"finishReason": finish.to_gemini(end)["finishReason"]},
     keeps=("index", "content.role"),
@@ -283,7 +267,7 @@ def camel(key: str) -> str:
     return first + "".join(word.capitalize() for word in rest)
 
 
-COUNTS = named(
+COUNTS = fields(
     "total_duration.# load_duration.# prompt_eval_count.# prompt_eval_duration.# eval_count.# eval_duration.#"
 )
 
@@ -298,7 +282,7 @@ def _ollama(name: str, text: str, calls: tuple[str, ...], role: tuple[str, ...])
         words=("done",),
         finished=finish.from_ollama,
         beside=Beside(Tokens("logprobs")),
-        about=named("model created_at remote_model remote_host"),
+        about=fields("model created_at remote_model remote_host"),
         usage=COUNTS,
         names=(*role, text, "logprobs", "thinking", "message.thinking"),
         write=finish.to_ollama,
@@ -319,14 +303,13 @@ LLAMA = Api(
     texts={None: Text("content")},
     words=("stop",),
     beside=Beside(Tokens("completion_probabilities")),
-    about=named("index id_slot model prompt generation_settings"),
-    usage=named("timings.# tokens_predicted.# tokens_evaluated.# tokens_cached.#"),
-    names=named("content completion_probabilities"),
+    about=fields("index id_slot model prompt generation_settings"),
+    usage=fields("timings.# tokens_predicted.# tokens_evaluated.# tokens_cached.#"),
+    names=fields("content completion_probabilities"),
     write=lambda end: {"stop": True, **finish.to_llama_cpp(end)},
     keeps=("index", "id_slot"),
     goes_on={"stop": False},
     path=r"/completion/?$",
-    limits="none",
 )
 
 TGI = Api(
@@ -337,15 +320,14 @@ TGI = Api(
     number="",
     texts={None: Text("token.text", ("token.special", False))},
     words=("generated_text", "details.finish_reason"),
-    about=("index", *named("id text logprob special", "token.")),
-    usage=named("details.generated_tokens.# details.input_length.# details.seed.#"),
+    about=fields("index token.(id text logprob special)"),
+    usage=fields("details.generated_tokens.# details.input_length.# details.seed.#"),
     copies=("generated_text",),
     write=lambda end: {"details.generated_tokens": 0, "details.finish_reason": finish.to_tgi(end)["finish_reason"]},
-    keeps=("index", *named("id logprob special", "token.")),
+    keeps=fields("index token.(id logprob special)"),
     goes_on={"generated_text": None, "details": None},
     path=r"/generate_stream/?$",  # /generate is sglang's, too
     stops="parameters.stop",
-    limits="none",
 )
 TGI = replace(TGI, whole=replace(TGI, texts={None: Text("generated_text")}, names=("generated_text",), copies=()))
 
@@ -356,13 +338,12 @@ WATSONX = Api(
     texts={None: Text("generated_text")},
     words=("stop_reason",),
     finished=lambda unit: str(unit["stop_reason"]).lower() != "not_finished" or None,
-    about=named("model_id model_version created_at"),
-    names=named("generated_text generated_token_count.# input_token_count.# seed.#"),
+    about=fields("model_id model_version created_at"),
+    names=fields("generated_text generated_token_count.# input_token_count.# seed.#"),
     write=lambda end: {"stop_reason": "stop_sequence"},
     goes_on={"stop_reason": "not_finished"},
     path=r"/text/generation(_stream)?$",
     stops="parameters.stop_sequences",
-    limits="none",
 )
 
 LLAMA_ON_BEDROCK = Api(
@@ -372,7 +353,7 @@ LLAMA_ON_BEDROCK = Api(
     texts={None: Text("generation")},
     words=("stop_reason",),
     names=("generation",),
-    usage=named("prompt_token_count.# generation_token_count.# amazon-bedrock-invocationMetrics.#"),
+    usage=fields("prompt_token_count.# generation_token_count.# amazon-bedrock-invocationMetrics.#"),
     write=lambda end: {"stop_reason": "stop"},
     goes_on={"stop_reason": None},
     path=r"/invoke(-with-response-stream)?$",  # the fields below are those of Anthropic's models
@@ -388,13 +369,12 @@ SGLANG = Api(
     cumulative=True,
     texts={None: Text("text")},
     words=("meta_info.finish_reason",),
-    about=named("index text meta_info.id meta_info.weight_version"),
-    usage=named("prompt_tokens.# completion_tokens.# cached_tokens.# reasoning_tokens.# e2e_latency.#", "meta_info."),
+    about=fields("index text meta_info.id meta_info.weight_version"),
+    usage=fields("meta_info.(prompt_tokens.# completion_tokens.# cached_tokens.# reasoning_tokens.# e2e_latency.#)"),
     write=lambda end: {"meta_info.finish_reason": finish.to_sglang(end)["finish_reason"]},
     keeps=("index", "meta_info.id"),
     path=r"/generate/?$",
     stops="sampling_params.stop",
-    limits="none",
 )
 
 
@@ -407,14 +387,13 @@ def _dashscope(at: str, role: str) -> Api:
         texts={None: Text(f"output.{at}")},
         words=(word := f"output.{at.removesuffix('message.content').removesuffix('text')}finish_reason",),
         finished=lambda unit: None if get(unit, *dotted(word)) == "null" else True,
-        about=("request_id", *named(role, "output.")),
+        about=fields(f"request_id {role}"),
         names=(f"output.{at.replace('0', '*')}",),
         usage=("usage.#",),
         write=lambda end: {word: "stop"},
-        keeps=("request_id", *named(role, "output.")),
+        keeps=fields(f"request_id {role}"),
         path=r"/services/aigc/.*generation$",
         stops="parameters.stop",
-        limits="none",
     )
 
 
@@ -432,11 +411,9 @@ CONVERSATIONS = Api(
     known={"usage": (("usage",), "")},
     default={"usage": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}},
     answer="outputs.*.content.*",
-    about=(
-        *named("type id created_at output_index content_index model agent_id role content.type content.text"),
-        *named("object conversation_id"),
-        *named("object type id role model agent_id created_at completed_at", "outputs.*."),
-        *pieces("outputs.*.content"),
+    about=fields(
+        "type id created_at output_index content_index model agent_id role content.(type text) object conversation_id"
+        " outputs.*.(object type id role model agent_id created_at completed_at) outputs.*.content.*.(type text)"
     ),
     usage=("usage.#",),
     path=r"/conversations(/[^/]+(/restart)?)?$",
@@ -444,7 +421,7 @@ CONVERSATIONS = Api(
     limits="mistral",
 )
 
-DASHSCOPE = _dashscope("text", ""), _dashscope("choices.0.message.content", "choices.*.message.role")
+DASHSCOPE = _dashscope("text", ""), _dashscope("choices.0.message.content", "output.choices.*.message.role")
 
 # The first row that knows an event or an answer is its row, so a row stands before those whose signs it may also have.
 TABLE = (

@@ -263,8 +263,8 @@ def truncate_response(response: E, stop: StopSet | str | Iterable[str] | None, /
     if type(response) is not dict:
         raise TypeError(instead(response))
     options = _options(stop, include_stop, False, None, None)
-    left: E = cut(options, response, {})
-    return left
+    kept: E = cut(options, response, {})
+    return kept
 
 
 def _options(stop: Any, include_stop: Any, drain: Any, region: Any, choices: Any) -> Options:

@@ -26,38 +26,38 @@ def cut(options: Options, answer: Any, matches: dict[int, StopMatch]) -> Any:
     if api.each is not None:
         row = api.whole or api
         out = _Answer(row, options, matches).feed(answer, answer)
-        left = out[0][0] if matches else answer
+        new = out[0][0] if matches else answer
         if options.hides_tokens:
             entries = dotted(row.beside.tokens.path)[:1]
-            return {**left, api.each: [put(choice, None, *entries) for choice in items(left[api.each])]}
-        return left
+            return {**new, api.each: [put(choice, None, *entries) for choice in items(new[api.each])]}
+        return new
     for at, text in api.texts_in(answer, dotted(api.answer)):
         kept, match = options.truncate(clean(text))
         if match is not None:
             matches[0] = match
-            left = api.beside_answer.cut(_left(api, answer, at, text, kept), kept)
-            return {**left, **api.write(Finish.of(match))}
+            new = api.beside_answer.cut(_up_to_stop(api, answer, at, text, kept), kept)
+            return {**new, **api.write(Finish.of(match))}
     return answer
 
 
-def _left(api: Api, answer: Any, at: Path, text: str, kept: str) -> Any:
+def _up_to_stop(api: Api, answer: Any, at: Path, text: str, kept: str) -> Any:
     """Returns the answer up to the stop, which fired in the piece at ``at``, with only the fields that the row names.
     Removes the piece, and the objects that have nothing else in them, if ``kept``, its text up to the stop, is
     empty."""
-    tokens, left = api.beside_piece.tokens, put(answer, kept, *at)
+    tokens, new = api.beside_piece.tokens, put(answer, kept, *at)
     if at[-1] == api.key:
         at = at[:-1]
-        piece = tokens.write(get(left, *at), tokens.before(get(answer, *at), text, len(kept)))
-        left = put(left, api.beside_piece.cut(piece, kept), *at)
-    left = only(left, api.names_of_events, at)
+        piece = tokens.write(get(new, *at), tokens.before(get(answer, *at), text, len(kept)))
+        new = put(new, api.beside_piece.cut(piece, kept), *at)
+    new = only(new, api.names_of_events, at)
     name, value = api.settled
     for depth in reversed(range(len(at))):
-        around = get(left, *at[:depth])
+        around = get(new, *at[:depth])
         if type(at[depth]) is int and not kept:
-            left, kept = put(left, around[:-1], *at[:depth]), "kept" if len(around) > 1 else ""
+            new, kept = put(new, around[:-1], *at[:depth]), "kept" if len(around) > 1 else ""
         elif name in around:
-            left = put(left, value, *at[:depth], name)
-    return left
+            new = put(new, value, *at[:depth], name)
+    return new
 
 
 class _Text(Passage):

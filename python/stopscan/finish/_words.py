@@ -62,7 +62,7 @@ SOURCES: Mapping[str, Mapping[Reason, str]] = {
         "malformed_response no_image image_other other function_call_filter",
         "unknown": "finish_reason_unspecified",
     },
-    "Ollama: `server/routes.go`, for requests that only load or unload": {"eos": "load unload"},
+    "Ollama: `server/routes.go`, for requests that only load or unload": {"unknown": "load unload"},
     "vLLM: `FINISH_REASON_STRINGS`; sglang and LMDeploy, too": {"abort": "abort error", "repetition": "repetition"},
     "LMDeploy: `chat_completions/serving.py`": {"abort": "parse_error"},
     "TensorRT-LLM: `CompletionOutput`": {"abort": "timeout"},

@@ -130,7 +130,7 @@ class _Connections(httpx.AsyncBaseTransport):
         self._idle: list[httpx.AsyncHTTPTransport] = []
 
     @contextlib.asynccontextmanager
-    async def one(self) -> AsyncIterator[httpx.AsyncHTTPTransport]:
+    async def pool(self) -> AsyncIterator[httpx.AsyncHTTPTransport]:
         # Idle connections expire before servers close them (uvicorn: after 5 seconds), because a request is lost if
         # the server closes the connection while the request is on its way.
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=1, keepalive_expiry=2)
@@ -172,7 +172,7 @@ class _Proxy:
             await JSONResponse({"status": "ok"})(scope, receive, send)
             return
         # If the client leaves, the upstream request is cancelled, even before the first bytes of the answer.
-        async with self._connections.one() as pool, anyio.create_task_group() as group:
+        async with self._connections.pool() as pool, anyio.create_task_group() as group:
             group.start_soon(exchange.until_gone, group.cancel_scope.cancel)
             if exchange.path == "/ready" and is_get:
                 await exchange.attempt(self._ready(exchange, pool))
@@ -217,7 +217,7 @@ class _Exchange:
         self.path = unquote_to_bytes(self.target).decode(errors="replace")
         self._response: httpx.Response | None = None
         self._begun = False
-        self._client_left = False
+        self._client_gone = False
 
     async def attempt(self, work: Awaitable[T]) -> T | None:
         """Returns the result of ``work``. If it raises, sends the error to the client, and returns ``None``.
@@ -228,7 +228,7 @@ class _Exchange:
         try:
             return await work
         except (Exception, anyio.get_cancelled_exc_class()) as error:
-            if not (self._client_left or isinstance(error, ClientDisconnect)):
+            if not (self._client_gone or isinstance(error, ClientDisconnect)):
                 with contextlib.nullcontext() if isinstance(error, Exception) else anyio.move_on_after(1, shield=True):
                     await self.send_error(self._explained(error))
         return None
@@ -252,7 +252,7 @@ class _Exchange:
     async def until_gone(self, leave: Callable[[], Any]) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
-        self._client_left = True
+        self._client_gone = True
         leave()
 
     async def answer(self, response: JSONResponse) -> None:
