@@ -168,10 +168,6 @@ class Api:
         return named((*self.about, *self.usage, *((self.each,) if self.each else ())))
 
     @cached_property
-    def names_of_made(self) -> Mapping[Any, Any]:
-        return named(self.about)
-
-    @cached_property
     def names_of_choices(self) -> Mapping[Any, Any]:
         of_event = () if self.each else (*self.about, *self.usage)  # the event is the choice
         return named((*self.names, *self.goes_on, *of_event))

@@ -92,7 +92,7 @@ class Body:
         self.error: Exception | None = None  # raised after the last bytes for the client
         self.ended = False  # stops or an error have ended the answer, so the rest is not needed
         self.over = False  # the body was read to its end
-        self._plan, self._options, self._on_match = plan, plan.options, on_match
+        self._options, self._on_match = plan.options, on_match
         self._strict = strict and len(plan.options.stops) > 0
         self._refuses = self._strict and (plan.own or media in EVENTS)  # a body that is not understood is an error
         self._streamed, self._media = plan.streamed or media in EVENTS, media

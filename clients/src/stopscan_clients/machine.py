@@ -475,7 +475,7 @@ class Choices(Machine):
         unit = self.row.ended(unit, passage.match) if ends else unit
         if not self.row.each:
             return unit
-        return {**only(passage.event, self.row.names_of_made), self.row.each: [unit]}
+        return {**only(passage.event, named(self.row.about)), self.row.each: [unit]}
 
     def _made(self, passage: Passage, unit: Any, text: str, entries: list[Any], whole: bool = False) -> Any:
         """Returns a made choice with this text. With ``whole``, it keeps ``row.usage``, the fields about the

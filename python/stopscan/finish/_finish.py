@@ -20,7 +20,8 @@ class Finish:
 
     `Finish.of(match)` makes a `Finish` from the match of a scanner.
 
-    - `reason`: one of the words of `Reason`. "unknown" stands for a word that no API documents.
+    - `reason`: one of the words of `Reason`. "unknown" stands for a word that no API documents, or that
+      says nothing about an answer, such as Ollama's "load".
     - `matched_stop`: the stop that fired. With "stop_sequence" it is a string, or None if the API says only
       that a stop fired. With "stop_token" it is the token id, which is required.
     - `offset`: where the stop string begins, or with "repetition" where the loop begins, in code points. No API sends
