@@ -278,11 +278,11 @@ def error_body(route: Api | None, message: str, status: int = 400) -> dict[str, 
     """Returns an error in the form of the API of a request. The form of an unknown API is that of OpenAI."""
     wrong = status < 500  # the request, and not a server
     kind, code = ("invalid_request_error", "INVALID_ARGUMENT") if wrong else ("server_error", "UNAVAILABLE")
-    forms: dict[str | None, dict[str, Any]] = {
+    forms: dict[str, dict[str, Any]] = {
         "anthropic": {"type": "error", "error": {"type": kind if wrong else "api_error", "message": message}},
         "gemini": {"error": {"code": status, "message": message, "status": code}},
         "bedrock": {"message": message},
         "ollama": {"error": message},
     }
     openai = {"error": {"message": message, "type": kind, "param": None, "code": None}}
-    return forms.get(route and (route.errors or route.name), openai)
+    return openai if route is None else forms.get(route.errors or route.name, openai)
