@@ -100,6 +100,13 @@ class Engine:
         return self._checkpoint.stops(options)
 
     @cached_property
+    def _backend(self) -> Any:
+        """The tokenizer without the layer of transformers, whose ``encode`` starts a thread for each core, and whose
+        ``decode`` takes several times as long."""
+        backend = getattr(self.tokenizer, "_tokenizer", None)
+        return backend if hasattr(backend, "encode_batch") else self.tokenizer
+
+    @cached_property
     def vocabulary(self) -> Vocabulary | None:
         """The vocabulary, or ``None`` if its bytes do not give the text that vLLM makes."""
         backend = getattr(self.tokenizer, "_tokenizer", None)
@@ -136,7 +143,7 @@ class Engine:
     def _begins(self, stops: StopSet, prompt: Sequence[int], options: StopOptions, request: Any) -> str | None:
         """Returns the region (or the state of a region) in which the answer begins, or ``None`` for the first
         region."""
-        end = str(self.tokenizer.decode(prompt[-PROMPT_TOKENS:], skip_special_tokens=False)) if prompt else ""
+        end = str(self._backend.decode(prompt[-PROMPT_TOKENS:], skip_special_tokens=False)) if prompt else ""
         thinks = options.start_protected is None and "reasoning" in map(region_name, stops.regions or ())
         inside = thinks and self._begins_inside(prompt, getattr(request, "reasoning_parser_kwargs", None))
         return self._checkpoint.start_region(options, stops, end, inside=inside)
@@ -202,12 +209,9 @@ class Engine:
     def _find_hidden(self, stops: StopSet) -> Hidden:
         markers = {marker for edges in (stops.regions or {}).values() for marker in edges}
         markers |= {marker for pair in stops.protect for marker in pair}
-        # Use the backend's `encode`: the `encode` of a transformers tokenizer starts a thread for each core.
-        backend: Any = getattr(self.tokenizer, "_tokenizer", None)
-        encode = (backend if hasattr(backend, "encode_batch") else self.tokenizer).encode
         table: Hidden = {}
         for text in sorted(markers.union(stops.stop)):
-            encoded = encode(text, add_special_tokens=False)
+            encoded = self._backend.encode(text, add_special_tokens=False)
             ids = tuple(getattr(encoded, "ids", encoded))
             whole, shown = (self.tokenizer.decode(list(ids), skip_special_tokens=skip) for skip in (False, True))
             if whole != shown and (text in markers or len(ids) == 1):
