@@ -15,8 +15,9 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 import stopscan
-import stopscan_clients
 from stopscan import engines, finish, regions, segments, tokens
+
+stopscan_clients = pytest.importorskip("stopscan_clients", reason="stopscan-clients is not installed")
 
 # These need a model of a hub, an engine that is not installed here, or a running server.
 ELSEWHERE = ("graph_of", "mlx_lm", "vllm", "sglang", "transformers", "stopscan_conformance.client.Server")
