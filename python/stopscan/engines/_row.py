@@ -60,6 +60,12 @@ class Row(Generic[Piece]):
         return held
 
     @property
+    def unused(self) -> str:
+        """The text after the stop in the token that completed the stop."""
+        unused: str = self.scanner.unused
+        return unused
+
+    @property
     def region(self) -> str:
         """The region in which the text is now, such as ``reasoning``."""
         region: str = self.scanner.region

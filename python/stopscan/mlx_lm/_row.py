@@ -113,6 +113,12 @@ class RowScanner(BatchRow):
         stops, engine = split(stop, options)
         super().__init__(checkpoint_of(tokenizer).scanner(stops, prompt, **of_model(tokenizer, engine)))
 
+    @property
+    def stops(self) -> StopSet:
+        """The ``StopSet`` of the row."""
+        stops: StopSet = self.scanner.stops
+        return stops
+
     def text(self, response: Any, /) -> str:
         """Returns the text that is safe to send with ``response``. Call it once for each response, in order."""
         return "".join(self._since(response))

@@ -19,7 +19,7 @@ from transformers import ByT5Tokenizer
 from stopscan import StopMatch
 from stopscan.finish import Finish
 from stopscan.mlx_lm import RowScanner, RowSegmenter
-from stopscan.tokens import TokenScanner
+from stopscan.tokens import TokenScanner, TokenSegmenter
 from stopscan_conformance.reciter import SCRIPTS, Reciter
 
 
@@ -148,9 +148,9 @@ def test_eos_ids_and_special_tokens_can_be_chosen(mlx: tuple[Any, Any], reciter:
 
 
 def test_a_row_has_the_names_of_a_token_scanner(mlx: tuple[Any, Any], reciter: Reciter) -> None:
-    public = {name for name in dir(TokenScanner) if not name.startswith("_")}
-    for row in (RowScanner(mlx[1], stop="END"), RowSegmenter(mlx[1], {"answer": {}})):
-        assert public <= {*dir(row)}
+    rows = {TokenScanner: RowScanner(mlx[1], stop="END"), TokenSegmenter: RowSegmenter(mlx[1], {"answer": {}})}
+    for scanner, row in rows.items():
+        assert {name for name in dir(scanner) if not name.startswith("_")} <= {*dir(row)}
         row.feed_many(reciter.token_ids("count"))
         assert (row.tokens_in, row.region) == ({"answer": row.tokens_seen}, "answer")
         assert type(row).__name__ in repr(row)

@@ -425,7 +425,7 @@ def test_a_message_without_a_new_token_is_left_to_sglang(host: Host) -> None:
     with installed(hooks(Defaults())):
         ours, by_sglang = host._request("ours", {"stop": ["END"]}), host._request("by_sglang", {})
         by_sglang.stream = False
-        came = {"ours": "", "theirs": ""}
+        came = {"ours": "", "by_sglang": ""}
         for new in (["a"], ["b"], []):
             for req, pieces in ((ours, new), (by_sglang, [] if new == ["a"] else ["x", *new])):
                 ids = host.ids(pieces) if new else [host.tokenizer.eos_token_id]
@@ -434,7 +434,7 @@ def test_a_message_without_a_new_token_is_left_to_sglang(host: Host) -> None:
             message = host._message([ours, by_sglang])
             for rid, text in zip(message.rids, host.detokenizer._decode_batch_token_id_output(message), strict=True):
                 came[rid] += text
-    assert came == {"ours": "ab", "theirs": "xb"}
+    assert came == {"ours": "ab", "by_sglang": "xb"}
 
 
 def test_requests_without_stops_stay_sglangs(host: Host) -> None:
