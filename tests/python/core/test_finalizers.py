@@ -134,11 +134,11 @@ def test_a_finalizer_that_feeds_loses_no_text(name: str) -> None:
     first = pieces[0]
     for piece in pieces:
         orders = []
-        for order in ([first, piece], [piece, first]):
+        for inner_first in (True, False):
             stream = make()
             stream.feed(pieces[1])
-            outputs = [stream.feed(each) for each in order]
-            orders.append((outputs if order[0] is first else outputs[::-1], state(stream)))
+            outputs = [stream.feed(each) for each in ([first, piece] if inner_first else [piece, first])]
+            orders.append((outputs if inner_first else outputs[::-1], state(stream)))
         for _ in range(10):
             inner: list[object] = []
             stream = make()
