@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inspect import iscoroutinefunction, signature
+from inspect import iscoroutinefunction, signature, unwrap
 from pkgutil import resolve_name
 from queue import Queue
 from types import SimpleNamespace
@@ -60,7 +60,7 @@ def _names(owner: str) -> set[str]:
     try:
         # The colon separates the module from a name in it: `mlx_lm.generate` is both a module and a function.
         module, _, name = owner.rpartition(".") if owner.startswith("models.") else owner.partition(".")
-        part: Any = resolve_name(f"mlx_lm.{module}:{name}")
+        part: Any = unwrap(resolve_name(f"mlx_lm.{module}:{name}"))
     except (AttributeError, ImportError):
         return set()
     if iscoroutinefunction(part):  # stopscan would not await it

@@ -9,10 +9,12 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser
 from collections.abc import Generator
+from functools import wraps
 from typing import Any
 from unittest.mock import patch
 
 from mlx_lm.generate import main as mlx_main
+from mlx_lm.generate import stream_generate as mlx_stream_generate
 
 from stopscan.command_line import add_stops, own_arguments, stop_set
 from stopscan.mlx_lm.generate import GenerationResponse, stream_generate
@@ -30,6 +32,7 @@ def main() -> None:
     except (TypeError, ValueError) as error:
         parser.error(str(error))
 
+    @wraps(mlx_stream_generate)
     def exact(*args: Any, **kwargs: Any) -> Generator[GenerationResponse, None, None]:
         try:
             return stream_generate(*args, stop=stops, include_stop=own.include_stop, protect=own.protect, **kwargs)
