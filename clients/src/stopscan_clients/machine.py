@@ -526,6 +526,7 @@ class Blocks(Machine):
         stopped = self._end_others(place, early) if runs or kind in row.opens else None
         if stopped is None and kind in row.repeats:
             stopped = self._repeated(event, kind, place)
+        unit = None
         if stopped is None and runs:
             unit = Unit(event, runs, self.passage((0, *place)))
             self._scan(unit, event, early, fed)
@@ -535,7 +536,7 @@ class Blocks(Machine):
                 early.append((new, self._source))
         if stopped is not None:
             return self._stopped(stopped, early)
-        if runs and (unit.outs[-1] or early):
+        if unit is not None and (unit.outs[-1] or early):
             self._open(place)
             return [*self._released(), *early, (new, self._source)]
         if kind in row.ends or kind in row.over:

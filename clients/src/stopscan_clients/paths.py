@@ -79,7 +79,7 @@ def only(tree: Any, names: Mapping[Any, Any], along: Path = ()) -> Any:
         begin = key if type(key) is int else 0
         kept = [
             *tree[:begin],
-            *(only(element, names["*"], rest) for element in tree[begin : key + 1 if begin == key else None]),
+            *(only(element, names["*"], rest) for element in tree[begin : begin + 1 if begin == key else None]),
         ]
     return tree if kept == tree else kept
 

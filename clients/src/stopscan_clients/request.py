@@ -150,8 +150,9 @@ def _inflated(content: bytes, most: int) -> bytes:
 def without_stops(body: Any, at: tuple[Any, ...]) -> Any:
     """Returns a request without its stops, which are at this path, and without the object ``stopscan``."""
     rest = without(without(body, "stopscan"), *at)
-    only_stops = len(at) > 1 and get(rest, at[0]) == {}
-    return without(rest, at[0]) if only_stops else rest
+    if len(at) > 1 and get(rest, at[0]) == {}:  # there were only stops
+        return without(rest, at[0])
+    return rest
 
 
 def _has_logprobs(body: Any) -> bool:

@@ -7,6 +7,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar, cast
 from urllib.parse import unquote_to_bytes
 
@@ -113,7 +114,8 @@ async def _plan_of(method: str, path: str, headers: Any, content: bytes, *option
     """Reads a request. Parsing holds the GIL, so a long body is read in another process, and no stream waits for it."""
     if len(content) <= SHORT and "content-encoding" not in headers:
         return plan_of(method, path, headers, content, *options)
-    return await anyio.to_process.run_sync(plan_of, method, path, headers, content, *options, cancellable=True)
+    read = partial(plan_of, method, path, headers, content, *options)
+    return await anyio.to_process.run_sync(read, cancellable=True)
 
 
 class _Connections(httpx.AsyncBaseTransport):
