@@ -565,7 +565,7 @@ RIGHT = [
     unusual("empty deltas between", CHAT, events=every(with_choices, with_an_empty_one)),
     unusual("the first chunk has no choices", (CHAT, COMPLETIONS), events=first(with_choices, before(PROMPT_FILTER))),
     unusual("filters in each choice", (CHAT, COMPLETIONS), whole_answer=filtered, events=every(with_choices, filtered)),
-    unusual("no prompt_eval_count", (OLLAMA_CHAT, OLLAMA), whole_answer=lose("prompt_eval_count"),
+    unusual("no prompt_eval_count", (OLLAMA_CHAT, OLLAMA), lacks=True, whole_answer=lose("prompt_eval_count"),
             events=every(chunk, lose("prompt_eval_count"))),
     unusual("no durations", (OLLAMA_CHAT, OLLAMA), whole_answer=lose("total_duration"),
             events=every(chunk, lose("total_duration"))),

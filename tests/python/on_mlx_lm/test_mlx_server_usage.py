@@ -69,18 +69,6 @@ def test_a_servers_default(careful: Server) -> None:
         assert (got.text, got.tokens) == ended("sentence", meant)[:2]
 
 
-def test_a_default_does_not_refuse_a_tokenizer_that_cannot_be_scanned(
-    careful: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: Any, **__: Any) -> None:
-        raise TypeError("this tokenizer cannot be scanned")
-
-    monkeypatch.setattr(server, "_Row", refuse)
-    assert careful.ask("[count]", max_tokens=2).text == "1, "
-    status, reply = careful.post("completions", {"prompt": "[count]", "repeat": True})
-    assert (status, json.loads(reply)["error"]["message"]) == (400, "this tokenizer cannot be scanned")
-
-
 @pytest.mark.parametrize(
     ("body", "message"),
     [
