@@ -373,7 +373,7 @@ class RewriteSet(_Copied):
     >>> RewriteSet({"<P1>": "Ada", "<P12>": "Grace"}).rewrite("<P12> and <P1>.")
     'Grace and Ada.'
     """
-    def __init__(self, replacements: RewriteSet | Mapping[str, str]) -> None: ...
+    def __new__(cls, replacements: RewriteSet | Mapping[str, str]) -> Self: ...
     @property
     def replacements(self) -> dict[str, str]:
         """The keys and their replacements, sorted by key. Each call makes a new dict."""
@@ -397,7 +397,7 @@ class Rewriter(_Copied):
     >>> rewriter.feed("Dear <P"), rewriter.held, rewriter.feed("1>, <"), rewriter.flush()
     ('Dear ', '<P', 'Ada, ', '<')
     """
-    def __init__(self, replacements: RewriteSet | Mapping[str, str]) -> None: ...
+    def __new__(cls, replacements: RewriteSet | Mapping[str, str]) -> Self: ...
     @property
     def held(self) -> str:
         """The text that is withheld because it may still become a key, or a longer key."""
