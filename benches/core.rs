@@ -1,5 +1,5 @@
 //! Times the core beside an alternative: an automaton of the aho-corasick crate, stepped byte by byte, with a table of
-//! how many bytes to hold in each state.
+//! how many bytes to hold in each state. Replacing keys is timed beside that crate's `stream_replace_all`.
 
 use std::alloc::System;
 use std::hint::black_box;
@@ -8,10 +8,10 @@ use std::time::Duration;
 use aho_corasick::automaton::{Automaton, StateID};
 use aho_corasick::dfa::DFA;
 use aho_corasick::nfa::contiguous::NFA;
-use aho_corasick::{Anchored, Input, MatchKind};
+use aho_corasick::{AhoCorasick, Anchored, Input, MatchKind};
 use cap::Cap;
 use criterion::{Criterion, Throughput};
-use stopscan::{StopScanner, StopSet};
+use stopscan::{RewriteSet, Rewriter, StopScanner, StopSet};
 
 #[global_allocator]
 static HEAP: Cap<System> = Cap::new(System, usize::MAX);
@@ -255,11 +255,51 @@ fn compile(criterion: &mut Criterion) {
     }
 }
 
+/// Replaces the keys of a text of 2 MB: as a whole, in a stream of deltas, and with `stream_replace_all`, which reads and
+/// writes all of a stream in one call.
+fn rewriting(criterion: &mut Criterion) {
+    let english = english();
+    let english = &english.repeat(LONG / english.len() + 1)[..LONG];
+    let deltas = deltas(english);
+    let names = |keys: Vec<String>| (0..).zip(keys).map(|(number, key)| (key, format!("<P{number}>"))).collect();
+    let words = ["automaton", "prefix", "stop", "text"].map(String::from).to_vec();
+    let cases: [(&str, Vec<(String, String)>); 3] = [
+        ("4 keys that do not begin", names(numbered(4))),
+        ("1000 keys that do not begin", names(numbered(1000))),
+        ("4 keys of the text", names(words)),
+    ];
+    for (name, pairs) in cases {
+        let mut group = criterion.benchmark_group(format!("rewriting 2 MB, {name}"));
+        group.throughput(Throughput::Bytes(english.len() as u64));
+        let set = RewriteSet::new(pairs.iter().map(|(key, value)| (key, value))).unwrap();
+        let rewritten = set.rewrite(english).into_owned();
+        group.bench_function("rewrite", |bencher| {
+            bencher.iter(|| assert_eq!(set.rewrite(black_box(english)).len(), rewritten.len()));
+        });
+        group.bench_function("feed", |bencher| {
+            bencher.iter(|| {
+                let mut rewriter = Rewriter::new(&set);
+                let sent: usize = deltas.iter().map(|delta| black_box(rewriter.feed(black_box(delta))).len()).sum();
+                assert_eq!(sent + rewriter.flush().len(), rewritten.len());
+            });
+        });
+        let (keys, values): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
+        let automaton = AhoCorasick::new(&keys).unwrap();
+        group.bench_function("stream_replace_all", |bencher| {
+            bencher.iter(|| {
+                let mut sent = Vec::new();
+                automaton.try_stream_replace_all(black_box(english.as_bytes()), &mut sent, &values).unwrap();
+                assert_eq!(sent, rewritten.as_bytes());
+            });
+        });
+    }
+}
+
 /// Prints how much heap 100,000 stops take. The peak is of the whole process, so the smallest use is measured first.
 fn heap() {
     let stops = scattered(100_000);
-    report("stopscan", || StopSet::new(&stops).unwrap());
     report("nfa", || Driven::new(nfa(&stops), &stops));
+    report("stopscan", || StopSet::new(&stops).unwrap());
     report("dfa", || Driven::new(dfa(&stops), &stops));
 }
 
@@ -283,5 +323,6 @@ fn main() {
     feed(&mut criterion);
     long(&mut criterion);
     compile(&mut criterion);
+    rewriting(&mut criterion);
     criterion.final_summary();
 }

@@ -23,7 +23,7 @@ from typing import Any
 
 from report import options
 
-from stopscan import Repeat, StopScanner, StopSet, scan
+from stopscan import Repeat, Rewriter, StopScanner, StopSet, scan
 from stopscan._stopscan import Vocabulary
 from stopscan.segments import Segmenter, SegmentSet, split
 from stopscan.tokens import TokenScanner, TokenSegmenter
@@ -67,6 +67,7 @@ def cases() -> Iterator[tuple[str, Callable[[], None]]]:
         ("`TokenScanner.feed`, held", TokenScanner(vocabulary, STOPS).feed, [0, 3, 4, 5] * (CALLS // 4)),
         ("`TokenSegmenter.feed`, plain", TokenSegmenter(vocabulary, MARKERS).feed, [0, 1, 2, 1] * (CALLS // 4)),
         ("`Segmenter.feed`, plain", Segmenter(MARKERS).feed, PLAIN),
+        ("`Rewriter.feed`, plain", Rewriter({"<P1>": "Ada"}).feed, PLAIN),
     ):
         yield name, partial(each, feed, items)
     for name, source in (
