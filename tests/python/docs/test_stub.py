@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[3]
 STUB = ROOT / "python" / "stopscan" / "_stopscan.pyi"
 
 
-def test_the_docstrings_of_the_stub_are_those_of_the_module() -> None:
+def test_stub_and_module_docstrings_are_equal() -> None:
     script = ROOT / "ci" / "stub_docstrings.py"
     checked = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stderr

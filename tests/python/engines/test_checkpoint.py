@@ -176,7 +176,7 @@ def test_a_segmenter_takes_what_a_scanner_takes(checkpoint: Checkpoint) -> None:
     assert text.tokens_in["reasoning"] == parts.tokens_in["reasoning"] == 2
 
 
-def test_a_default_whose_marker_the_text_cannot_show_is_left_out() -> None:
+def test_default_with_undecodable_marker_is_left_out() -> None:
     """A marker of a special token and other text is never found if special tokens are left out of the text. A request
     that does not name regions used to be refused for that, in engines without a second try."""
     form = {"answer": {"<think>\n": "reasoning"}, "reasoning": {"</think>": "answer"}}

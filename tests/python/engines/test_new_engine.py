@@ -128,6 +128,6 @@ def test_the_operators_default_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     "body",
     [{"stop": [""]}, {"stop": {"END": 1}}, {"patterns": "(a"}, {"protect": "thoughts"}, {"stop_token_ids": [-1]}],
 )
-def test_a_wrong_request_is_a_value_error_that_names_the_field(body: dict[str, Any]) -> None:
+def test_wrong_request_is_an_error_naming_the_field(body: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=f"^{next(iter(body))}"):
         Stops().open("chat", {**body, "max_tokens": 5}, PROMPT)

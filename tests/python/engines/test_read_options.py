@@ -181,7 +181,7 @@ def short(value: Any) -> str:
 
 @pytest.mark.parametrize(("option", "value"), HOSTILE, ids=[f"{name}={short(value)}" for name, value in HOSTILE])
 @pytest.mark.parametrize("prefix", ["", "stopscan_"])
-def test_hostile_values_are_a_value_error_that_begins_with_the_option(option: str, value: Any, prefix: str) -> None:
+def test_hostile_values_are_errors_naming_the_option(option: str, value: Any, prefix: str) -> None:
     with pytest.raises(ValueError, match=f"^{prefix}{option} ") as caught:
         read_options({prefix + option: value}, prefix=prefix)
     message = str(caught.value)
@@ -196,7 +196,7 @@ def test_what_is_no_mapping_is_a_value_error_too(given: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["stopscan_", "stopscan_stops", "stopscan_visible", "stopscan_\ud800"])
-def test_a_name_with_the_prefix_that_is_none_is_refused(name: str) -> None:
+def test_unknown_option_with_the_prefix_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="is not an option of stopscan; the options are stopscan_stop, ") as caught:
         read_options({name: 1}, prefix="stopscan_")
     str(caught.value).encode()

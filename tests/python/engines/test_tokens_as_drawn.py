@@ -40,7 +40,7 @@ unknown_at = st.lists(st.integers(0, 9), max_size=4)
 
 
 @given(unknown_at, st.integers(0, 12), st.integers(0, 14), st.sampled_from([STOPS, ["hello world"], ["3 h", "1"]]))
-def test_an_id_without_a_token_is_a_piece_without_text(
+def test_id_without_token_is_a_textless_piece(
     model: Checkpoint, reciter: Reciter, places: list[int], min_tokens: int, limit: int, stop: list[str]
 ) -> None:
     ids, pieces = reciter.token_ids("count"), list(SCRIPTS["count"])
@@ -65,7 +65,7 @@ def test_an_id_without_a_token_is_a_piece_without_text(
 
 
 @given(unknown_at, st.integers(0, 12), st.integers(0, 14))
-def test_copies_and_runs_go_on_as_the_tokens_do_one_by_one(
+def test_copies_and_runs_equal_single_tokens(
     model: Checkpoint, reciter: Reciter, places: list[int], min_tokens: int, cut: int
 ) -> None:
     ids = reciter.token_ids("count")
@@ -92,7 +92,7 @@ def test_an_eos_ends_the_stream_at_any_time(model: Checkpoint, reciter: Reciter,
     assert (tokens.finish, tokens.tokens_seen) == (Finish("eos"), seen)
 
 
-def test_an_unknown_id_that_stops_does_not_count_before_min_tokens(model: Checkpoint) -> None:
+def test_unknown_stop_id_is_ignored_before_min_tokens(model: Checkpoint) -> None:
     tokens = tokens_of(model, min_tokens=2, stop_token_ids=UNKNOWN)
     assert [tokens.feed(UNKNOWN), tokens.feed(UNKNOWN), tokens.finish] == ["", "", None]
     assert tokens.feed(UNKNOWN) == ""

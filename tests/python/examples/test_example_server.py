@@ -121,9 +121,7 @@ def test_a_message_stream_ends_at_its_stop(messages: Any) -> None:
 
 
 @pytest.mark.parametrize(("limit", "chat_word", "word"), [(3, "length", "max_tokens"), (100, "stop", "end_turn")])
-def test_without_a_stop_the_limit_or_the_model_ends_it(
-    chat: Any, messages: Any, limit: int, chat_word: str, word: str
-) -> None:
+def test_limit_or_model_ends_without_a_stop(chat: Any, messages: Any, limit: int, chat_word: str, word: str) -> None:
     (choice,) = chat.create(model="m", messages=CHAT, max_completion_tokens=limit, stop=None).choices
     assert choice.finish_reason == chat_word
     assert not hasattr(choice, "matched_stop")
@@ -141,7 +139,7 @@ def test_the_result_does_not_depend_on_the_tokens(http: Any, put: Any, tokens: l
     assert re.search(r'"stop_sequence": ?"END"', text)
 
 
-def test_an_answer_that_begins_with_its_stop_has_no_block(http: Any, put: Any) -> None:
+def test_answer_beginning_with_its_stop_has_no_block(http: Any, put: Any) -> None:
     put(Model("END"))
     answer = http.post("/v1/messages", json={"messages": CHAT, "max_tokens": 9, "stop_sequences": ["END"]}).json()
     assert answer["content"] == []
@@ -154,7 +152,7 @@ def test_content_may_come_in_parts(chat: Any) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("stop", [["END", ""], "", [5], 5, {"END": 1}, {}, ["\ud800"], ["<think>"]], ids=repr)
-def test_a_bad_stop_is_a_400_in_the_form_of_the_api(http: Any, stop: Any, stream: bool) -> None:
+def test_bad_stop_is_a_400_in_the_api_form(http: Any, stop: Any, stream: bool) -> None:
     for path, name in STOP.items():
         body = {"messages": CHAT, "max_tokens": 9, name: stop, "stream": stream}
         answer = http.post(path, content=json.dumps(body))
@@ -190,7 +188,7 @@ def test_a_bad_request_is_a_400(http: Any, path: str, changes: Any) -> None:
     ],
     ids=str,
 )
-def test_an_option_that_it_does_not_keep_is_a_400(http: Any, path: str, body: Any, field: str) -> None:
+def test_unsupported_option_is_a_400(http: Any, path: str, body: Any, field: str) -> None:
     answer = http.post(path, json={"messages": CHAT, **body})
     assert answer.status_code == 400
     assert answer.json()["error"]["message"].startswith(f"bad {field}: ")
@@ -282,14 +280,14 @@ def test_a_client_that_leaves_a_stream_closes_the_model(http: Any, put: Any, pat
     assert model.closed.wait(SECONDS)
 
 
-def test_a_client_that_leaves_while_a_token_is_computed_closes_the_model(http: Any, put: Any) -> None:
+def test_client_leaving_during_a_token_closes_model(http: Any, put: Any) -> None:
     model = put(Model("a ", seconds=600))
     with http.stream("POST", APIS[0], json={"messages": CHAT, "stream": True}) as answer:
         next(answer.iter_lines())
     assert model.closed.wait(SECONDS)
 
 
-def test_a_client_that_does_not_read_and_leaves_closes_the_model(http: Any, put: Any) -> None:
+def test_client_that_leaves_without_reading_closes_model(http: Any, put: Any) -> None:
     model = put(Model("a " * 10_000_000, seconds=600))  # more text than fits into the buffers of the sockets
     with http.stream("POST", APIS[0], json={"messages": CHAT, "stream": True}) as answer:
         next(answer.iter_lines())
@@ -297,14 +295,14 @@ def test_a_client_that_does_not_read_and_leaves_closes_the_model(http: Any, put:
 
 
 @pytest.mark.parametrize("path", APIS)
-def test_a_client_that_does_not_wait_for_an_answer_closes_the_model(http: Any, put: Any, path: str) -> None:
+def test_client_that_does_not_wait_closes_model(http: Any, put: Any, path: str) -> None:
     model = put(Model("a ", seconds=0.01, last=False))
     with pytest.raises(httpx.ReadTimeout):
         http.post(path, json={"messages": CHAT, "max_tokens": 10**6}, timeout=0.3)
     assert model.closed.wait(SECONDS)
 
 
-def test_a_chat_stream_whose_model_fails_ends_with_the_error(chat: Any, put: Any) -> None:
+def test_failing_model_ends_chat_stream_with_error(chat: Any, put: Any) -> None:
     put(Model("a ", "b", fails=True))
     read = []
     with pytest.raises(openai.APIError, match="the model failed"):
@@ -313,7 +311,7 @@ def test_a_chat_stream_whose_model_fails_ends_with_the_error(chat: Any, put: Any
     assert {chunk.choices[0].finish_reason for chunk in read} == {None}
 
 
-def test_a_message_stream_whose_model_fails_ends_with_the_error(messages: Any, put: Any) -> None:
+def test_failing_model_ends_message_stream_with_error(messages: Any, put: Any) -> None:
     put(Model("a ", "b", fails=True))
     read: list[str] = []
     stream = messages.stream(model="m", messages=CHAT, max_tokens=9)
@@ -334,7 +332,7 @@ def test_held_text_comes_before_the_error_of_the_model(http: Any, put: Any, path
 
 
 @pytest.mark.parametrize("path", APIS)
-def test_held_text_of_the_reasoning_stays_reasoning_when_the_model_fails(http: Any, put: Any, path: str) -> None:
+def test_held_reasoning_stays_reasoning_when_model_fails(http: Any, put: Any, path: str) -> None:
     put(Model("<think>a", "</th", fails=True))
     text = http.post(path, json={"messages": CHAT, "max_tokens": 9, "stream": True}).text
     assert re.findall(r'"(?:reasoning_content|thinking)": "([^"]+)"', text) == ["a", "</th"]

@@ -106,7 +106,7 @@ def test_pydantic_refuses_what_a_finish_refuses() -> None:
         (Finish("eos"), None),
     ],
 )
-def test_the_match_is_there_when_both_of_its_parts_are(finish: Finish, match: StopMatch | None) -> None:
+def test_match_needs_both_of_its_parts(finish: Finish, match: StopMatch | None) -> None:
     assert finish.match == match
 
 
@@ -126,7 +126,7 @@ def test_a_match_is_one_report(stops: StopSet, text: str, finish: Finish) -> Non
 
 
 @pytest.mark.parametrize("match", ["END", ("END", 3), STRING])
-def test_what_is_no_match_is_an_error_that_names_its_type(match: Any) -> None:
+def test_wrong_match_is_an_error_naming_its_type(match: Any) -> None:
     with pytest.raises(TypeError, match=f"^match must be StopMatch or None, not {type(match).__name__}$"):
         Finish.of(match)
 

@@ -75,13 +75,13 @@ def chunk(finish_reason: str | None, **delta: Any) -> dict[str, Any]:
     return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}]}
 
 
-def test_workbuddy_gateway_3_a_stub_on_the_last_chunk_is_no_call() -> None:
+def test_workbuddy_gateway_3_stub_on_last_chunk() -> None:
     reading = Reading("openai")
     events = [chunk("", content="Hi"), chunk("", content="!"), chunk("stop", function_call=STUB)]
     assert [reading.feed(event) for event in events] == [None, None, Finish("eos", raw="stop")]
 
 
-def test_workbuddy_gateway_3_a_stub_behind_a_call_changes_nothing() -> None:
+def test_workbuddy_gateway_3_stub_behind_a_call() -> None:
     reading = Reading("openai")
     events = [chunk("", tool_calls=[CALLS["chat"]]), chunk("tool_calls", function_call=STUB)]
     assert [reading.feed(event) for event in events] == [None, Finish("tool_calls", raw="tool_calls")]

@@ -77,6 +77,6 @@ def test_no_payload_raises_or_is_changed(payload: Any, objects: bool) -> None:
 
 
 @given(fields=st.dictionaries(names, shapes))
-def test_a_payload_is_read_alike_as_a_dict_and_as_an_object(fields: dict[str, Any]) -> None:
+def test_dicts_and_objects_are_read_alike(fields: dict[str, Any]) -> None:
     for api in APIS:
         assert read(api, fields) == read(api, SimpleNamespace(**fields))

@@ -70,7 +70,7 @@ def test_the_word_that_decided_is_kept(api: str, payload: Any, raw: str | None) 
     ],
     ids=str,
 )  # fmt: skip
-def test_a_completed_response_that_waits_for_the_caller_is_tool_calls(item: dict[str, Any]) -> None:
+def test_completed_response_awaiting_caller_is_tool_calls(item: dict[str, Any]) -> None:
     output = [{"type": "message", "content": [{"type": "output_text"}]}, {**item, "call_id": "a"}]
     assert outcome("responses", {"output": output, "status": "completed"}) == CALLS
 
@@ -121,7 +121,7 @@ NO_PAYLOADS = [
 
 @pytest.mark.parametrize("payload", NO_PAYLOADS, ids=lambda payload: type(payload).__name__)
 @pytest.mark.parametrize("api", APIS)
-def test_what_is_no_payload_is_an_error_that_names_its_type(api: str, payload: object) -> None:
+def test_wrong_payload_is_an_error_naming_its_type(api: str, payload: object) -> None:
     problem = f"^{FIELDS[api]} is read from a dict or an object, not {type(payload).__name__}$"
     with pytest.raises(TypeError, match=problem):
         read(api, payload)

@@ -115,7 +115,7 @@ def test_what_came_before_decides(api: str, events: list[dict[str, Any]], finish
 
 
 @pytest.mark.parametrize("stream", STREAMS.values(), ids=STREAMS)
-def test_a_stream_that_tells_in_one_event_is_read_alike(stream: Stream) -> None:
+def test_one_event_stream_is_read_alike(stream: Stream) -> None:
     assert readings(stream.api, stream.events) == [read(stream.api, event) for event in stream.events]
 
 
@@ -135,7 +135,7 @@ def test_another_name_is_an_error_that_lists_them(name: Any) -> None:
         Reading(name)
 
 
-def test_what_is_no_event_is_an_error_and_the_stream_goes_on() -> None:
+def test_wrong_event_is_an_error_and_stream_goes_on() -> None:
     reading = Reading("openai")
     reading.feed(chat(tool_calls=TOOLS))
     with pytest.raises(TypeError, match="OpenAI finish_reason is read from a dict or an object, not str"):
@@ -160,7 +160,7 @@ def test_a_call_of_another_choice_is_not_this_ones() -> None:
     )
 
 
-def test_litellm_2195_of_a_stop_in_every_chunk_the_last_counts() -> None:
+def test_litellm_2195_last_stop_of_chunks_counts() -> None:
     chunks = [gemini("STOP", {"text": "a"}), gemini("STOP", {"functionCall": {"name": "f"}}), gemini("STOP")]
     assert [finish and finish.reason for finish in readings("gemini", chunks)] == ["eos", "tool_calls", "tool_calls"]
 

@@ -29,17 +29,17 @@ def test_a_whole_stream_reports_once(stream: Stream) -> None:
     assert (finish.reason, finish.matched_stop) == stream.report
 
 
-def test_exo_2122_stop_reason_was_always_end_turn_and_stop_sequence_always_null() -> None:
+def test_exo_2122_stop_reason_and_stop_sequence() -> None:
     assert write("anthropic", STRING) == {"stop_reason": "stop_sequence", "stop_sequence": "END"}
 
 
-def test_rapid_mlx_469_a_matched_stop_survives_the_way_from_openai_to_anthropic() -> None:
+def test_rapid_mlx_469_matched_stop_survives_openai_to_anthropic() -> None:
     finish = read("openai", {"choices": [{"index": 0, **write("openai", STRING)}]})
     assert finish is not None
     assert write("anthropic", finish) == {"stop_reason": "stop_sequence", "stop_sequence": "END"}
 
 
-def test_vllm_45807_a_stop_token_or_eos_is_no_stop_sequence() -> None:
+def test_vllm_45807_stop_token_is_no_stop_sequence() -> None:
     for stop in (2, None):
         finish = read("openai", {"choices": [{"index": 0, "finish_reason": "stop", "stop_reason": stop}]})
         assert finish is not None
@@ -47,7 +47,7 @@ def test_vllm_45807_a_stop_token_or_eos_is_no_stop_sequence() -> None:
 
 
 @pytest.mark.parametrize("finish", FINISHES.values(), ids=FINISHES)
-def test_vllm_55324_stop_sequence_is_on_the_wire_when_it_is_null(finish: Finish) -> None:
+def test_vllm_55324_null_stop_sequence_is_sent(finish: Finish) -> None:
     delta = json.loads(json.dumps(write("anthropic", finish)))
     assert set(delta) == {"stop_reason", "stop_sequence"}
     assert delta["stop_sequence"] == ("END" if finish is STRING else None)
@@ -58,7 +58,7 @@ def test_vllm_55324_a_delta_without_the_key_is_read() -> None:
 
 
 @pytest.mark.parametrize("stop", ["6", "hello world", "é"])
-def test_smg_1447_and_1524_the_users_own_string_never_a_token_id(stop: str) -> None:
+def test_smg_1447_1524_stop_is_reported_as_string(stop: str) -> None:
     finish = Finish("stop_sequence", stop, 9)
     assert write("openai", finish) == {"finish_reason": "stop", "matched_stop": stop}
     assert write("sglang", finish) == {"finish_reason": {"type": "stop", "matched": stop}}
@@ -67,25 +67,25 @@ def test_smg_1447_and_1524_the_users_own_string_never_a_token_id(stop: str) -> N
 
 
 @pytest.mark.parametrize("stop_reason", ["end_turn", "tool_use", "max_tokens", "pause_turn"])
-def test_ruby_llm_568_a_streamed_stop_reason_is_not_lost(stop_reason: str) -> None:
+def test_ruby_llm_568_streamed_reason_is_kept(stop_reason: str) -> None:
     finish = accumulate("anthropic", STREAMS[f"anthropic {stop_reason}"].events)
     assert finish is not None
     assert write("anthropic", finish)["stop_reason"] == finish.raw == stop_reason
 
 
-def test_anthropic_sdk_typescript_1204_a_later_delta_without_a_reason_does_not_erase_it() -> None:
+def test_anthropic_sdk_typescript_1204_reason_survives_later_deltas() -> None:
     later = {"type": "message_delta", "delta": {"container": None}, "usage": {"output_tokens": 26}}
     finish = accumulate("anthropic", [*STREAMS["anthropic tool_use"].events, later])
     assert finish == Finish("tool_calls", raw="tool_use")
 
 
-def test_sglang_3912_an_empty_finish_reason_in_every_chunk_does_not_end_the_stream() -> None:
+def test_sglang_3912_empty_finish_reasons_do_not_end_stream() -> None:
     chunk = {"index": 0, "delta": {"role": None, "content": "A"}, "finish_reason": "", "matched_stop": None}
     last = {"index": 0, "delta": {}, "finish_reason": "stop", "matched_stop": "END"}
     chunks = [{"choices": [chunk]}, {"choices": [chunk]}, {"choices": [last]}]
     assert [outcome("openai", chunk) for chunk in chunks] == [None, None, ("stop_sequence", "END")]
 
 
-def test_litellm_23273_an_error_of_the_models_does_not_cost_the_answer() -> None:
+def test_litellm_23273_error_in_model_list_keeps_answer() -> None:
     choice = {"index": 0, "finish_reason": "error", "native_finish_reason": "MALFORMED_FUNCTION_CALL"}
     assert outcome("openai", {"choices": [choice], "usage": {}}) == ("abort", None)

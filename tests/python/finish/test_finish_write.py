@@ -93,7 +93,7 @@ def test_every_api_has_a_word_for_every_reason(api: str, reason: str) -> None:
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_a_stop_that_nobody_named_is_written_without_a_name(api: str) -> None:
+def test_unnamed_stop_is_written_without_a_name(api: str) -> None:
     written = json.dumps(write(api, Finish("stop_sequence")))
     assert "END" not in written
     assert written == json.dumps(write(api, STRING)).replace('"END"', '""' if api == "llama_cpp" else "null").replace(
@@ -136,7 +136,7 @@ NAMELESS = ("bedrock", "tgi")  # they report that a stop fired, but not which on
 
 @pytest.mark.parametrize("reason", get_args(Reason))
 @pytest.mark.parametrize("api", APIS)
-def test_what_is_written_is_read_as_the_same_or_the_nearest_reason(api: str, reason: str) -> None:
+def test_written_reason_is_read_as_same_or_nearest(api: str, reason: str) -> None:
     finish = FINISHES[reason]
     nearest = NEAREST[api].get(reason, "eos" if reason == "repetition" else reason)
     stop = finish.matched_stop if nearest == reason and api not in NAMELESS else None

@@ -30,7 +30,7 @@ def told_apart(segmenter: Segmenter, deltas: Iterable[str]) -> list[tuple[str, s
 
 
 @pytest.mark.parametrize("answer", FAULTS, ids=lambda answer: answer.form)
-def test_an_answer_with_faults_has_its_parts_in_any_three_pieces(answer: Answer) -> None:
+def test_faulty_answer_keeps_parts_in_three_pieces(answer: Answer) -> None:
     segments = SegmentSet(FORMATS[answer.form])
     segmenter = Segmenter(segments, region=segments.region_after(answer.prompt))
     text = answer.text
@@ -67,7 +67,7 @@ def test_a_form_compiles_and_names_its_source(form: str) -> None:
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_a_form_is_a_mapping_and_shows_what_makes_it(form: str) -> None:
+def test_form_is_a_mapping_with_a_useful_repr(form: str) -> None:
     markers = FORMATS[form]
     assert len(markers) == len([*markers]) == len(dict(markers))
     assert dict(markers) == {region: markers[region] for region in markers}
@@ -108,13 +108,13 @@ def read(form: str, text: str, region: str = "reasoning") -> list[tuple[str, str
 
 
 @pytest.mark.parametrize("form", THINKING)
-def test_an_opening_marker_that_comes_again_in_the_reasoning_is_taken_out(form: str) -> None:
+def test_repeated_opening_marker_in_reasoning_is_removed(form: str) -> None:
     opening, closing, _, _ = markers_of(form)
     assert read(form, f"a {opening}b{closing}c") == [("reasoning", "a b"), ("answer", "c")]
 
 
 @pytest.mark.parametrize("form", THINKING)
-def test_a_closing_marker_in_the_answer_is_taken_out_unless_it_is_a_phrase(form: str) -> None:
+def test_closing_marker_in_answer_is_removed_unless_phrase(form: str) -> None:
     _, closing, _, _ = markers_of(form)
     kept = closing if form == "granite" else ""
     assert read(form, f"a{closing}b{closing}c") == [("reasoning", "a"), ("answer", f"b{kept}c")]
@@ -122,7 +122,7 @@ def test_a_closing_marker_in_the_answer_is_taken_out_unless_it_is_a_phrase(form:
 
 
 @pytest.mark.parametrize("form", THINKING)
-def test_an_opening_marker_after_the_reasoning_is_text_unless_its_parsers_open_it_again(form: str) -> None:
+def test_opening_marker_after_reasoning_is_text_unless_reopened(form: str) -> None:
     opening, closing, _, _ = markers_of(form)
     again = [("reasoning", "c")] if form in REOPENING else [("answer", f"b{opening}c")]
     answer = [("answer", "b")] if form in REOPENING else []
@@ -143,7 +143,7 @@ def test_a_call_in_the_reasoning_ends_it(form: str) -> None:
 
 
 @pytest.mark.parametrize("form", CALLING)
-def test_a_call_of_the_answer_may_quote_the_closing_marker_of_the_reasoning(form: str) -> None:
+def test_call_in_answer_may_quote_closing_reasoning_marker(form: str) -> None:
     _, closing, call, _ = markers_of(form)
     for region in ("answer", "reasoning"):
         before = [] if region == "answer" else [("reasoning", "a")]
@@ -152,7 +152,7 @@ def test_a_call_of_the_answer_may_quote_the_closing_marker_of_the_reasoning(form
 
 
 @pytest.mark.parametrize("form", CALLING)
-def test_a_closing_marker_of_a_call_that_is_left_over_is_taken_out(form: str) -> None:
+def test_leftover_closing_marker_of_a_call_is_removed(form: str) -> None:
     _, closing, call, end = markers_of(form)
     if end:
         called = [("reasoning", "a"), ("answer", "b"), ("tool_call", "c"), ("answer", "de")]
@@ -178,7 +178,7 @@ def test_the_forms_with_bodies() -> None:
 @pytest.mark.parametrize("form", BODIES)
 @pytest.mark.parametrize("region", ["answer", "reasoning"])
 @pytest.mark.parametrize("marked", [True, False])
-def test_the_body_of_a_call_may_quote_any_other_marker(form: str, region: str, *, marked: bool) -> None:
+def test_call_body_may_quote_other_markers(form: str, region: str, *, marked: bool) -> None:
     """Before there were bodies, a quoted `</think>` or `</tool_call>` ended the call, and a stop fired in the rest."""
     opening, closing, call, end = markers_of(form)
     begin, close = BODIES[form]
@@ -198,7 +198,7 @@ def test_the_body_of_a_call_may_quote_any_other_marker(form: str, region: str, *
 
 
 @pytest.mark.parametrize("form", BODIES)
-def test_a_body_without_the_end_of_a_parameter_still_ends(form: str) -> None:
+def test_body_without_parameter_end_still_ends(form: str) -> None:
     _, _, call, end = markers_of(form)
     begin, close = BODIES[form]
     body = f"{begin}\n<parameter=a>\nx\n{close}\n"
@@ -223,7 +223,7 @@ OTHERWISE = {
 
 
 @pytest.mark.parametrize("form", sorted(set(FORMATS) - {"think"}))
-def test_two_calls_in_a_row_are_two_parts_whatever_the_chunks(form: str) -> None:
+def test_two_calls_are_two_parts_in_any_chunks(form: str) -> None:
     """Each call is a part of its own. Before a fix, `{"a":1}` and `{"b":2}` came out as one part."""
     opening, closing = OTHERWISE.get(form) or call_of(form)
     kept = opening if isinstance(FORMATS[form].get("answer", {}).get(opening), keep) else ""
@@ -242,7 +242,7 @@ def test_two_calls_in_a_row_are_two_parts_whatever_the_chunks(form: str) -> None
 
 
 @pytest.mark.parametrize("form", sorted(ONE_PART))
-def test_an_array_or_a_section_of_calls_is_one_part(form: str) -> None:
+def test_array_or_section_of_calls_is_one_part(form: str) -> None:
     opening, closing = call_of(form)
     calls = '<call>{"a":1}</call>\n<call>{"b":2}</call>'
     begin = next(iter(Segmenter(FORMATS[form]).feed("x")), ("", "x", 0))[2]
@@ -251,14 +251,14 @@ def test_an_array_or_a_section_of_calls_is_one_part(form: str) -> None:
     ] == [("tool_call", calls, begin + 1)]
 
 
-def test_a_form_of_one_part_is_named_on_the_page() -> None:
+def test_page_names_forms_of_one_part() -> None:
     page = PAGE.read_text(encoding="utf-8")
     named = re.search(r"<!-- one part -->(.*?)<!-- end -->", page, re.DOTALL)
     assert named is not None
     assert set(re.findall("`([a-z0-9_]+)`", named.group(1))) == ONE_PART
 
 
-def test_a_form_that_opens_the_reasoning_again_is_named_on_the_page() -> None:
+def test_page_names_forms_that_reopen_reasoning() -> None:
     named = re.search(r"<!-- opened again -->(.*?)<!-- end -->", PAGE.read_text(encoding="utf-8"))
     assert named is not None
     assert set(re.findall("`([a-z0-9_]+)`", named.group(1))) == REOPENING

@@ -57,7 +57,7 @@ def test_pairs_of_markers_beside_names() -> None:
     assert protected(StopSet("END"), None) == StopSet("END")
 
 
-def test_text_between_a_pair_is_a_segment_of_its_own() -> None:
+def test_text_between_a_pair_is_a_segment() -> None:
     segments = segments_of(StopSet(["END", ")"], protect=[("[", "]")]), QWEN3, ["reasoning", "[", "]", "(", ")"])
     stream = split("<think>END [END</think>] END</think>[END] <think> END", segments)
     assert by_region(stream) == [
@@ -139,7 +139,7 @@ def test_only_the_prompts_end_opens_a_region(prompt_end: str, region: str) -> No
         ("qwen3", "<think>\n\n</think>\n\n", "answer/after reasoning"),
     ],
 )
-def test_several_markers_at_the_prompts_end_lead_to_a_region(name: str, prompt_end: str, region: str) -> None:
+def test_several_markers_at_prompt_end_give_region(name: str, prompt_end: str, region: str) -> None:
     """All markers at the prompt's end count. Before a fix, only the first region's did: a stop fired in reasoning."""
     assert region_after(FORMATS[name], prompt_end) == SegmentSet(FORMATS[name]).region_after(prompt_end) == region
     stops = protected(StopSet("END"), FORMATS[name])
@@ -219,7 +219,7 @@ def test_a_response_template_without_a_name_for_the_answer() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in FORMATS if "reasoning" in FORMATS[name]])
-def test_start_protected_begins_in_the_reasoning_and_not_in_a_header(name: str) -> None:
+def test_start_protected_begins_in_reasoning_not_in_header(name: str) -> None:
     """Before a fix, a protected answer of Harmony began in the header, where ` to=` begins a tool call."""
     stops = protected(StopSet("END"), FORMATS[name], ["reasoning"])
     assert start_region(stops, "", True) == "reasoning"

@@ -50,7 +50,7 @@ def test_a_template_without_an_outer_field() -> None:
     ]
 
 
-def test_a_template_with_an_outer_field_in_which_a_stream_begins() -> None:
+def test_stream_begins_in_an_outer_template_field() -> None:
     template = from_response_template(SMOLLM)
     assert next(iter(template)) == "answer"
     assert as_read(split(['Hi.<tool_call>{"name": "f"}</tool_call>.<|im_end|>\n'], template)) == [
@@ -60,7 +60,7 @@ def test_a_template_with_an_outer_field_in_which_a_stream_begins() -> None:
     ]
 
 
-def test_a_field_of_another_name_keeps_it_and_a_field_without_close_lasts_to_the_end() -> None:
+def test_unknown_field_keeps_name_and_unclosed_lasts() -> None:
     template = {"start_anchor": "|", "fields": {"notes": {"open": ["[note]", "[n]"]}, "content": {}}}
     assert as_read(split(["a[n]b[note]c"], from_response_template(template))) == [
         ("answer", "a"),
@@ -85,7 +85,7 @@ def test_the_region_of_a_field(field: str, region: str) -> None:
     assert template.source == "a response template"
 
 
-def test_what_is_made_of_the_text_is_left_to_the_caller() -> None:
+def test_empty_stop_is_left_to_the_caller() -> None:
     made = ("content", "content_args", "repeats", "join", "optional", "transform", "transform_each")
     template = {"version": 1, "defaults": {}, "start_anchor_pattern": "x", "fields": {"content": dict.fromkeys(made)}}
     assert from_response_template(template) == {"answer": {}}
@@ -209,7 +209,7 @@ def joined(segments: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 @given(templates())
-def test_markers_that_end_inside_others_are_refused_and_no_others(template: dict[str, Any]) -> None:
+def test_only_markers_ending_inside_others_are_refused(template: dict[str, Any]) -> None:
     if any(ends_inside_another(words) for words in live_together(template)):
         with pytest.raises(ValueError, match="is never found"):
             from_response_template(template)

@@ -219,7 +219,7 @@ def test_a_format_is_what_a_set_takes() -> None:
     assert list(split(["<think>END?</think>5 END 6"], segments)) == [("reasoning", "END?", 1), ("answer", "5 ", 2)]
 
 
-def test_the_pieces_of_a_stream_are_joined_to_its_segments() -> None:
+def test_stream_pieces_join_to_its_segments() -> None:
     text, markers = "Hm <think>a b</think><think>c</think>It is 5.", FORMATS["think"]
     segmenter = Segmenter(markers)
     pieces = [segment for character in text for segment in segmenter.feed(character)] + segmenter.flush()

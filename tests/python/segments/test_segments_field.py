@@ -36,7 +36,7 @@ def test_vllm_55195_marker_and_text_in_one_delta() -> None:
     ]
 
 
-def test_vllm_40911_part_of_a_marker_at_the_end_of_reasoning() -> None:
+def test_vllm_40911_partial_marker_at_reasoning_end() -> None:
     """In vLLM, if a delta ends in `<|`, the text of Gemma's next tool call is sent as content."""
     deltas = ["<|channel>thought\nA call.<channel|><|", 'tool_call>call:f{a:<|"|>b<|"|>}<tool_call|>']
     expected = [("reasoning", "A call."), ("tool_call", 'call:f{a:<|"|>b<|"|>}')]
@@ -44,19 +44,19 @@ def test_vllm_40911_part_of_a_marker_at_the_end_of_reasoning() -> None:
     assert all(cut("gemma4", deltas) == expected for deltas in chunkings("".join(deltas)))
 
 
-def test_vllm_43221_the_end_of_reasoning_and_a_call_in_one_delta() -> None:
+def test_vllm_43221_reasoning_end_and_call_in_one_delta() -> None:
     """In vLLM, the last words of the reasoning are lost."""
     deltas = ["I will use the tool ", "Write.</think><tool_call>", '{"name": "f"}</tool_call>']
     expected = [("reasoning", "I will use the tool Write."), ("tool_call", '{"name": "f"}')]
     assert cut("qwen3", deltas, region="reasoning") == expected
 
 
-def test_vllm_50303_a_token_that_closes_the_marker_and_opens_the_reasoning() -> None:
+def test_vllm_50303_token_closes_marker_and_opens_reasoning() -> None:
     deltas = ["Here", " is", " my", " thought", " process", ":(", "hm", ")", "Here is my response", ":(yes)"]
     assert cut("granite", deltas) == [("reasoning", "(hm)"), ("answer", "(yes)")]
 
 
-def test_vllm_57490_the_opening_marker_of_a_call_in_pieces() -> None:
+def test_vllm_57490_opening_call_marker_in_pieces() -> None:
     """In vLLM, a part of the marker goes out as content, and the call is lost."""
     text = '<|action_start|><|plugin|>{"name": "f"}<|action_end|>'
     for size in (1, 8):
@@ -64,7 +64,7 @@ def test_vllm_57490_the_opening_marker_of_a_call_in_pieces() -> None:
         assert cut("internlm2", deltas) == [("tool_call", '{"name": "f"}')]
 
 
-def test_sglang_38537_a_marker_whose_beginning_is_in_it_again() -> None:
+def test_sglang_38537_marker_that_contains_its_beginning() -> None:
     """The longest tail that could begin the marker must be held. sglang holds the shortest one."""
     segmenter = Segmenter(FORMATS["internlm2"])
     assert (segmenter.feed("ok <|action_start|> <"), segmenter.held) == ([("answer", "ok ", 0)], "<|action_start|> <")
@@ -97,7 +97,7 @@ def test_sglang_35083_text_before_the_opening_marker() -> None:
         assert cut("qwen3", deltas) == [("answer", "Sure."), ("reasoning", "checking"), ("answer", "Done.")]
 
 
-def test_dynamo_10569_a_delta_that_ends_in_a_lone_bracket() -> None:
+def test_dynamo_10569_delta_ends_in_a_bracket() -> None:
     """dynamo sends the `<` at once. So it misses the marker, and the call stays in the reasoning."""
     assert cut("qwen3", ["think<", "/think>\n<tool_call>{}</tool_call>"], region="reasoning") == [
         ("reasoning", "think"),
@@ -112,7 +112,7 @@ def test_dynamo_10569_a_delta_that_ends_in_a_lone_bracket() -> None:
     ]
 
 
-def test_exo_2233_a_marker_that_is_not_alone_in_its_chunk() -> None:
+def test_exo_2233_marker_with_text_in_its_chunk() -> None:
     """exo finds a call only if a chunk begins or ends with the marker."""
     text = 'Sure. <tool_call>{"name": "f"}</tool_call> Done.'
     expected = [("answer", "Sure. "), ("tool_call", '{"name": "f"}'), ("answer", " Done.")]
@@ -133,7 +133,7 @@ def test_mlx_lm_1867_channels_of_gpt_oss() -> None:
         assert parts["answer"] == "```python\n1\n```"
 
 
-def test_rapid_mlx_799_reasoning_that_is_cut_off_is_sent_once() -> None:
+def test_rapid_mlx_799_unfinished_reasoning_is_sent_once() -> None:
     """Rapid-MLX sends the reasoning again, as the answer, if the stream ends before the closing marker."""
     segmenter = Segmenter(FORMATS["qwen3"])
     assert segmenter.feed("<think>half a thought</thi") == [("reasoning", "half a thought", 1)]
@@ -148,7 +148,7 @@ def test_rapid_mlx_799_reasoning_that_is_cut_off_is_sent_once() -> None:
     ("deltas", "reasoning", "answer"),
     [(["<think>abc", "def</th", "ink> answer"], "abcdef", " answer"), (["<think>a</th", "ink>b"], "a", "b")],
 )
-def test_smg_1751_a_marker_behind_text_and_in_two_chunks(deltas: list[str], reasoning: str, answer: str) -> None:
+def test_smg_1751_marker_behind_text_in_two_chunks(deltas: list[str], reasoning: str, answer: str) -> None:
     """smg holds a chunk only if the whole chunk is the beginning of a marker. So it sends this answer as reasoning."""
     assert cut("qwen3", deltas) == [("reasoning", reasoning), ("answer", answer)]
 

@@ -23,7 +23,7 @@ def scan(form: str, names: tuple[str, ...], stop: str, text: str) -> str:
 
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("names", [(), ("reasoning",), ("tool_call",), NAMES])
-def test_only_the_answer_and_the_regions_that_are_named_are_left(form: str, names: tuple[str, ...]) -> None:
+def test_without_regions_keeps_answer_and_named_regions(form: str, names: tuple[str, ...]) -> None:
     graph = FORMATS[form]
     kept = only(form, names)
     regions = {region_name(state) for state in kept}
@@ -32,7 +32,7 @@ def test_only_the_answer_and_the_regions_that_are_named_are_left(form: str, name
     assert all(to in kept for edges in kept.values() for to in edges.values())
 
 
-def test_a_stop_reaches_across_the_marker_of_a_region_that_is_not_named() -> None:
+def test_stop_spans_the_marker_of_an_unnamed_region() -> None:
     text = "<think>a call>\n</think>So <tool_call>\n{} </tool_call>!"
     assert scan("qwen3", ("reasoning",), "call>\n", text) == "<think>a call>\n</think>So <tool_"
     assert scan("qwen3", ("reasoning",), "call>!", text) == text[: -len("call>!")]

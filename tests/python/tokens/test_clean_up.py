@@ -44,7 +44,7 @@ class Tidy(Shouting):
         return cleaned_up(self.backend_tokenizer.decode(token_ids, skip_special_tokens=skip_special_tokens))
 
 
-def test_a_space_at_the_end_of_a_prompt_came_out_with_the_next() -> None:
+def test_space_at_prompt_end_is_not_repeated() -> None:
     """Text that the clean-up withholds may belong to several tokens, and to the prompt."""
     carrier = load(Tidy)
     space, full_stop = (carrier.backend_tokenizer.token_to_id(piece) for piece in ("Ġ", "."))
@@ -57,7 +57,7 @@ def test_a_space_at_the_end_of_a_prompt_came_out_with_the_next() -> None:
     assert scanner.tokens_kept == 19
 
 
-def test_what_is_withheld_comes_out_before_an_eos_that_has_text() -> None:
+def test_withheld_text_precedes_text_of_eos() -> None:
     carrier = load(Tidy)
     space, half, letter = (carrier.backend_tokenizer.token_to_id(piece) for piece in ("Ġ", "ð", "a"))
     for token_ids, rest in (([space], " "), ([half], "\ufffd"), ([space, half], " \ufffd")):
@@ -67,7 +67,7 @@ def test_what_is_withheld_comes_out_before_an_eos_that_has_text() -> None:
 
 
 @given(pieces=st.lists(st.sampled_from([*" .?' 'ntmsa", "🚀", "n't", "ð", "<s>"]), max_size=12), data=st.data())
-def test_copies_after_a_prompt_clean_up_like_the_whole_text(pieces: list[str], data: st.DataObject) -> None:
+def test_copies_clean_up_like_whole_text(pieces: list[str], data: st.DataObject) -> None:
     carrier = load(Tidy)
     tokenizer = carrier.backend_tokenizer
     spelled = [[tokenizer.token_to_id("ð")] if piece == "ð" else tokenizer.encode(piece).ids for piece in pieces]
@@ -87,6 +87,6 @@ class TidyInPieces(InPieces):
         return cleaned_up(self.backend_tokenizer.decode(token_ids, skip_special_tokens=skip_special_tokens))
 
 
-def test_a_character_that_decode_takes_back_was_given_out_clean() -> None:
+def test_character_that_decode_retracts() -> None:
     token_ids = vocabulary_of(small_fallback).spell("é") + vocabulary_of(small_fallback).spell(b"\xff")
     assert run(TokenScanner(TidyInPieces()), token_ids) == ["", "é", "", "\ufffd"]

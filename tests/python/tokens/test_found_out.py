@@ -105,7 +105,7 @@ def test_it_decodes_itself_then() -> None:
         assert scanner.tokens_kept == 5
 
 
-def test_an_id_that_a_tokenizer_has_not_raised_an_error_of_that() -> None:
+def test_unknown_id_raises_our_error() -> None:
     for tokenizer, token_ids, others in louder():
         scanner = TokenScanner(tokenizer)
         for other in others:

@@ -86,7 +86,7 @@ def test_a_decoder_of_such_steps_is_native(steps: list[Any]) -> None:
         TokenScanner(tokenizer).feed(len(PIECES))
 
 
-def test_a_vocabulary_without_tokens_or_with_some_of_a_characters_bytes() -> None:
+def test_vocabulary_that_lacks_tokens_or_bytes() -> None:
     for pieces in ({}, {"a": 0, "<0xE4>": 1}):
         tokenizer = Tokenizer(models.BPE(pieces, []))
         tokenizer.decoder = decoders.ByteFallback()
@@ -147,7 +147,7 @@ def test_added_tokens_that_look_like_words() -> None:
     assert emitted(TokenScanner(tokenizer, skip_special_tokens=False), [0, 2, 0, 1, 3]) == "BOSaBOSUserb"
 
 
-def test_a_special_token_that_was_added_again_is_left_out() -> None:
+def test_re_added_special_token_is_left_out() -> None:
     for decoder in (decoders.ByteLevel(), decoders.Sequence([SPACES, decoders.Fuse(), STRIP])):
         tokenizer = Tokenizer(models.BPE({"a": 0}, []))
         tokenizer.decoder = decoder
@@ -159,7 +159,7 @@ def test_a_special_token_that_was_added_again_is_left_out() -> None:
         assert emitted(TokenScanner(tokenizer, skip_special_tokens=False), [0, 1]) == "a<x>"
 
 
-def test_an_added_token_may_be_a_part_of_a_character() -> None:
+def test_added_token_may_be_part_of_a_character() -> None:
     tokenizer = Tokenizer(models.BPE({"ä": 0, "ł": 1, "a": 2}, []))  # as GPT-2 spells bytes
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_tokens(["½"])

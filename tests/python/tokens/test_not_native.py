@@ -191,7 +191,7 @@ def test_a_character_that_decode_takes_back_was_given_out() -> None:
     assert run(TokenScanner(InPieces()), token_ids) == ["", "É", "", "\ufffd"]
 
 
-def test_half_a_character_at_the_end_of_the_prompt_is_completed() -> None:
+def test_half_a_character_at_prompt_end_completes() -> None:
     carrier = load(Shouting)
     token_ids = [carrier.backend_tokenizer.token_to_id(piece) for piece in ("a", "ä", "½", "ł", "b")]
     assert run(TokenScanner(carrier, prompt_token_ids=token_ids[:2]), token_ids[2:]) == ["", "你", "B", ""]
@@ -243,7 +243,7 @@ def test_markers_that_are_skipped_count() -> None:
     assert emitted(scanner, token_ids) == "ENDA "
 
 
-def test_a_special_token_that_decode_does_not_leave_out_was_left_out() -> None:
+def test_special_token_that_decode_keeps_is_kept() -> None:
     carrier = Shouting()
     carrier.backend_tokenizer.normalizer = normalizers.Lowercase()
     carrier.backend_tokenizer.add_special_tokens([AddedToken("<New>", normalized=True)])
@@ -252,7 +252,7 @@ def test_a_special_token_that_decode_does_not_leave_out_was_left_out() -> None:
     assert emitted(TokenScanner(carrier), token_ids) == carrier.decode(token_ids, skip_special_tokens=True)
 
 
-def test_a_special_marker_that_was_added_again_did_not_count() -> None:
+def test_re_added_special_marker_counts() -> None:
     carrier = Shouting()
     markers = ["<think>", "</think>"]
     carrier.backend_tokenizer.add_special_tokens(markers)
@@ -262,7 +262,7 @@ def test_a_special_marker_that_was_added_again_did_not_count() -> None:
     assert emitted(scanner, token_ids) == "ENDA "
 
 
-def test_a_prompt_in_a_script_that_is_spelled_in_bytes() -> None:
+def test_prompt_in_a_byte_spelled_script() -> None:
     """The prompt's last 16 tokens (`PROMPT_CONTEXT`) begin within a character, so their bytes alone are invalid."""
     vocabulary, carrier = vocabulary_of(small_fallback), InPieces()
     prompt, token_ids = vocabulary.spell("ገንዘብ" * 3), vocabulary.spell("አማርኛ the")

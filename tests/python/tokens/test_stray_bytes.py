@@ -23,7 +23,7 @@ def test_stray_bytes_after_a_character_in_bytes() -> None:
     assert scanner.finish == stopped(9)
 
 
-def test_decode_takes_back_a_character_before_stray_bytes_and_a_stream_cannot() -> None:
+def test_decode_retracts_a_character_before_stray_bytes() -> None:
     # The only difference between `decode` and a stream: in a run of byte tokens that is not UTF-8, `decode` also
     # replaces the valid characters. A stream has already sent them.
     vocabulary = load(small_fallback)
@@ -33,7 +33,7 @@ def test_decode_takes_back_a_character_before_stray_bytes_and_a_stream_cannot() 
         assert run(TokenScanner(vocabulary.tokenizer), token_ids) == ["a", "", "", "你", *tail]
 
 
-def test_a_space_as_a_byte_does_not_come_again_before_stray_bytes() -> None:
+def test_space_byte_is_not_repeated_before_stray_bytes() -> None:
     # The tokenizers library's DecodeStream decodes only the newest tokens. It strips a space at their start, but if a
     # stray byte follows, it emits U+FFFD for the space, although the space came out before.
     vocabulary = load(small_fallback)
@@ -44,7 +44,7 @@ def test_a_space_as_a_byte_does_not_come_again_before_stray_bytes() -> None:
 
 @pytest.mark.parametrize("run", [b" \xff", b" \xc3", b" \xe4\xbd", b" \xe4\xff", b" ", b" \xc3\xa9", b"  "])
 @pytest.mark.parametrize("after", ["", "the"])
-def test_a_space_as_the_first_byte_is_a_stray_byte_of_a_run_that_is_no_utf8(run: bytes, after: str) -> None:
+def test_space_byte_that_begins_a_run_of_stray_bytes(run: bytes, after: str) -> None:
     # `decode` strips the first space of a text, but makes two U+FFFD of " \xff": then there is no space to strip.
     vocabulary = load(small_fallback)
     token_ids = vocabulary.spell(run) + vocabulary.spell(after, [3])

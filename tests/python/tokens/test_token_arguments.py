@@ -27,7 +27,7 @@ BAD_IDS += [
 
 
 @pytest.mark.parametrize(("bad", "error"), BAD_IDS, ids=repr)
-def test_a_bad_id_is_refused_and_the_stream_goes_on(bad: Any, error: type[Exception]) -> None:
+def test_bad_id_is_refused_and_stream_goes_on(bad: Any, error: type[Exception]) -> None:
     tokenizer, token_ids = staged("a", b"\xc3", b"\xa9", "EN", "D")
     scanner = TokenScanner(tokenizer, ["END"], max_tokens=5, stop_token_ids=[99_999])
     outputs = []
@@ -40,7 +40,7 @@ def test_a_bad_id_is_refused_and_the_stream_goes_on(bad: Any, error: type[Except
     assert (scanner.tokens_seen, scanner.tokens_kept) == (5, 3)
 
 
-def test_an_id_in_a_gap_of_the_vocabulary_is_refused() -> None:
+def test_id_in_a_vocabulary_gap_is_refused() -> None:
     tokenizer = Tokenizer(models.BPE({"a": 0, "b": 7}, []))
     tokenizer.decoder = decoders.Fuse()
     scanner = TokenScanner(tokenizer)

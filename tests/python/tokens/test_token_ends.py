@@ -76,7 +76,7 @@ def test_end(options: dict[str, Any], text: str, finish: Finish, seen: int, kept
     assert (scanner.tokens_seen, scanner.tokens_kept) == (seen, kept)
 
 
-def test_a_special_token_that_ends_the_stream_is_not_text() -> None:
+def test_special_token_that_ends_is_not_text() -> None:
     tokenizer, token_ids = staged("a", "EN", "</s>", special=["</s>"])
     for skip in (True, False):
         scanner = TokenScanner(tokenizer, ["END"], eos_token_ids=token_ids[2:], skip_special_tokens=skip)
@@ -108,7 +108,7 @@ def test_an_end_that_the_tokenizer_does_not_know() -> None:
 
 
 @pytest.mark.parametrize("reason", REASONS)
-def test_flush_brings_out_what_is_held_and_half_a_character(reason: Any) -> None:
+def test_flush_returns_held_text_and_half_a_character(reason: Any) -> None:
     tokenizer, token_ids = staged("a", "EN", b"\xc3")
     scanner = TokenScanner(tokenizer, ["END"])
     assert [scanner.feed(token_id) for token_id in token_ids] == ["a", "", ""]
@@ -126,7 +126,7 @@ def test_close_finds_a_stop_that_half_a_character_completes() -> None:
 
 @pytest.mark.parametrize("native", [True, False])
 @pytest.mark.parametrize(("min_tokens", "fires"), [(0, True), (1, True), (2, False), (3, False)])
-def test_close_finds_a_stop_only_if_the_last_token_counts(native: bool, min_tokens: int, fires: bool) -> None:
+def test_close_finds_a_stop_in_a_counted_token(native: bool, min_tokens: int, fires: bool) -> None:
     tokenizer, token_ids = staged("a", b"\xc3", "b")
     carrier = tokenizer if native else Carrier(tokenizer)
     assert Vocabulary(carrier).native == native
@@ -194,7 +194,7 @@ IM_END = ["It", " is", " 6", ".", "<|im_end|>"]
 
 @pytest.mark.parametrize("native", [True, False])
 @pytest.mark.parametrize("stop", ["end", "|", " 6.<", ".<|im_end|>", "<|im_end"])
-def test_no_stop_fires_in_the_own_text_of_an_end_token(native: bool, stop: str) -> None:
+def test_no_stop_fires_in_an_end_token(native: bool, stop: str) -> None:
     """The text of an end token is not scanned for stops.
 
     Before a fix, if special tokens were kept in the text, the stop ``end`` fired after ``It is 6.<|im_``, and the stop
@@ -212,7 +212,7 @@ def test_no_stop_fires_in_the_own_text_of_an_end_token(native: bool, stop: str) 
 
 @pytest.mark.parametrize("native", [True, False])
 @pytest.mark.parametrize("skips", [True, False])
-def test_a_stop_that_is_all_of_an_end_token_fires_there(native: bool, skips: bool) -> None:
+def test_stop_equal_to_an_end_token_fires(native: bool, skips: bool) -> None:
     tokenizer, token_ids = staged(*IM_END, special=["<|im_end|>"])
     carrier = tokenizer if native else Carrier(tokenizer)
     scanner = TokenScanner(
@@ -268,7 +268,7 @@ def test_a_marker_that_is_one_token_is_one_step() -> None:
     assert (scanner.feed_many([less, text]), scanner.finish) == ("", stopped(0, "<"))
 
 
-def test_at_the_last_character_of_a_marker_the_longest_wins() -> None:
+def test_longest_marker_wins_at_its_last_character() -> None:
     tokenizer, (x, think) = staged("x", "<think>")
     for stop, finish in [("x<think>", stopped(0, "x<think>")), ("k>", None), ("x<th", None)]:
         scanner = TokenScanner(tokenizer, StopSet([stop], protect=[("<think>", "</think>")]))

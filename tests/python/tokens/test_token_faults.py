@@ -33,7 +33,7 @@ def test_a_copy_shared_the_state_of_its_original() -> None:
 
 
 @pytest.mark.parametrize("limit", [2.5, "2", [2]])
-def test_a_limit_that_is_no_integer_never_ended_the_stream(limit: Any) -> None:
+def test_limit_that_is_no_integer_is_refused(limit: Any) -> None:
     tokenizer, _ = staged("a")
     for name in ("max_tokens", "min_tokens"):
         with pytest.raises(TypeError, match=f"{name}: expected int, got {type(limit).__name__}"):
@@ -43,7 +43,7 @@ def test_a_limit_that_is_no_integer_never_ended_the_stream(limit: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["eos_token_ids", "stop_token_ids"])
-def test_one_id_for_several_was_an_error_that_named_nothing(name: str) -> None:
+def test_one_id_for_several_tokens_is_named(name: str) -> None:
     tokenizer, token_ids = staged("a", "b", "c")
     scanner = TokenScanner(tokenizer, **{name: token_ids[1]})
     assert emitted(scanner, token_ids) == "a"
@@ -64,7 +64,7 @@ def test_tokens_that_share_a_replacement_character_are_all_kept() -> None:
         assert scanner.tokens_kept == 1
 
 
-def test_tokens_kept_after_a_prompt_that_ends_in_stray_bytes() -> None:
+def test_tokens_kept_after_stray_bytes_in_prompt() -> None:
     vocabulary = load(small_fallback)
     prompt = [*vocabulary.spell("the"), *vocabulary.spell(b"\xe4\xbd")]
     for token_ids in (vocabulary.spell(b"\xff") + vocabulary.spell("a", [1]), vocabulary.spell("aEND", [1])):
@@ -74,14 +74,14 @@ def test_tokens_kept_after_a_prompt_that_ends_in_stray_bytes() -> None:
         assert scanner.tokens_kept == len(token_ids)
 
 
-def test_a_special_token_after_half_a_character_has_no_part_in_it() -> None:
+def test_special_token_after_half_a_character() -> None:
     tokenizer, token_ids = staged("a", b"\xc3", "<s>", special=["<s>"])
     scanner = TokenScanner(tokenizer)
     assert emitted(scanner, token_ids) == "a\ufffd"
     assert scanner.tokens_kept == 2
 
 
-def test_a_stop_before_the_rest_of_a_token_leaves_its_start_to_the_token_before() -> None:
+def test_stop_within_a_token_counts_the_token_before() -> None:
     # "aEE" is kept because its "a" was emitted. "ZN" is not kept: it has only text of the stop.
     tokenizer, token_ids = staged("aEE", "ZN", "Q")
     scanner = agree(tokenizer, byte_level_book(tokenizer), token_ids, ["EEZNQ", "ZNX"])

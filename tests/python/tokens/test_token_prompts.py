@@ -35,7 +35,7 @@ def test_many_special_tokens_after_the_text_of_the_prompt() -> None:
     assert emitted(scanner, token_ids) == " the "
 
 
-def test_a_prompt_in_a_script_that_is_spelled_in_bytes() -> None:
+def test_prompt_in_a_byte_spelled_script() -> None:
     # The prompt's last 16 tokens (`PROMPT_CONTEXT`) begin within a character. Decoded alone, their bytes are invalid.
     vocabulary = load(small_fallback)
     prompt, token_ids = vocabulary.spell("ገንዘብ" * 3), vocabulary.spell("አማርኛ the")
@@ -63,7 +63,7 @@ def test_a_prompt_that_ends_in_half_a_character(
     assert run(scanner, token_ids[cut:]) == outputs
 
 
-def test_a_character_of_the_prompt_is_not_cut_off_where_bytes_are_one_run() -> None:
+def test_run_of_bytes_over_the_prompt_keeps_its_character() -> None:
     """The prompt ends with a character's first byte. Before a fix, the rest was decoded alone, as invalid UTF-8."""
     tokenizer = small_fallback().tokenizer  # a new one: the tokenizer that tests share must keep its decoder
     tokenizer.decoder = decoders.Sequence(

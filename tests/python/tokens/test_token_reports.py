@@ -11,13 +11,13 @@ from stopscan.finish import Finish
 from stopscan.tokens import TokenScanner
 
 
-def test_exo_leaked_the_first_tokens_of_a_stop_of_several() -> None:
+def test_exo_leaked_first_tokens_of_a_stop() -> None:
     tokenizer, token_ids = staged("Hi", "<|", "im", "_end", "|>")
     assert run(TokenScanner(tokenizer, "<|im_end|>"), token_ids) == ["Hi", "", "", "", ""]
 
 
 @pytest.mark.parametrize("stop", ["END", "→", "a→"])
-def test_smg_1447_1524_a_stop_that_the_tokenizer_cannot_encode_is_not_dropped(stop: str) -> None:
+def test_smg_1447_1524_unencodable_stop_is_not_dropped(stop: str) -> None:
     tokenizer, token_ids = staged("a", b"\xe2\x86", b"\x92", "EN", "D")
     assert tokenizer.decode(tokenizer.encode(stop).ids) != stop
     scanner = TokenScanner(tokenizer, [stop])
@@ -26,7 +26,7 @@ def test_smg_1447_1524_a_stop_that_the_tokenizer_cannot_encode_is_not_dropped(st
     assert scanner.finish.matched_stop == stop
 
 
-def test_smg_1447_1524_the_users_string_is_reported_and_no_id() -> None:
+def test_smg_1447_1524_match_names_the_string() -> None:
     tokenizer, token_ids = staged("5", " ", "6")
     scanner = TokenScanner(tokenizer, ["6"], stop_token_ids=token_ids[2:])
     assert emitted(scanner, token_ids) == "5 "
@@ -73,13 +73,13 @@ def test_mlx_lm_re_read_held_text() -> None:
     assert run(TokenScanner(tokenizer, "###"), token_ids) == ["", "## Title", "\n", ""]
 
 
-def test_sglang_missed_a_stop_spelled_in_more_tokens_than_encode_gives() -> None:
+def test_sglang_missed_a_stop_in_unusual_tokens() -> None:
     vocabulary = load(small_bytes)
     assert len(vocabulary.encode("END")) < len("END")
     scanner = TokenScanner(vocabulary.tokenizer, "END")
     assert emitted(scanner, vocabulary.spell("the END", [1])) == "the "
 
 
-def test_tgi_missed_a_stop_followed_by_anything_in_its_token() -> None:
+def test_tgi_missed_a_stop_within_a_token() -> None:
     tokenizer, token_ids = staged("a", " END.\n")
     assert emitted(TokenScanner(tokenizer, "END"), token_ids) == "a "

@@ -19,7 +19,7 @@ from stopscan.tokens import TokenSegmenter, Vocabulary
 THINKING = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}}
 
 
-def test_one_token_may_be_of_two_regions_and_a_marker() -> None:
+def test_token_may_span_two_regions_and_marker() -> None:
     tokenizer, ids = staged("Is it 5", "?</think>It", " is", " 6", "<th", "ink>", "x")
     segmenter = TokenSegmenter(tokenizer, THINKING, region="reasoning")
     outputs = [segmenter.feed(token_id) for token_id in ids]
@@ -35,7 +35,7 @@ def test_one_token_may_be_of_two_regions_and_a_marker() -> None:
     assert (segmenter.tokens_seen, segmenter.tokens_kept) == (7, 7)
 
 
-def test_half_characters_and_skipped_tokens_count_with_the_text_that_follows() -> None:
+def test_half_characters_count_with_following_text() -> None:
     tokenizer, ids = staged(b"\xf0\x9f", b"\x9a\x80", "<pad>", "<think>", "a", b"\xc3", special=["<pad>", "<think>"])
     segmenter = TokenSegmenter(tokenizer, THINKING)
     half, rest, pad, think, a, begun = ids
@@ -45,7 +45,7 @@ def test_half_characters_and_skipped_tokens_count_with_the_text_that_follows() -
     assert segmenter.tokens_in == {"answer": 3, "reasoning": 3}
 
 
-def test_tokens_that_are_held_count_when_they_are_given_out() -> None:
+def test_held_tokens_count_when_given_out() -> None:
     tokenizer, ids = staged("a", "</", "th", "!", "E", "ND")
     segmenter = TokenSegmenter(tokenizer, SegmentSet(THINKING, stop=["END"]), region="reasoning")
     counts = []

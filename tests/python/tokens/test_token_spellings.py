@@ -56,7 +56,7 @@ def test_include_stop_keeps_its_tokens() -> None:
     assert (scanner.tokens_seen, scanner.tokens_kept) == (3, 3)
 
 
-def test_special_tokens_between_text_are_kept_and_after_it_are_not() -> None:
+def test_special_tokens_are_kept_between_text_only() -> None:
     tokenizer, token_ids = staged("a", "<s>", "b", "<s>", "<s>", special=["<s>"])
     scanner = TokenScanner(tokenizer, ["END"])
     counts = []
@@ -69,7 +69,7 @@ def test_special_tokens_between_text_are_kept_and_after_it_are_not() -> None:
 
 @pytest.mark.parametrize("skip", [True, False])
 @pytest.mark.parametrize("include_stop", [True, False])
-def test_a_stop_that_is_one_special_token_fires_though_it_has_no_text(skip: bool, include_stop: bool) -> None:
+def test_stop_of_one_special_token_fires_without_text(skip: bool, include_stop: bool) -> None:
     tokenizer, token_ids = staged("aE", "<|end|>", "b", special=["<|end|>"])
     scanner = TokenScanner(tokenizer, ["<|end|>", "END"], include_stop=include_stop, skip_special_tokens=skip)
     shown = include_stop and not skip
@@ -78,7 +78,7 @@ def test_a_stop_that_is_one_special_token_fires_though_it_has_no_text(skip: bool
     assert (scanner.finish and scanner.finish.matched_stop) == "<|end|>"
 
 
-def test_a_stop_that_is_one_special_token_is_reported_before_its_id() -> None:
+def test_stop_of_one_special_token_precedes_its_id() -> None:
     tokenizer, token_ids = staged("a", "<|end|>", special=["<|end|>"])
     options = {"stop_token_ids": [token_ids[1]], "eos_token_ids": [token_ids[1]]}
     scanner = TokenScanner(tokenizer, ["<|end|>"], **options)
@@ -87,7 +87,7 @@ def test_a_stop_that_is_one_special_token_is_reported_before_its_id() -> None:
     assert (emitted(unarmed, token_ids), unarmed.match) == ("a", None)
 
 
-def test_a_marker_of_special_tokens_and_text_is_refused_where_it_could_not_be_found() -> None:
+def test_marker_of_special_tokens_and_text_is_refused() -> None:
     tokenizer, token_ids = staged("<|open|>", "think", "END", "<|open|>", "x", special=["<|open|>"])
     stops = StopSet("END", protect=[("<|open|>think", "<|open|>")])
     with pytest.raises(ValueError, match=r"<.open.>think.*skip_special_tokens=False"):

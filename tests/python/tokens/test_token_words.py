@@ -47,7 +47,7 @@ token_ids = st.lists(st.sampled_from(IDS), max_size=40)
 @pytest.mark.parametrize("include_stop", [False, True])
 @settings(max_examples=150)
 @given(ids=token_ids, min_tokens=st.integers(0, 6))
-def test_a_scanner_is_where_one_is_that_was_looked_at(
+def test_reading_state_does_not_change_a_scanner(
     name: str, include_stop: bool, ids: list[int], min_tokens: int
 ) -> None:
     options = {"include_stop": include_stop, "min_tokens": min_tokens, "max_tokens": 30}
@@ -68,7 +68,7 @@ def test_a_scanner_is_where_one_is_that_was_looked_at(
 
 @settings(max_examples=150)
 @given(ids=token_ids)
-def test_a_segmenter_is_where_one_is_that_was_looked_at(ids: list[int]) -> None:
+def test_reading_state_does_not_change_a_segmenter(ids: list[int]) -> None:
     segments = SegmentSet({"answer": {"<t>": "reasoning"}, "reasoning": {"</t>": "answer"}}, stop=["\n\nHuman:"])
     segmenter, looked_at = TokenSegmenter(VOCABULARY, segments), TokenSegmenter(VOCABULARY, segments)
     for token_id in ids:

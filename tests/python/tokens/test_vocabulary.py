@@ -53,7 +53,7 @@ def test_it_dies_with_its_tokenizer() -> None:
     assert references[1]() is None
 
 
-def test_one_that_is_not_native_has_its_tokenizer_and_keeps_it_no_longer() -> None:
+def test_vocabulary_that_is_not_native_frees_its_tokenizer() -> None:
     tokenizer = Tokenizer(models.WordLevel({"a": 0}, "a"))
     vocabulary = Vocabulary(tokenizer)
     assert not vocabulary.native
@@ -118,7 +118,7 @@ def test_tokenizers_of_mistral_common_and_what_carries_them() -> None:
     assert Vocabulary(Backend()) is Vocabulary(Engine()) is Vocabulary(own)
 
 
-def test_a_tokenizer_of_a_checkpoint_has_its_encoding_under_any_name() -> None:
+def test_encoding_is_found_under_any_attribute_name() -> None:
     """Kimi K2's `TikTokenTokenizer` is a Python class with a `tiktoken.Encoding` in `.model`. It used to be a
     TypeError, which ended exo for everybody."""
     tiktoken = pytest.importorskip("tiktoken", reason="tiktoken is not installed")
@@ -226,7 +226,7 @@ def test_threads_share_it() -> None:
     assert texts == [vocabulary.decode(token_ids, True)] * 8
 
 
-def test_a_scanner_in_use_by_its_own_tokenizer_is_an_error() -> None:
+def test_scanner_used_by_its_tokenizer_is_an_error() -> None:
     """The scanner is locked while it calls the tokenizer's own `decode`."""
 
     class Reentrant:
