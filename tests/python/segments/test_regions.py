@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from segment_setups import by_region
 
-from stopscan import StopScanner, StopSet
+from stopscan import Repeat, StopScanner, StopSet
 from stopscan.regions import graph_of, protected, region_after, segments_of
 from stopscan.regions.shared import describe, regions_in, start_region
 from stopscan.segments import FORMATS, Segmenter, SegmentSet, split
@@ -38,6 +39,22 @@ def test_stops_fire_where_those_of_segments_do(text: str, protect: list[str]) ->
         shown = scanner.feed(text[:cut]) + scanner.feed(text[cut:]) + scanner.flush()
         assert scanner.match == segmenter.match
         assert shown == (text if scanner.match is None else text[: scanner.match.offset])
+
+
+def test_sets_with_regions_keep_every_option() -> None:
+    options = {
+        "patterns": ["a{3}"],
+        "visible": ["v"],
+        "visible_patterns": ["[.!?]"],
+        "max_held": 99,
+        "repeat": Repeat(),
+    }
+    about_regions = {"protect", "regions", "stop_in"}
+    assert {"stop", *options} == {*signature(StopSet).parameters} - about_regions  # a new option gets a value here
+    stops = StopSet("END", **options)
+    for made in (protected(stops, QWEN3), segments_of(stops, QWEN3)):
+        for name in ("stop", *options):
+            assert getattr(made, name) == getattr(stops, name)
 
 
 @pytest.mark.parametrize(
