@@ -15,7 +15,9 @@ from stopscan._stopscan import (
     truncate,
 )
 
-TYPE_CHECKING = False  # true for type checkers. Not imported from `typing`, which loads slower than all of stopscan
+# Type checkers take this name as true. It is not imported from `typing`, which takes longer to load than all of
+# stopscan.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from stopscan._arewrite import AsyncRewriteStream, arewrite
     from stopscan._ascan import AsyncStopStream, ascan
@@ -41,7 +43,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    # The async code is imported on first use, because it imports `typing`, which takes long to import.
+    # The async code is imported on first use, because it imports `typing`, which takes long to load.
     if name not in ("AsyncRewriteStream", "AsyncStopStream", "arewrite", "ascan"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from stopscan import _arewrite, _ascan

@@ -70,7 +70,8 @@ def argument_parser() -> argparse.ArgumentParser:
 
 
 def replacements(options: argparse.Namespace) -> dict[str, str]:
-    """Returns the parsed replacements. Raises ``ValueError`` for one without ``=``, and for a key given twice."""
+    """Returns the replacement of each key. Raises ``ValueError`` for an option without ``=``, and for a key with two
+    different replacements."""
     convert = unescaped if options.escapes else str
     pairs: dict[str, str] = {}
     for given in options.replace:
@@ -94,7 +95,7 @@ def copy(scanner: StopScanner, rewriter: Rewriter) -> None:
 
 
 def read_deltas(fd: int) -> Iterator[str]:
-    """Yields the text of ``fd`` as it arrives. Waits for the rest of an incomplete character.
+    """Yields the text of ``fd`` as it arrives. An incomplete character is kept until the rest of it arrives.
 
     For invalid UTF-8, first yields the text before the bad byte, then raises ``ValueError`` with the byte's offset in
     the whole input.
@@ -116,7 +117,7 @@ def read_deltas(fd: int) -> Iterator[str]:
 
 
 def write(text: str) -> None:
-    """Writes all of ``text``, unbuffered. One ``os.write`` may write only a part of the text."""
+    """Writes all of ``text``, unbuffered. Loops, because one ``os.write`` may write only a part of the text."""
     data = memoryview(text.encode())
     while data:
         data = data[os.write(STDOUT, data) :]

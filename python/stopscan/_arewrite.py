@@ -7,11 +7,11 @@ from stopscan._stopscan import Rewriter, RewriteSet
 
 
 class AsyncRewriteStream(AsyncDeltaStream[str]):
-    """An async iterator of the text in ``deltas``, in which keys are replaced, and an async context manager.
-    ``arewrite`` makes it. It never yields an empty string.
+    """Iterates asynchronously over deltas and yields their text with keys replaced. Also an async context manager. Made
+    by ``arewrite``. Never yields an empty string.
 
-    At the end of the source the stream flushes. If the source raises, the error reaches the caller, and ``held`` still
-    has the withheld text.
+    The async iterable of deltas is the source. At its end, the stream yields the held text, rewritten. If the source
+    raises, the error reaches the caller, and ``held`` keeps the withheld text.
     """
 
     __slots__ = ()
@@ -33,8 +33,8 @@ class AsyncRewriteStream(AsyncDeltaStream[str]):
 
 
 def arewrite(deltas: AsyncIterable[str], /, replacements: RewriteSet | Mapping[str, str]) -> AsyncRewriteStream:
-    """Returns an async iterator of the text in ``deltas``, in which keys are replaced. The iterator has the properties
-    ``held``, ``set`` and ``closes``. ``replacements`` is that of ``Rewriter``.
+    """Returns an async iterator of the text of ``deltas`` with keys replaced. The iterator has the properties ``held``,
+    ``set`` and ``closes``. ``replacements`` is the same argument as in ``Rewriter``.
 
     >>> async for text in arewrite(deltas, {"<P1>": "Ada"}):
     ...     print(text, end="")

@@ -7,12 +7,13 @@ from stopscan._stopscan import StopScanner, StopSet
 
 
 class AsyncStopStream(AsyncScanStream[str]):
-    """An async iterator of the text in ``deltas`` that is safe to emit, and an async context manager. ``ascan`` makes
-    it. It never yields an empty string.
+    """Iterates asynchronously over deltas and yields text that is safe to emit. Also an async context manager. Made by
+    ``ascan``. Never yields an empty string.
 
-    At the end of the source the stream flushes. As soon as a stop fires, the stream closes the source. If the source
-    raises, the error reaches the caller, and ``held`` still has the withheld text. If a task is cancelled while the
-    stream closes the source, the next step returns the text before the stop.
+    The async iterable of deltas is the source. At its end, the stream yields the held text. As soon as a stop fires,
+    the stream closes the source. If the source raises, the error reaches the caller, and ``held`` keeps the withheld
+    text. If a task is cancelled while the stream closes the source, no text is lost: the next step yields the text
+    before the stop.
     """
 
     __slots__ = ()
@@ -42,10 +43,11 @@ def ascan(
     start_protected: bool = False,
     region: str | None = None,
 ) -> AsyncStopStream:
-    """Returns an async iterator of the text in ``deltas`` that is safe to emit. The iterator has the properties
+    """Returns an async iterator of the text of ``deltas`` that is safe to emit. The iterator has the properties
     ``match``, ``held``, ``unused``, ``region``, ``stops`` and ``closes``.
 
-    As soon as a stop fires, the iterator closes ``deltas``. ``stop`` and the options are those of ``StopScanner``.
+    As soon as a stop fires, the iterator closes ``deltas``. ``stop`` and the options are the same as in
+    ``StopScanner``.
 
     >>> async with ascan(deltas, "END") as stream:
     ...     async for text in stream:

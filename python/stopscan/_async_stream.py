@@ -13,8 +13,9 @@ Stream = TypeVar("Stream", bound="AsyncDeltaStream[Any]")
 class AsyncDeltaStream(Generic[Item]):
     """The base of all async streams: an async iterator over deltas.
 
-    Items (texts or segments) stay in ``_ready`` until a step, a call of ``__anext__``, returns them. A task that is
-    cancelled while it closes the source loses no items: the next step finishes the close and returns them.
+    A step is one call of ``__anext__``. Items (texts or segments) stay in ``_ready`` until a step returns them. If a
+    task is cancelled while it closes the source, no item is lost: the next step first closes the source, then returns
+    an item.
     """
 
     __slots__ = (
@@ -37,7 +38,7 @@ class AsyncDeltaStream(Generic[Item]):
         self._reader = reader
         self._ready: list[Item] = []  # in reverse, for `pop`
         self._running = False  # whether a task is in `__anext__` or `aclose`
-        self._ended = False  # whether the stream has read the source for the last time
+        self._ended = False  # whether the source is not read any more
         self._closing = False  # whether a close has begun; if its task is cancelled, the next step finishes the close
         self._closed = False
         self._error: Exception | None = None  # an error of the close after a stop; raised after the last item
@@ -68,9 +69,9 @@ class AsyncDeltaStream(Generic[Item]):
     async def aclose(self) -> None:
         """Closes the source, as a stop does. Items that are ready are still returned. Held text stays in ``held``.
 
-        If closing raises, the error reaches the caller. The stream then goes on, and can be closed again. While
-        another task uses the stream, ``aclose`` raises ``RuntimeError``, and the stream goes on. If ``aclose`` is
-        cancelled, the next step or the next ``aclose`` finishes the close.
+        If closing the source fails, the error reaches the caller. If another task is in the stream, ``aclose`` raises
+        ``RuntimeError``. In both cases the stream stays open, and ``aclose`` can be called again. If ``aclose`` is
+        cancelled, the next step or the next ``aclose`` closes the source.
         """
         self._begin()
         try:
@@ -93,7 +94,7 @@ class AsyncDeltaStream(Generic[Item]):
 
     @property
     def closes(self) -> bool:
-        """Whether the source can be closed. If not, its generation goes on after a stop."""
+        """Whether the source can be closed. If it cannot, the model keeps generating after a stop."""
         return any(_close_of(source) is not None for source in (self._iterator, self._deltas))
 
     def __repr__(self) -> str:
@@ -127,8 +128,8 @@ class AsyncDeltaStream(Generic[Item]):
         self._ready = items[::-1]
 
     async def _finish_close(self) -> None:
-        """Closes the source, because a stop has fired or ``aclose`` was cancelled. After a stop, ``__anext__`` raises
-        an error of the close only when it has returned the text before the stop."""
+        """Closes the source, because a stop has fired or ``aclose`` was cancelled. If this fails after a stop, the text
+        before the stop is returned first: ``__anext__`` raises the error afterwards."""
         self._error = None
         try:
             await self._close()

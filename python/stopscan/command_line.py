@@ -57,7 +57,8 @@ def own_arguments(parser: ArgumentParser) -> Namespace:
 
 
 class AddStop(Action):
-    """Appends one string. Before Python 3.13, argparse removes the value of ``--stop=--``; it is restored here."""
+    """Appends one string to the option's list. Before Python 3.13, argparse drops the value ``--`` of ``--stop=--``:
+    this class puts it back."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
         super().__init__(option_strings, dest, nargs=1, **options)
@@ -68,7 +69,7 @@ class AddStop(Action):
 
 
 def stop_set(options: Namespace, pairs: Sequence[Sequence[str]] = ()) -> StopSet:
-    """Returns the ``StopSet`` of the parsed options. No stop fires between the two markers of a pair.
+    """Returns the ``StopSet`` of the parsed options. ``pairs`` are pairs of markers, between which no stop fires.
 
     Raises ``ValueError`` for stops or markers that ``StopSet`` refuses, and for an invalid escape sequence.
     """

@@ -13,12 +13,14 @@ Api: TypeAlias = Literal[
 
 
 def _bodies(inner: str) -> tuple[tuple[str, ...], ...]:
-    """Returns the paths to the objects that may have the reason: the payload, and those at `inner` and `WRAPPERS`."""
+    """Returns the paths to the objects of a payload that may have the reason: the payload itself, and the objects at
+    `inner` and `WRAPPERS`."""
     return ((), *paths(inner), *paths(WRAPPERS))
 
 
 def _is_tool_use(block: Any) -> bool:
-    """Returns whether a block is a call that the API's caller must run. Calls that Anthropic runs have other types."""
+    """Returns whether a block is a call that the API's caller must run. Anthropic itself runs some tools: the blocks of
+    their calls have other types."""
     return field(block, "type") == "tool_use" and is_call(block)
 
 
@@ -73,7 +75,7 @@ APIS: dict[Api, Row] = {
         native_words=paths(
             "native_finish_reason stats.stop_reason nvext.detailed_finish_reason finishReason.raw finish_reason.raw"
         ),
-        # Vercel's AI SDK says "other" for every word that is new to it, and the word in `raw`.
+        # Vercel's AI SDK writes "other" in place of a word that it does not know, and the word itself in `raw`.
         vague_words=("other",),
         details=paths("finishReason.raw finish_reason.raw"),
         # Who sends them, in order: vLLM, Baidu, MiniMax, DashScope.
@@ -89,8 +91,8 @@ APIS: dict[Api, Row] = {
         name="Responses status",
         words=paths("status"),
         silent=(".delta",),
-        # No other events: the status in `response.reasoning_summary_part.done` can be "incomplete" before the response
-        # ends.
+        # The status of any other event does not count: that of `response.reasoning_summary_part.done` can be
+        # "incomplete" before the response ends.
         events=("response.completed", "response.incomplete", "response.failed", "response.cancelled"),
         vague_words=("incomplete",),
         details=paths("incomplete_details.reason status_details.reason"),  # the second path is of the Realtime API
@@ -158,9 +160,9 @@ def from_anthropic(payload: object, /) -> Finish | None:
     - Some servers write "end_turn" beside a `tool_use` block. The reason is then "tool_calls".
     - Old text completions, which name the stop in `stop`, are also read.
 
-    For every `from_*`: `payload` is a dict, or an object with the same fields, such as the official client's. Any other
-    payload raises `TypeError`; no other error is raised. An error event is an "abort". If `payload` is a line of a
-    batch's results, the answer in that line is read.
+    For every `from_*`: `payload` is a dict, or an object with the same fields, such as an object of the official
+    client. Any other payload raises `TypeError`; no other error is raised. An error event is an "abort". If `payload`
+    is a line of a batch's results, the answer in that line is read.
 
     >>> from_anthropic({"type": "message_delta", "delta": {"stop_reason": "pause_turn", "stop_sequence": None}})
     Finish(reason='pause', matched_stop=None, offset=None, raw='pause_turn')

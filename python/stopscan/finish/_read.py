@@ -123,15 +123,17 @@ class Row:
         return Answer(payload, payload, payload, word=kind.rpartition(".")[2] if kind in self.events else None)
 
     def finish(self, answer: Answer) -> Finish | None:
-        """Returns why an answer ended, by everything except its content, or None while the stream goes on.
+        """Returns why an answer ended, or None while the stream goes on. Does not look for calls or refusals.
 
         The first of these rules that applies decides:
 
-        1. An event of a type that never says why goes on.
-        2. A word with a definite reason counts, also beside an error. While `done_field` is False, no word counts.
-        3. An error is an "abort", also beside a word such as "stop".
+        1. If events of this type never say why the stream ended, the stream goes on.
+        2. A word with a definite reason counts, even if there is also an error. While `done_field` is False, no word
+           counts.
+        3. An error is an "abort", even if there is also a word such as "stop".
         4. A word without a definite reason counts: its reason is in `UNDECIDED`.
-        5. An answer that is done, or that is whole, has ended without saying why. A blocked prompt has no answer.
+        5. Without a word, an answer has ended if it is done or whole. If the prompt was blocked, there is no answer,
+           and the reason is "content_filter".
         """
         if answer.silent:
             return None
@@ -173,7 +175,7 @@ class Row:
     def _finish_of_word(self, answer: Answer) -> Finish | None:
         """Returns the finish that the answer's word means, or None if it has no word.
 
-        A clearer word is looked for only beside a vague one: first in `details`, then in `native_words`.
+        If the word is too vague, looks for a clearer word: first in `details`, then in `native_words`.
         """
         value = answer.word
         if type(value) is int and 0 <= value < len(self.numbered_words):
@@ -202,10 +204,11 @@ class Row:
             return False
         if answer.word is None:
             return answer.number is not None  # OCI's chunks have a choice, but not in a list
-        return bool(answer.word == "" or answer.body is answer.payload)  # not DashScope's chunks: "null" in `output`
+        # A chunk of DashScope is not whole: its word is "null", and its body is `output`, not the payload.
+        return bool(answer.word == "" or answer.body is answer.payload)
 
     def _has_failed(self, answer: Answer, finish: Finish | None) -> bool:
-        """Returns whether there is an error. The signs in `failed` count only without a word and without choices."""
+        """Returns whether there is an error. The signs in `failed` count only if there is no word and no choice."""
         if field(answer.payload, "error") or field(answer.choice, "error"):
             return True
         if finish is not None or (answer.number is not None and answer.choice is not None):
@@ -229,7 +232,8 @@ class Answer(NamedTuple):
     silent: bool = False  # events of this type never say why the answer ended
 
     def values_at(self, names: tuple[Path, ...]) -> Iterator[Any]:
-        """Yields the values at these paths in the choice, then in its body. Skips the finish word's path."""
+        """Yields the values at the paths `names`, in the choice and then in its body. Skips the path of the finish
+        word."""
         for part in (self.choice, self.body) if self.body is not self.choice else (self.choice,):
             yield from (value_at(part, path) for path in names if path != self.word_path)
 
@@ -263,7 +267,7 @@ def field(part: object, name: str) -> Any:
 
 
 def value_at(part: object, path: Path) -> Any:
-    """Returns the value at the end of `path`, or None if a field on the way is missing."""
+    """Returns the value to which `path` leads, or None if one of the fields in `path` is missing."""
     for name in path:
         part = part.get(name) if isinstance(part, dict) else field(part, name)
         if part is None:
@@ -272,7 +276,7 @@ def value_at(part: object, path: Path) -> Any:
 
 
 def first_value(part: object, names: tuple[Path, ...]) -> Any:
-    """Returns the value at the first of these paths whose value is not None."""
+    """Returns the first value that is not None at the paths `names`, or None if there is no such value."""
     for path in names:
         value = value_at(part, path)
         if value is not None:
@@ -305,8 +309,8 @@ def as_list(value: object) -> Sequence[Any]:
 
 
 def word_and_stop(value: object) -> tuple[str | None, object]:
-    """Returns the finish word as a string, or None while the stream goes on, and the stop. There is a stop only if
-    `value` is an object that also has one of the fields `STOP_OBJECTS`."""
+    """Returns the finish word and the stop that `value` contains. The word is a string, or None while the stream goes
+    on. The stop is None unless `value` is an object with a field of `WORD_OBJECTS` and one of `STOP_OBJECTS`."""
     stop: object = None
     if value is not None and not isinstance(value, str | int | Enum):
         word = next((inner for name in WORD_OBJECTS if (inner := field(value, name)) is not None), None)
@@ -321,7 +325,7 @@ def word_and_stop(value: object) -> tuple[str | None, object]:
 
 
 def text_of(value: object) -> str:
-    """Returns the value as a string, or the name of its type if it has no string: it may be nested too deeply."""
+    """Returns `str(value)`, or the name of the value's type if `str` fails: the value may be nested too deeply."""
     try:
         return str(value)
     except Exception:  # an object of a client library may raise anything
@@ -331,8 +335,8 @@ def text_of(value: object) -> str:
 def finish_of_word(word: str, *stops: object) -> Finish:
     """Returns the finish that a word means. If the word may mean a stop, the first stop string or id in `stops` counts.
 
-    A word may go on after a colon: with an explanation ("content_filter: PROHIBITED_CONTENT"), or with the stop
-    (sglang before 0.4).
+    A word may be followed by a colon and an explanation ("content_filter: PROHIBITED_CONTENT"), or by a colon and the
+    stop (sglang before 0.4).
     """
     kind, _, more = word.partition(": ")
     reason = WORDS.get(kind.lower().replace("-", "_"), "unknown")

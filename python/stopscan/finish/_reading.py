@@ -11,8 +11,8 @@ class Reading:
     """Reads one stream, event by event, and remembers calls and refusals that come before the reason.
 
     Some APIs send calls or a refusal in one event, and only "stop" as the reason in a later event. `api` is the name of
-    a `from_*` function without the prefix. Any other name raises `ValueError`. Call `end` after the last event: it
-    tells a stream that broke off from one that ended.
+    a `from_*` function without the prefix. Any other name raises `ValueError`. Call `end` after the last event: only
+    `end` can say that a stream broke off.
 
     >>> reading = Reading("ollama")
     >>> reading.feed({"message": {"content": "", "tool_calls": [{"function": {"name": "f"}}]}, "done": False})
@@ -27,18 +27,18 @@ class Reading:
             raise ValueError(f"unknown api {api!r}; the apis are {', '.join(APIS)}")
         self._api = APIS[api]
         self._content: Finish | None = None
-        self._finish: Finish | None = None  # the last that an event reported
-        self._index: int | None = None  # of the choice that counts
+        self._finish: Finish | None = None  # the last finish that an event reported
+        self._index: int | None = None  # the index of the choice that counts
         self._is_over = False
 
     def feed(self, event: object, /) -> Finish | None:
         """Returns the finish that `event` reports, or None while the stream goes on.
 
         If several events report a finish, the last one counts. If the stream has several choices, the choice with the
-        lowest index so far counts. To read another choice, feed that choice alone to a `Reading` of its own.
+        lowest index so far counts. To read another choice, feed that choice alone to another `Reading`.
 
-        `event` may also be the string "[DONE]", which many streams end with: the result is None, because it does not
-        say why. Raises the errors of `from_*`, and `ValueError` after `end`.
+        `event` may also be the string "[DONE]", with which many streams end. The result is then None, because "[DONE]"
+        does not say why the stream ended. Raises the errors of `from_*`, and `ValueError` after `end`.
         """
         if self._is_over:
             raise ValueError("feed after end: a Reading reads one stream")
@@ -65,8 +65,8 @@ class Reading:
         """Returns why the stream ended: the last finish that an event reported, or "abort" if it broke off.
 
         Call it when no more events come. A stream broke off if no event said that it ended: the server or a proxy
-        closed the connection, and the text is not whole. After "[DONE]" or Anthropic's `message_stop` alone, the
-        reason is "unknown". Later calls return the same, and a later `feed` raises `ValueError`.
+        closed the connection, and the text is not whole. If only "[DONE]" or Anthropic's `message_stop` said it, the
+        reason is "unknown". Later calls of `end` return the same, and a later `feed` raises `ValueError`.
 
         >>> reading = Reading("openai")
         >>> reading.feed({"choices": [{"index": 0, "delta": {"content": "The ans"}, "finish_reason": None}]})

@@ -1,8 +1,8 @@
-"""The functions `to_*`. If an API has no word for a reason, they write the API's nearest documented word:
+"""The functions `to_*`. If an API has no word for a reason, they return the API's nearest documented word:
 
 - A stop, a tool call, a pause or a refusal for which the API has no word is written as an end of turn.
-- An abort is written as the API's word for an abort, or else as the API's word for the token limit: the only other
-  word that tells a client that the text is incomplete.
+- An abort is written as the API's word for an abort. If the API has no such word, its word for the token limit is
+  written: it is the only other word that tells a client that the text is incomplete.
 - An unknown reason is written as an end of turn. Most undocumented words mean an end of turn, and "length" makes
   clients discard the answer (`parse` of the openai client raises `LengthFinishReasonError`).
 """
@@ -193,9 +193,9 @@ def to_responses(finish: Finish, /) -> ResponsesFinish:
 
 
 def to_ollama(finish: Finish, /) -> OllamaFinish:
-    """Returns `done` and `done_reason`, for the last line.
+    """Returns `done` and `done_reason`, two fields of the last line of an answer.
 
-    `done_reason` is "stop" for a stop and for an end of turn alike: Ollama does not tell them apart.
+    `done_reason` is "stop" for a stop and for an end of turn: Ollama does not tell them apart.
 
     >>> to_ollama(Finish("length"))
     {'done': True, 'done_reason': 'length'}
@@ -204,9 +204,9 @@ def to_ollama(finish: Finish, /) -> OllamaFinish:
 
 
 def to_sglang(finish: Finish, /) -> SglangFinish:
-    """Returns `finish_reason`, for the `meta_info` of `/generate`.
+    """Returns `finish_reason`, a field of `meta_info` in an answer of sglang's `/generate`.
 
-    `matched` is None if no stop fired.
+    In it, `matched` is None if no stop fired.
 
     >>> to_sglang(Finish("stop_token", 2))
     {'finish_reason': {'type': 'stop', 'matched': 2}}
@@ -215,7 +215,7 @@ def to_sglang(finish: Finish, /) -> SglangFinish:
 
 
 def to_llama_cpp(finish: Finish, /) -> LlamaCppFinish:
-    """Returns `stop_type` and `stopping_word`, for the final object.
+    """Returns `stop_type` and `stopping_word`, two fields of the last object of an answer of `/completion`.
 
     A stop token is an "eos". If no stop string fired, `stopping_word` is "".
 
@@ -239,8 +239,8 @@ def to_gemini(finish: Finish, /) -> GeminiFinish:
 def to_bedrock(finish: Finish, /) -> BedrockFinish:
     """Returns the `stopReason` of a Converse response or of a `messageStop` event.
 
-    Bedrock names the stop in `additionalModelResponseFields`, and only if the request asks for its path. `to_bedrock`
-    does not return this field: your server has to write it.
+    Bedrock names the stop in `additionalModelResponseFields`, and only if the request asks for this field. `to_bedrock`
+    does not return the field: your server has to write it.
 
     >>> to_bedrock(Finish("stop_sequence", "END"))
     {'stopReason': 'stop_sequence'}
@@ -249,9 +249,9 @@ def to_bedrock(finish: Finish, /) -> BedrockFinish:
 
 
 def to_tgi(finish: Finish, /) -> TgiFinish:
-    """Returns `finish_reason`, for the `details` of `/generate` and `/generate_stream`.
+    """Returns `finish_reason`, a field of `details` in an answer of TGI's `/generate` or `/generate_stream`.
 
-    TGI does not name the stop.
+    TGI has no field for the stop that fired.
 
     >>> to_tgi(Finish("stop_sequence", "END"))
     {'finish_reason': 'stop_sequence'}

@@ -12,7 +12,7 @@ from stopscan.segments import FORMATS, from_response_template
 # For each form in `FORMATS` whose markers another form also has: text that is only in the chat templates of this form.
 SIGNS = {"glm45": "<arg_key>"}
 
-# For regions ("parts") that mlx-lm names differently: the name in mlx-lm, and the name here.
+# mlx-lm calls regions "parts". For the parts with another name here: the name in mlx-lm, and the name here.
 PARTS = {"normal": "answer", "tool": "tool_call"}
 
 
@@ -38,11 +38,10 @@ def graph_of(tokenizer: Any, /) -> Graph | None:
 
 
 def with_reasoning(graph: Graph | None, own: Graph | None, /) -> Graph | None:
-    """Returns a graph with the reasoning of ``own``, and with tool calls if one of the graphs has them. ``own`` is the
-    graph of an engine's parser.
+    """Combines ``graph``, the regions of a model, with ``own``, the regions of an engine's parser for this model.
 
     If ``graph`` already has the markers of ``own``, returns ``graph`` unchanged. Otherwise returns ``own``, with the
-    tool calls of ``graph`` if ``own`` has none. If one of the graphs is unknown (``None``), returns the other.
+    tool calls of ``graph`` added if ``own`` has none. If one of the graphs is unknown (``None``), returns the other.
     """
     if not own or not graph:
         return own or graph

@@ -1,5 +1,5 @@
-"""Graphs of regions. A graph leads from state to state. A region can have several states, which differ in where their
-markers lead: ``tool_call``, ``tool_call/in reasoning``."""
+"""Graphs of regions. In a graph, markers lead from state to state. A region can have several states, from which markers
+lead to different states: ``tool_call`` and ``tool_call/in reasoning``."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def edges_of(graph: Graph) -> list[tuple[str, str, str]]:
 
 def readable_in(graph: Graph) -> set[str]:
     """Returns the names of the regions whose text is for readers. Any other region has only markup, such as Harmony's
-    header ``assistant to=self``. The graph of a response template may have no "answer"; then the first region is the
-    answer."""
+    header ``assistant to=self``. The graph of a response template may have no region ``answer``. Then the first region
+    is the answer."""
     regions = region_names(graph)
     return {"answer" if "answer" in regions else regions[0], *NAMES}
 
 
 def describe(graph: Graph) -> str:
-    """Returns the names of the regions that stops can be kept out of, each with the markers that begin it, for a log.
+    """Returns text for a log: the names of the regions that can be protected, each with the markers that open it.
 
     >>> describe({"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}})
     'reasoning (<think>)'

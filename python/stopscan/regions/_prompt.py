@@ -10,7 +10,7 @@ from stopscan.regions._names import Graph, readable_in, region_name
 from stopscan.regions._protect import PROTECTED
 from stopscan.segments import Segmenter, SegmentSet
 
-# How much of the end of a prompt is read, in code points. No chat template writes more after the user's message.
+# Only this many code points at the end of a prompt are read. No chat template writes more after the user's message.
 PROMPT_END = 256
 
 # The words of a header, such as "assistant to=self".
@@ -20,9 +20,9 @@ HEADER = re.compile(r"[\w .=-]*\s*")
 def region_after(graph: Graph, prompt_end: str, /) -> str:
     """Returns the region in which the answer to a prompt begins.
 
-    Only markers at the end of the prompt count, where chat templates put markers: after such a marker come only white
-    space, the words of a header, and further markers. So a user who writes about markers cannot switch the operator's
-    stops off.
+    A marker counts only where chat templates put markers, at the end of the prompt: it may be followed only by white
+    space, the words of a header, and further markers. So a user who writes a marker in a message cannot switch the
+    operator's stops off.
 
     Raises ``ValueError`` for an empty graph.
 

@@ -1,4 +1,4 @@
-"""Reads ``protect``, and makes sets whose stops do not fire in the protected regions."""
+"""Reads the option ``protect``, and makes sets whose stops do not fire in the protected regions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stopscan.segments import SegmentSet, keep
 
 Protect = str | Iterable[str | Sequence[str]]
 
-# The text between the markers of a given pair is a region of its own. Its name is that of the region around it, with
+# The text between the two markers of a pair is a region of its own. Its name is the name of the region around it, with
 # this suffix: "answer protected".
 PROTECTED = " protected"
 

@@ -25,7 +25,8 @@ def without_regions(graph: Graph, names: Collection[str], /) -> Graph:
         return graph
     kept = {state: markers for state, markers in graph.items() if region_name(state) not in names}
     removed = {state: markers for state, markers in graph.items() if state not in kept}
-    # A marker that leads from a region to a removed one leads to where that one ends.
+    # For each removed region, the region that its closing marker opens. Markers that led to the removed region now lead
+    # there.
     end_of = {
         state: next((to for to in markers.values() if to in kept), next(iter(graph)))
         for state, markers in removed.items()

@@ -1,5 +1,5 @@
-"""What the adapters, the engines' layer and the clients share. Not stable: an author of an engine needs the names of
-``stopscan.regions`` alone."""
+"""Names that the adapters, the engines' layer and the clients share. They may change: the author of an adapter needs
+only the names of ``stopscan.regions``."""
 
 from stopscan.regions._checkpoint import with_reasoning
 from stopscan.regions._names import NAMES, describe, region_name

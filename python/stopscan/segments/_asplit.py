@@ -6,15 +6,16 @@ from itertools import groupby
 from stopscan._async_stream import AsyncScanStream
 from stopscan._stopscan import Segmenter, SegmentSet
 
-Segment = tuple[str, str, int]  # region, text, and the number of the part: markers divide a stream into parts
+Segment = tuple[str, str, int]  # the region, the text, and the number of the part. Markers divide a stream into parts
 
 
 class AsyncSegmentStream(AsyncScanStream[Segment]):
-    """An async iterator of segments over an async iterable of deltas, and an async context manager. ``asplit`` makes
-    it.
+    """Iterates asynchronously over deltas and yields segments that are safe to emit. Also an async context manager.
+    Made by ``asplit``.
 
-    At the end of the source the stream flushes. As soon as a stop fires, the stream closes the source. If the source
-    raises, the error reaches the caller, and ``held`` still has the withheld text.
+    The async iterable of deltas is the source. At its end, the stream yields the held text. As soon as a stop fires,
+    the stream closes the source. If the source raises, the error reaches the caller, and ``held`` keeps the withheld
+    text.
     """
 
     __slots__ = ()
@@ -46,7 +47,7 @@ def asplit(
     """Returns an async iterator of the segments of ``deltas``.
 
     The iterator has the attributes ``match``, ``held``, ``unused``, ``region``, ``segments`` and ``closes``. As soon as
-    a stop fires, it closes ``deltas``. ``segments`` and the options are those of ``Segmenter``.
+    a stop fires, the iterator closes ``deltas``. ``segments`` and the options are the same as in ``Segmenter``.
 
     >>> async for region, text, part in asplit(deltas, SegmentSet(FORMATS["think"], stop=["END"], stop_in=["answer"])):
     ...     print(region, text)

@@ -1,5 +1,9 @@
-"""Markers as data: how a graph says what a marker does, and the forms in which today's models mark their answers.
-docs/formats.md says how to use them."""
+"""``FORMATS``, the markers of today's models, and the types with which a graph says what a marker does: ``keep``,
+``stay``, ``Format``.
+
+The markers of the models are not in this file: to change them, edit ``rust/stopscan/formats/parts.rs`` and
+``headers.rs``. docs/formats.md says how to use them.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,8 @@ if TYPE_CHECKING:
 
 
 class _Left(str):
-    """The name of a state to which a marker leads that is left in the text."""
+    """The base of ``keep`` and ``stay``: the name of the state to which a marker leads, if the marker stays in the
+    text."""
 
     __slots__ = ()
 
@@ -42,11 +47,11 @@ class keep(_Left):  # noqa: N801 - used like a function
 
 
 class stay(_Left):  # noqa: N801 - used like a function
-    """The name of a state of the same region, in which the part goes on: the marker stays in its text.
+    """The name of another state of the same region. The marker that leads there stays in the text, and the part goes
+    on.
 
-    So a call can have a body in which only the body's own closing marker counts. In a ``StopSet`` it is a plain name.
-
-    Raises ``ValueError``, in a ``SegmentSet``, if the state belongs to another region.
+    So a call can have a body in which only the body's own closing marker counts. In a ``StopSet``, ``stay(name)`` means
+    the same as ``name``. A ``SegmentSet`` raises ``ValueError`` if the state belongs to another region.
 
     >>> call = {"</call>": "answer", "<arg>": stay("call/argument")}
     >>> markers = {"answer": {"<call>": "call"}, "call": call, "call/argument": {"</arg>": stay("call")}}
@@ -58,11 +63,12 @@ class stay(_Left):  # noqa: N801 - used like a function
 
 
 class Format(Mapping[str, Mapping[str, str]]):
-    """A form, which is how a model marks regions: for each region its markers, for each marker the region it leads to.
+    """A form: how a model marks the regions of its answers. Has for each region its markers, and for each marker the
+    region to which it leads.
 
     Pass a form to ``SegmentSet``. A stream begins in the first region. The text of ``answer`` and ``reasoning`` is for
     readers, and ``tool_call`` has the tool calls. The text of any other region is markup: do not show it. ``source``
-    names the models that write the form, and where the form is documented.
+    names the models that write the form, and says where the form is documented.
 
     >>> segments = SegmentSet(FORMATS["qwen3"], stop=["END"], stop_in=["answer"])
     >>> Segmenter(segments, region=segments.region_after("<think>\\n")).feed("Hm.</think>Yes. END")
@@ -97,7 +103,7 @@ class _Formats(dict[str, Format]):
         raise KeyError(f"there is no form {name!r}; there are {', '.join(self)}")
 
 
-# The table itself is in the Rust crate, so that programs in Rust have it too.
+# `formats()` returns the table of the Rust crate (rust/stopscan/formats), which programs in Rust use too.
 FORMATS: Mapping[str, Format] = _Formats(
     (name, Format({state: _leads(markers) for state, markers in states}, source=source))
     for name, source, states in formats()

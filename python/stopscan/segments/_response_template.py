@@ -26,9 +26,10 @@ def from_response_template(template: Mapping[str, Any], /) -> Format:
       ``reasoning``. ``tool_calls`` is ``tool_call``. Other fields keep their names.
     - A stream begins in the field without ``open``. If there is no such field, it begins in ``outside``, whose text
       transformers drops.
-    - The keys ``content``, ``transform`` and ``join`` of a field, and stripping white space, are left to the caller.
-    - ``start_anchor`` and ``start_anchor_pattern``, after which the assistant's own part of a prompt begins, are also
-      left to the caller. Give ``region_after`` the text after the last anchor.
+    - The keys ``content``, ``transform`` and ``join`` of a field are ignored, and white space is not stripped: the
+      caller has to do that.
+    - ``start_anchor`` and ``start_anchor_pattern`` say where the assistant's own part of a prompt begins. They are also
+      ignored: give ``region_after`` the text after the last anchor.
 
     Raises ``ValueError`` for a marker that is a regular expression, and for a marker inside which a shorter marker
     ends: transformers waits for the longer marker, but a segmenter finds the marker that ends first. The error names

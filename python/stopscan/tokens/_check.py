@@ -10,11 +10,12 @@ from stopscan import _stopscan
 from stopscan.tokens._samples import sequences
 from stopscan.tokens._source import Source, Token
 
-# How many token ids are picked at random. Of these, only tokens whose entry is a `str` or `bytes` are compared.
+# The number of token ids that are drawn at random. Ids without a token and byte tokens (tokens of one byte, which are
+# an `int` in the list of tokens) are then left out. `RUNS` tests the byte tokens.
 DRAWN = 1000
 
-# Sequences of byte tokens, as bytes: whole characters of one to four bytes, and stray bytes. None has a stray byte
-# after a whole character: `decode` would replace that character too, but a stream has already emitted it.
+# Byte strings to spell with byte tokens: whole characters of one to four bytes, and invalid UTF-8. In no string does an
+# invalid byte follow a whole character: `decode` would replace that character too, but a stream has already emitted it.
 RUNS = [b"a", "é".encode(), "你".encode(), "🚀🚀".encode(), b"\xff", b"\x80\x80", b"\xe4\xbd", b"\xf0\x9f\x9a"]
 
 

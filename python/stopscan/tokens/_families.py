@@ -44,8 +44,9 @@ def _decodes(carrier: Any) -> bool:
 
 
 def _carried(carrier: Any) -> Iterator[Any]:
-    """Yields ``carrier``, the attributes where transformers, mlx-lm, mistral-common and vLLM have the tokenizer, and
-    then all attributes: tokenizers that come with a checkpoint have it under any name, such as Kimi's `model`."""
+    """Yields the objects that may be the tokenizer: ``carrier``, the attributes in which transformers, mlx-lm,
+    mistral-common and vLLM keep the tokenizer, and then all other attributes. The code that comes with a checkpoint may
+    use any name for it: Kimi's uses ``model``."""
     yield getattr(carrier, "backend_tokenizer", None)
     owners = carrier, getattr(carrier, "tokenizer", None)
     for owner in owners:

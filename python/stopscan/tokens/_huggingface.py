@@ -1,4 +1,4 @@
-"""Tokenizers of the tokenizers library, also in transformers' fast tokenizers and in mlx-lm's wrapper."""
+"""Reads tokenizers of the tokenizers library. transformers' fast tokenizers and mlx-lm's wrapper also contain one."""
 
 from __future__ import annotations
 
@@ -45,17 +45,19 @@ class HuggingFace:
         return {token_id: token.content for token_id, token in added.items() if self._skips(token_id, token.special)}
 
     def _skips(self, token_id: int, special: bool) -> bool:
-        """Returns whether ``decode`` leaves a token out as a special token.
+        """Returns whether ``decode`` leaves the token out as a special token.
 
-        The flag ``special`` can be wrong: for a token that was added again, and for one that the normalizer changes.
+        Tries it, because the flag ``special`` can be wrong for a token that was added again, and for a token that the
+        normalizer changes.
         """
-        twice = [token_id, token_id]  # because `decode` may strip the first space
+        twice = [token_id, token_id]  # two, because `decode` may strip the space of the first
         decode = self._tokenizer.decode
         return decode(twice) == "" and (special or decode(twice, skip_special_tokens=False) != "")
 
     @cached_property
     def _description(self) -> str | None:
-        """The decoder as JSON, or ``None`` if there is no decoder or it is a Python object."""
+        """The tokenizer's decoder, which makes text of tokens, as JSON. ``None`` if the tokenizer has no decoder, or a
+        decoder that is written in Python."""
         if self._tokenizer.decoder is None:
             return None
         try:

@@ -1,4 +1,4 @@
-"""The tokenizers of mistral-common: tekken and SentencePiece."""
+"""Reads the tokenizers of mistral-common: tekken and SentencePiece."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ class SentencePiece(_Tokenizer[SentencePieceTokenizer]):
     """A SentencePiece model. Each byte that is not valid UTF-8 becomes one U+FFFD. Bytes before and after a special
     token never form one character.
 
-    If special tokens are kept, ``decode`` returns pieces, not text. So the vocabulary is compared with ``decode``
-    only while these tokens are skipped.
+    ``decode`` returns text only if special tokens are skipped; otherwise it returns the pieces of the model. So the
+    vocabulary is compared with ``decode`` only while special tokens are skipped.
     """
 
     skips = (True,)

@@ -1,4 +1,4 @@
-"""Tokenizers of unknown kinds: any object with a method ``decode``."""
+"""Reads tokenizers of unknown kinds: any object with a method ``decode``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from stopscan.tokens._source import CarrierDecode, Tables
 
 
 class Other:
-    """A tokenizer of which only ``decode(token_ids)`` is known, and the ids of its special tokens if it names them."""
+    """A tokenizer of an unknown kind. Uses only its method ``decode``, and its special tokens if it has an attribute
+    ``all_special_ids`` or ``added_tokens_decoder``."""
 
     carrier_decode = CarrierDecode()
     skips = (True, False)
@@ -53,7 +54,8 @@ class Other:
 
     @cached_property
     def _takes_skip(self) -> bool:
-        """Whether ``decode`` has a parameter ``skip_special_tokens``, which may be true by default."""
+        """Whether ``decode`` has a parameter ``skip_special_tokens``. If so, it is always passed, because its default
+        may be true."""
         with suppress(TypeError, ValueError):  # a function in C may have no signature
             return "skip_special_tokens" in signature(self.carrier.decode).parameters
         return False

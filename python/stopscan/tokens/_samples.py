@@ -1,4 +1,4 @@
-"""Token ids with which two ways of decoding are compared."""
+"""Makes sequences of token ids, with which two ways of decoding are compared."""
 
 from __future__ import annotations
 

@@ -18,7 +18,8 @@ class Tables:
     # The token of each id, or the bytes of a `tokenizer.json`. With such bytes the other fields are not used.
     tokens: list[Token] | bytes
     special: set[int] = field(default_factory=set)
-    # The text of a token at the start of a stream, by id, if `strip_first_space` alone would give another text.
+    # By token id: the text of the token at the start of a stream, for tokens for which `strip_first_space` alone would
+    # give another text.
     firsts: dict[int, str] = field(default_factory=dict)
     # How bytes that are not valid UTF-8 are decoded: see `Strays` in the crate.
     strays: Literal["parts", "runs", "bytes"] = "parts"
@@ -36,7 +37,10 @@ class CarrierDecode(NamedTuple):
 
 
 class Source(Protocol):
-    """What a vocabulary needs of a tokenizer of any library, and of its carrier: the object that the user gave."""
+    """What a vocabulary needs to know about a tokenizer. Each supported library has a class with these methods.
+
+    The carrier is the object that the user passed: the tokenizer, or an object that has the tokenizer.
+    """
 
     carrier_decode: CarrierDecode
 
@@ -46,7 +50,7 @@ class Source(Protocol):
 
     @property
     def key(self) -> Any:
-        """The tokenizer, by which the vocabulary is cached."""
+        """The tokenizer. It is the key under which the vocabulary is cached."""
 
     @property
     def fingerprint(self) -> Hashable:
@@ -64,10 +68,11 @@ class Source(Protocol):
         """Compares ``decode`` of the carrier with that of the tokenizer, on samples."""
 
     def tables(self) -> Tables | None:
-        """Returns the arguments of a native vocabulary, or ``None`` if the joined bytes of its tokens would differ from
-        the text of a stream."""
+        """Returns the arguments of a native vocabulary, or ``None`` if the text of a stream is not simply the joined
+        bytes of its tokens."""
 
     def contains(self, token_id: int, /) -> bool: ...
 
     def decoder(self) -> Callable[..., str]:
-        """Returns a function from token ids and ``skip_special_tokens`` to text. The caller cleans up spaces."""
+        """Returns a function that takes token ids and ``skip_special_tokens``, and returns their text. It does not
+        clean up spaces: the caller does."""

@@ -1,4 +1,4 @@
-"""The encodings of tiktoken."""
+"""Reads the encodings of tiktoken."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stopscan.tokens._source import CarrierDecode, Tables
 
 
 class Tiktoken:
-    """An encoding of tiktoken, whose ``decode`` skips no special tokens. They are skipped here."""
+    """An encoding of tiktoken. tiktoken's ``decode`` cannot skip special tokens, so this class skips them."""
 
     carrier_decode = CarrierDecode()
     skips = (True, False)

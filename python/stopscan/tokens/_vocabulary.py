@@ -25,9 +25,10 @@ class Vocabulary(_stopscan.Vocabulary):
     The vocabulary is cached as long as the tokenizer lives. It is made again if tokens were added or the decoder was
     replaced, but not if an existing token was made special.
 
-    The vocabulary is ``native`` if the text of a stream is made from the bytes of single ids: byte-level BPE, tekken,
-    tiktoken, SentencePiece. The tokenizer's data show whether this is possible. Then the text of samples is compared
-    with the text of ``decode``. For any other tokenizer the scanner calls ``decode``, which is slower.
+    The vocabulary is ``native`` if stopscan can make the text of a stream from the bytes of single ids, without the
+    tokenizer: for byte-level BPE, tekken, tiktoken and SentencePiece. Whether it can is read from the tokenizer's data,
+    and then checked: sample ids must have the same text as with ``decode``. For any other tokenizer the scanner calls
+    ``decode``, which is slower.
 
     A pickle of a native vocabulary has the tokens, but not the tokenizer.
 
@@ -82,14 +83,15 @@ class Known(NamedTuple):
 _lock = RLock()
 _known: WeakKeyDictionary[Any, Known] = WeakKeyDictionary()
 
-# Native vocabularies by the random name in their pickles. All pickles of one vocabulary become one object in a process.
+# Native vocabularies by name. Each has a random name, which is in its pickles, so that all pickles of one vocabulary
+# are loaded as one object.
 _named: WeakValueDictionary[str, Vocabulary] = WeakValueDictionary()
 
 
 def _recall(tokenizer: Any) -> Known | None:
     try:
         return _known.get(tokenizer)
-    except TypeError:  # before tokenizers 0.23 a tokenizer has attributes, but cannot be weakly referenced
+    except TypeError:  # before tokenizers 0.23, a tokenizer cannot be weakly referenced, but can be given an attribute
         known: Known | None = getattr(tokenizer, "_stopscan", None)
         return known
 
@@ -98,7 +100,7 @@ def _remember(tokenizer: Any, known: Known) -> None:
     try:
         _known[tokenizer] = known
     except TypeError:
-        with suppress(AttributeError):  # an object with slots: its vocabulary is made again each time
+        with suppress(AttributeError):  # an object with slots is not cached: its vocabulary is made again each time
             tokenizer._stopscan = known
 
 
@@ -126,5 +128,5 @@ def _make(name: str, tables: dict[str, Any]) -> Vocabulary:
 
 
 def _restored(name: str, tokens: list[Any], options: dict[str, Any]) -> Vocabulary:
-    """Returns the vocabulary of a pickle: the one of this name in this process, or a new one."""
+    """Returns the vocabulary of a pickle: the one that this process already has under ``name``, or else a new one."""
     return _named.get(name) or _make(name, {"tokens": tokens, **options})

@@ -1,4 +1,4 @@
-"""Decodes a stream with the tokenizer's own ``decode``, if ``Vocabulary.native`` is false."""
+"""Decodes a stream with the tokenizer's own ``decode``. Used if ``Vocabulary.native`` is false."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ MAX_CHARACTER_TOKENS = 4
 # number needs more calls of `decode`, because each cut calls `decode` once.
 MAX_CONTEXT = 2
 
-# The first context is this many tokens at the end of the prompt, or more if the text would begin inside a character. A
-# shorter prompt is used whole. Skipped tokens are left out.
+# The number of tokens at the end of the prompt that are the first context. It is larger if the text would begin inside
+# a character. A shorter prompt is used whole. Skipped tokens are left out.
 PROMPT_CONTEXT = 16
 
 # The replacement character: stands for bytes that are not valid UTF-8, such as half a character.
@@ -56,7 +56,8 @@ class Window:
             self._withheld_numbers = [0] * len(self._clean_up.tail())
 
     def step(self, token_id: int, number: int, /) -> tuple[list[Piece], str | None]:
-        """Returns the pieces of text that a token completes, and the text of the token itself if it is skipped."""
+        """Returns the pieces of text that a token completes. If the token is skipped, also returns its own text, or
+        else ``None``."""
         if token_id in self._skipped:
             return [], self._skipped[token_id]
         self._check(token_id)
@@ -108,7 +109,7 @@ class Window:
         return json.dumps([*tokens, *rest], separators=(",", ":")).encode()
 
     def resumed(self, state: bytes, /) -> Window:
-        """Returns a window over the same tokenizer, in the state that the method ``state`` has returned as bytes."""
+        """Returns a window over the same tokenizer, in the state that was saved by the method ``state``."""
         other = self.copy()
         context, text, pending, numbers, last, withheld, held = json.loads(state)
         other._context, other._context_text, other._pending, other._numbers = context, text, pending, numbers
@@ -118,7 +119,10 @@ class Window:
         return other
 
     def spelled(self, markers: Sequence[str], /) -> str | None:
-        """Returns the first marker that has a skipped special token and other text: such a marker is never found."""
+        """Returns the first of ``markers`` that contains a skipped special token and other text, or ``None``.
+
+        Such a marker would never be found, because the text of the special token is left out.
+        """
         special = {text for text in self._skipped.values() if text}
         mixed = (marker for marker in markers if marker not in special and any(text in marker for text in special))
         return next(mixed, None)
