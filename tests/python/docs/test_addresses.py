@@ -1,4 +1,4 @@
-"""The links in a published README must work on a package index, which has none of the repository's other files."""
+"""The links in a published README must work on a package index, where the repository's other files are missing."""
 
 from __future__ import annotations
 

@@ -21,8 +21,8 @@ BLOCK = re.compile(r"^```(\w+) ?([\w ]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def blocks(language: str) -> list[Any]:
-    """The code blocks of a language. A block's first line also names the optional packages that the block needs. With
-    the word "continued", the block goes on where the block before it ends."""
+    """The code blocks of a language. A block's first line may also name the optional packages that the block needs, and
+    have the word "continued": then the code of the block before it runs first."""
     found = []
     for document in PAGES:
         code = ""

@@ -1,4 +1,4 @@
-"""The examples of docstrings run, and show what they give."""
+"""The examples of docstrings run, and give the results that they show."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def modules() -> Iterator[types.ModuleType]:
                     yield importlib.import_module(module.name)
                 except ModuleNotFoundError as missing:
                     if (missing.name or "").startswith("stopscan"):
-                        raise  # else it is a tokenizer's package, which an engine's environment may lack
+                        raise  # other missing modules are packages of tokenizers, which some environments lack
 
 
 def names() -> dict[str, Any]:
-    """Returns what the examples take for granted: the public names, a tokenizer, and a model's loop."""
+    """The names that the examples use without making them: the public names, a tokenizer, and a model's loop."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -62,14 +62,14 @@ def names() -> dict[str, Any]:
 
 
 class Checker(doctest.OutputChecker):
-    """Takes any output for an example that shows none."""
+    """Accepts any output of an example that shows no output."""
 
     def check_output(self, want: str, got: str, optionflags: int) -> bool:
         return not want or super().check_output(want, got, optionflags)
 
 
 def is_async(example: doctest.DocTest) -> bool:
-    """Whether an example awaits. doctest cannot run it."""
+    """Whether an example awaits, so that doctest cannot run it."""
     return any(
         isinstance(node, (ast.AsyncFor, ast.AsyncWith, ast.Await))
         for part in example.examples

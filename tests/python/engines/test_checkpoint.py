@@ -70,7 +70,7 @@ def test_a_default_may_name_regions_that_the_model_lacks() -> None:
 
 
 def test_a_set_is_compiled_once(checkpoint: Checkpoint) -> None:
-    """The server for mlx-lm used to compile each set a second time, in the thread that generates all answers."""
+    """Before a fix, the server for mlx-lm compiled each set twice, once in the thread that generates all answers."""
     body = {"stop": ["END"], "protect": ["reasoning"]}
     first = checkpoint.stops(read_options(body))
     assert Checkpoint(TOKENIZER.backend, graph=QWEN3).stops(read_options(json.loads(json.dumps(body)))) is first
@@ -114,8 +114,8 @@ class SimpleNamespaceIds:
 
 
 def test_the_engines_own_word_counts_where_no_marker_speaks(checkpoint: Checkpoint) -> None:
-    """A prompt that ends in ``<think>\\nOkay, `` has no marker at its end. An engine that knows that the model is still
-    reasoning passes ``inside=True``."""
+    """``inside=True`` counts if the prompt's end has no marker, as in ``<think>\\nOkay, ``. An engine passes it if the
+    engine knows that the model is still reasoning."""
     options = read_options({"stop": "END"}, default=CHAT)
     for make in (checkpoint.scanner, checkpoint.segmenter):
         assert make(options, IDS(["<think>", "Hello"]), inside=True).region == "reasoning"
@@ -177,8 +177,8 @@ def test_a_segmenter_takes_what_a_scanner_takes(checkpoint: Checkpoint) -> None:
 
 
 def test_default_with_undecodable_marker_is_left_out() -> None:
-    """A marker of a special token and other text is never found if special tokens are left out of the text. A request
-    that does not name regions used to be refused for that, in engines without a second try."""
+    """The marker ``<think>\\n`` is a special token and a newline. It is never found if special tokens are left out of
+    the text. A default region with such a marker is left out; before a fix, some engines refused the request."""
     form = {"answer": {"<think>\n": "reasoning"}, "reasoning": {"</think>": "answer"}}
     checkpoint = Checkpoint(TOKENIZER.backend, graph=form)
     pieces = ["<think>", "\n", "hm", " END"]

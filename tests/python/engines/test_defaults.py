@@ -94,7 +94,7 @@ def test_three_faults_turn_an_adapter_off(caplog: pytest.LogCaptureFixture) -> N
 
 
 def test_failures_count_for_each_hook() -> None:
-    """Two hooks that fail in one request are two faults of that request, not two thirds of the way to `off`."""
+    """Each hook has its own count of failures. So two hooks that fail in one request do not add up towards `off`."""
     failures = Failures(logging.Logger("silent", 99))
     for _ in range(2):
         for hook in ("a", "b", "c"):

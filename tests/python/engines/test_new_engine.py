@@ -1,5 +1,7 @@
-"""An engine whose part with stopscan is written from docs/engines.md alone, in at most 25 lines: batches, speculative
-steps, reasoning, usage, chats and raw completions, and the operator's ``MY_ENGINE_PROTECT``."""
+"""An example engine that uses stopscan as docs/engines.md says, in at most 25 lines of code.
+
+It has batches, speculative steps, reasoning, usage, chats, raw completions, and the operator's ``MY_ENGINE_PROTECT``.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ PROMPT = made.ids(["<think>", "\n"])
 
 
 class Stops:
-    """All of the engine that uses stopscan."""
+    """The part of the engine that uses stopscan."""
 
     def __init__(self) -> None:
         self.checkpoint = Checkpoint(made.backend, graph=FORMATS["qwen3"])

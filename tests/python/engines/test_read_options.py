@@ -44,7 +44,8 @@ def test_the_same_in_a_flat_mapping_that_others_share() -> None:
 
 
 def test_a_field_may_have_the_name_of_an_api() -> None:
-    """An Anthropic request has `stop_sequences`. Its error used to name a field that the client did not send."""
+    """Anthropic's name for `stop` is `stop_sequences`. Before a fix, an error named a field that the client had not
+    sent."""
     assert read_options({"stop_sequences": ["END"]}) == read_options({"stop": ["END"]})
     for body in ({"stop_sequences": ["END", 5]}, {"stop_sequences": ["END", ""]}):
         with pytest.raises(ValueError, match=r"^stop_sequences "):
@@ -72,14 +73,15 @@ def test_the_operators_regions_replace_the_routes(route: tuple[str, ...]) -> Non
 
 
 def test_what_the_route_sets_apart_may_be_an_option() -> None:
-    """A process of an engine passes it on to another one. A client may write it: it is checked as all options are."""
+    """One process of an engine passes `default` to another process as an option. A client can also send this option, so
+    it is checked like all options."""
     fields = ("patterns", "default")
     options = read_options({"x_default": ["answer", "tool_call"]}, default=["reasoning"], prefix="x_", fields=fields)
     assert options.default == ("answer", "tool_call")
     for value in ("thoughts", 5, [None], [["a"]], {"reasoning": 1}, ["<a>"]):
         with pytest.raises(ValueError, match=r"^x_default "):
             read_options({"x_default": value}, prefix="x_", fields=fields)
-    assert read_options({"default": 5}).default == ()  # it is not an option of a body
+    assert read_options({"default": 5}).default == ()  # without `fields`, `default` is not an option
 
 
 @pytest.mark.parametrize("nothing", [None, {}, {"stop": None, "repeat": None}, {"stop": []}, {"temperature": 0}])

@@ -1,4 +1,4 @@
-"""Token ids as engines sample them, compared with the reference. An id that the tokenizer does not know has no text."""
+"""Token ids as an engine may sample them, compared with the reference: ids unknown to the tokenizer have no text."""
 
 from __future__ import annotations
 

@@ -47,8 +47,8 @@ def messages(url: str) -> Any:
 
 
 class Model:
-    """A fake model: yields its tokens, then ends, fails, or writes on without end. Counts the tokens, and notes that it
-    was closed."""
+    """A fake model: yields its tokens, then ends, fails, or never ends. Counts the tokens, and records that it was
+    closed."""
 
     def __init__(self, *tokens: str, seconds: float = 0.0, fails: bool = False, last: bool = True) -> None:
         self.tokens, self.seconds, self.fails, self.last = tokens, seconds, fails, last
@@ -341,7 +341,7 @@ def test_held_reasoning_stays_reasoning_when_model_fails(http: Any, put: Any, pa
 @pytest.mark.parametrize("path", APIS)
 def test_a_whole_answer_whose_model_fails_is_a_500(url: str, put: Any, path: str) -> None:
     put(Model("a ", "b", fails=True))
-    # On a connection of its own: uvicorn closes it after the error, and a next request on it would fail.
+    # Not with the shared client `http`: uvicorn closes the connection after the error, so its next request would fail.
     answer = httpx.post(url + path, json={"messages": CHAT, "max_tokens": 9}, timeout=SECONDS)
     assert answer.status_code == 500
     assert answer.json()["error"]["message"] == "the model failed"

@@ -1,4 +1,4 @@
-"""Shared by the tests of finish reports: calls of `to_*` and `from_*` by API, and payloads as nested objects."""
+"""For the tests of finish reports: calls `to_*` and `from_*` by the name of an API, and turns payloads into objects."""
 
 from __future__ import annotations
 

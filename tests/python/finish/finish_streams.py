@@ -1,4 +1,4 @@
-"""Whole streams in each API's form, and what each of their events reports."""
+"""Whole streams of each API, with the finish report that each event must give."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finish reasons, read from the objects of the official clients: whole answers and streams of a local server."""
+"""Finish reasons, read from the objects that the official clients return: a local server sends answers and streams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole streams in which one event brings the tool calls or the refusal, and another one the finish reason."""
+"""Whole streams in which one event has the tool calls or the refusal, and another event has the finish reason."""
 
 from __future__ import annotations
 
@@ -172,13 +172,13 @@ def test_a_call_in_a_wrapper_is_remembered() -> None:
 
 @pytest.mark.parametrize("word", [10**5000, type("Broken", (), {"__str__": lambda self: 1 / 0})()], ids=type)
 def test_a_word_that_has_no_string_is_unknown(word: object) -> None:
-    """Before a fix, the error of ``str`` came through, and cost the client its answer."""
+    """Before a fix, the error that ``str`` raised reached the client's loop, so the client lost the answer."""
     assert readings("openai", [chat(word)]) == [Finish("unknown", raw=type(word).__name__)]
 
 
 @pytest.mark.parametrize("stream", STREAMS.values(), ids=STREAMS)
 def test_end_tells_a_broken_stream_from_a_whole_one(stream: Stream) -> None:
-    """Cut before the event with the reason, every stream broke off. Behind that event, it has ended."""
+    """A stream that is cut before the event with the reason was broken off. A stream that is cut later has ended."""
     at = next(number for number, report in enumerate(stream.reports) if report is not None)
     for length in range(len(stream.events) + 1):
         reading = Reading(stream.api)  # type: ignore[arg-type]

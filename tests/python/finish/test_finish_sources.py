@@ -1,4 +1,4 @@
-"""What real servers answer: a file of payloads for each kind of server. Each payload has its source and its meaning."""
+"""Payloads of real servers, in a file for each kind of server. Each payload has its source and its meaning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole streams, each with one event that reports the end. Also tests for bugs with which projects lost that report."""
+"""Whole streams, each with one event that reports the end. Also bugs of other projects that lost this report."""
 
 from __future__ import annotations
 

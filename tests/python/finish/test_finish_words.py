@@ -127,7 +127,7 @@ def test_a_word_is_read(case: Word) -> None:
     assert read(case.api.replace("incomplete", "responses"), as_object(payload(case.api, case.word))) == finish
 
 
-# Words that servers put elsewhere than in the fields of `payload`.
+# Words that servers do not send in the fields of `payload`.
 ELSEWHERE = {"stopped_word", "stopped_eos", "stopped_limit"} | {
     f"finish_{end}" for end in ("matched_str", "matched_token", "length", "abort")
 }

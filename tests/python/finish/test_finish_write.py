@@ -111,7 +111,7 @@ def test_what_is_written_belongs_to_the_caller(api: str) -> None:
     assert write(api, Finish("length")) == expected(api, "length")
 
 
-# For each API: the reasons for which it has no word, and the reason that is read back instead.
+# For each API: the reasons that it has no word for, and the reason that a client reads instead.
 EOS = dict.fromkeys(("stop_token", "tool_calls", "content_filter", "refusal", "pause", "unknown"), "eos")
 NEAREST: dict[str, dict[str, str]] = {
     "anthropic": {"stop_token": "eos", "content_filter": "refusal", "abort": "length", "unknown": "eos"},

@@ -19,8 +19,7 @@ sys.path.insert(0, EXAMPLES)
 def cluster() -> Iterator[None]:
     import ray
 
-    # Ray sends its workers only the functions of the main program. The workers import all other functions from this
-    # path.
+    # Ray sends its workers the code of the main program only. They import all other code from this path.
     environment = {"env_vars": {"PYTHONPATH": EXAMPLES}}
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env=environment)
     yield

@@ -1,4 +1,4 @@
-"""Cuts the rows of a data set at stops. With `datasets` and with Ray, the results must be those of the reference."""
+"""``examples/dataset.py`` cuts the rows of a data set at stops, with `datasets` and with Ray, as the reference does."""
 
 from __future__ import annotations
 
@@ -129,8 +129,8 @@ def test_the_example(table: pa.Table) -> None:
 
 
 def test_an_empty_batch_has_the_same_columns() -> None:
-    """An empty batch must not raise. Once, it did: the columns came from `zip(*rows)`, which yields nothing without
-    rows."""
+    """An empty batch must not raise. Before a fix, it did: the columns came from `zip(*rows)`, which yields nothing
+    without rows."""
     stops = StopSet(dataset.STOPS)
     texts = pa.table({"text": pa.array([], pa.string()), "token_ids": pa.array([], pa.list_(pa.int64()))})
     vocabulary = Vocabulary(trained_tokenizer())

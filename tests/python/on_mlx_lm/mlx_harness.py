@@ -35,7 +35,7 @@ def load(path: Path) -> tuple[Any, Any]:
 
 
 def with_tool_calls(tokenizer: Any, start: str, end: str) -> Any:
-    """The tokenizer, as mlx-lm makes it for a model whose tool calls have these markers."""
+    """Changes the tokenizer into the one that mlx-lm makes for a model whose tool calls have these markers."""
     tokenizer._tool_call_start, tokenizer._tool_call_end = start, end
     return tokenizer
 
@@ -156,8 +156,8 @@ def serving(main: Callable[[], None], *arguments: Any) -> Iterator[Server]:
         running["http"].server_close()
         running["thread"].join()
         running["generator"].stop_and_join()
-        # After the join, the thread may still be freeing the functions that mlx compiled in it. If the process exited
-        # meanwhile, it would abort.
+        # Even after the join, the thread may still be freeing the functions that mlx compiled in the thread. If the
+        # process exited before that was done, the process would abort.
         while Path(f"/proc/self/task/{running['generator']._generation_thread.native_id}").exists():
             time.sleep(0.01)
 

@@ -22,7 +22,6 @@ from stopscan.segments import FORMATS, SegmentSet
 from stopscan_conformance.reciter import SCRIPTS, Reciter
 
 STOPS = ["END", "hello world", "6", "fgh", "XYZ", "STOP", "###", "ab", "aab", "ha!", "\n\nTwo", "<|end_of_document|>"]
-# Without the scripts in OpenAI's Harmony format: they are for servers that parse Harmony's channels.
 NAMES = [*SCRIPTS]
 
 
@@ -60,7 +59,7 @@ def test_a_row_that_stops_leaves_before_the_next_step(mlx: tuple[Any, Any], reci
         return_token_ids=True,
     )
     assert batch.texts == ["1, 2, 3 ", "This is the ", "abc"]
-    # The rows end after 7, 6 and 4 tokens. Each takes one step more, because mlx-lm runs one step ahead.
+    # The rows end after 7, 6 and 4 tokens. mlx-lm runs one step ahead, so each row takes one more step.
     assert model.shapes == [(3, 1)] * 5 + [(2, 1)] * 2 + [(1, 1)]
 
 
@@ -107,7 +106,7 @@ def test_a_loop_of_ones_own(mlx: tuple[Any, Any], reciter: Reciter) -> None:
 
 def test_length_in_a_loop_gives_the_held_text(mlx: tuple[Any, Any], reciter: Reciter) -> None:
     model, tokenizer = mlx
-    for limits in ({}, {"max_tokens": 5}):  # with mlx-lm's limit alone, and also with the row's
+    for limits in ({}, {"max_tokens": 5}):  # first only mlx-lm has a limit, then the row has the same limit
         row = RowScanner(tokenizer, "STOP", **limits)
         generator = BatchGenerator(model)
         generator.insert(prompts(mlx, reciter, ["held"]), max_tokens=[5], stop_sequences=[row])
@@ -191,8 +190,8 @@ def test_stops_for_all_rows_or_for_each(mlx: tuple[Any, Any], reciter: Reciter, 
 def test_what_can_be_read_once_holds_for_all_rows(
     mlx: tuple[Any, Any], reciter: Reciter, options: Any, texts: list[str]
 ) -> None:
-    """An option may be an iterator, and must hold for all rows. Once, the first row read the iterator to its end, and
-    the other rows silently had no stop."""
+    """An option may be an iterator, and must hold for all rows. Before a fix, the first row read the iterator to its
+    end, and the other rows silently had no stop."""
     assert batch_generate(*mlx, prompts(mlx, reciter, ["split", "count"]), **options).texts == texts
 
 
@@ -215,8 +214,8 @@ def test_options_hold_for_all_rows(mlx: tuple[Any, Any], reciter: Reciter) -> No
 
 
 def test_other_options_are_mlx_lms(mlx: tuple[Any, Any], reciter: Reciter) -> None:
-    """``sampler`` is mlx-lm's option. The sampler here draws ids that the tokenizer lacks. They have no text, but count
-    as tokens."""
+    """``sampler`` is an option of mlx-lm. This sampler draws ids that are not in the tokenizer: they have no text, but
+    count as tokens."""
     beyond, five = mlx[0].args.vocab_size - 1, reciter.token_id("count", "5")
 
     def drawn(*ids: int, **options: Any) -> Any:

@@ -39,7 +39,7 @@ def example(name: str) -> dict[str, Any]:
 
 
 def report(name: str, stop: list[str], max_tokens: int = -1) -> tuple[str, dict[str, str | None]]:
-    """The text that comes out of a script with these stops, and Anthropic's report of why the text ended."""
+    """The text of a script up to a stop, and the report of why the text ended, in the words of Anthropic's API."""
     recital = recite(SCRIPTS[name], stop, max_tokens=max_tokens)
     reasons = {"stop": "stop_sequence" if recital.matched else "end_turn", "length": "max_tokens"}
     return recital.text, {"stop_reason": reasons[recital.finish_reason], "stop_sequence": recital.matched}

@@ -26,7 +26,6 @@ STOPS = [
     ["!", " "], ["\n\nTwo", "\r\n\t"], ["<|end_of_document|>"], ["</think>"], ["<|message|>"], ["never"], ["e end"],
     ["\N{OCTAGONAL SIGN}"], ["\N{ZERO WIDTH JOINER}"], ["\N{REPLACEMENT CHARACTER}"],
 ]  # fmt: skip
-# Without the scripts in OpenAI's Harmony format: they are for servers that parse Harmony's channels.
 NAMES = [*SCRIPTS]
 drafted = pytest.mark.parametrize("draft", [False, True], ids=["alone", "drafted"])
 
@@ -83,7 +82,7 @@ def test_without_stops_the_text_is_untouched(
 
 @pytest.fixture(scope="module")
 def ends(tmp_path_factory: pytest.TempPathFactory) -> tuple[Reciter, tuple[Any, Any]]:
-    """Two scripts for each length. After `length` words, one has a token that completes a stop, the other has EOS."""
+    """Two scripts for each length: after `length` words, one has a token that completes a stop, the other has EOS."""
     words = [f" word{number}" for number in range(6)]
     scripts = {f"stop{length}": [*words[:length], "W!ND", *words] for length in range(6)}
     reciter = Reciter(scripts | {f"eos{length}": words[:length] for length in range(6)})
@@ -131,7 +130,7 @@ def test_the_prompt_cache_is_that_of_an_eos_at_the_same_place(ends: Any, draft: 
             options["draft_model"] = model
         for response in generator(model, tokenizer, reciter.prompt(prompt), prompt_cache=cache, **options):
             if response.finish_reason is not None and generator is stream_generate:
-                offsets.append([part.offset for part in cache])  # the caches are final when the last response comes
+                offsets.append([part.offset for part in cache])  # the caches must be trimmed by now
         offsets.append([part.offset for part in cache])
     assert offsets[0] == offsets[1] == offsets[2]
 
@@ -301,8 +300,8 @@ class OfLists:
 def test_a_prompt_cache_ends_where_the_text_ends(
     mlx: tuple[Any, Any], reciter: Reciter, draft: bool, kind: str
 ) -> None:
-    """After a stop, the cache has the prompt and the tokens of the text. Once, it also had the tokens of the stop. A
-    cache that mlx-lm cannot trim (``rotating``, after it was filled) keeps them."""
+    """After a stop, the cache has the prompt and the tokens of the text. Before a fix, it also had the tokens of the
+    stop. A cache that mlx-lm cannot trim (a full ``RotatingKVCache``) keeps the tokens of the stop."""
     if draft and kind == "rotating":
         pytest.skip("mlx-lm refuses drafts with such a cache")
     model, tokenizer = mlx
@@ -339,6 +338,6 @@ def test_tokens_kept_at_each_end(mlx: tuple[Any, Any], reciter: Reciter, draft: 
     ids=str,
 )
 def test_a_wrong_value_raises_at_once(mlx: tuple[Any, Any], stop: Any, options: dict[str, Any]) -> None:
-    """A wrong value raises before the first step. Once, it did not if there were no stops."""
+    """A wrong value raises before the first step. Before a fix, it raised only if there were stops."""
     with pytest.raises((TypeError, ValueError)):
         stream_generate(*mlx, "x", **{"stop": stop, **options})

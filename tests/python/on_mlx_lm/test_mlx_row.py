@@ -222,8 +222,8 @@ def test_reasoning_in_answers_of_several_parts(tmp_path: Path) -> None:
 
 
 def test_a_call_in_the_reasoning_ends_it(mlx: tuple[Any, Any]) -> None:
-    """A tool call in the reasoning must end the reasoning. Once, only ``</think>`` did, so no stop fired in an answer
-    that followed such a call."""
+    """A tool call in the reasoning must end the reasoning. Before a fix, only ``</think>`` did, so no stop fired in an
+    answer that followed such a call."""
     tokenizer = with_tool_calls(mlx[1], "<tool_call>", "</tool_call>")
     try:
         row = RowScanner(tokenizer, "END", protect=["reasoning", "tool_call"])

@@ -78,7 +78,7 @@ ENGINES = {"batched": {}, "seeded": {"seed": 1}, "drafted": {}}
 
 @pytest.fixture(scope="module")
 def servers(checkpoint: Path) -> Iterator[dict[str, tuple[Server, Server]]]:
-    """The plain server and ours. With a seed or a draft model, both serve each request alone, not in a batch."""
+    """The plain server and ours, for each engine. With a seed or a draft model, requests are not served in batches."""
     with both(checkpoint) as pair, both(checkpoint, "--draft-model", checkpoint) as drafted:
         yield {"batched": pair, "seeded": pair, "drafted": drafted}
 
@@ -89,7 +89,7 @@ def ours(servers: dict[str, tuple[Server, Server]]) -> Server:
 
 
 def answer(text: str, tokens: int, chat: bool, finish_reason: str = "stop", matched: str | None = None) -> Answer:
-    """The answer with this text. Chats have the reasoning in a field of its own, and completions do not show it."""
+    """The answer with this text. In chats, the reasoning is a separate field. Completions leave the reasoning out."""
     reasoning = ""
     if text.startswith("<think>"):
         reasoning, _, text = text.removeprefix("<think>").partition("</think>")
@@ -131,7 +131,7 @@ def test_what_else_differs_without_a_stop(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_prompt_that_is_cached_with_its_answer_needs_a_server_without_a_cache(checkpoint: Path) -> None:
-    """mlx-lm's generation thread dies at a prompt that is all in its cache. This test fails when mlx-lm fixes that."""
+    """A prompt that is cached to its end stops mlx-lm's generation thread. This test fails when mlx-lm fixes that."""
     request_body = [("[alphabet]", 27), ("[alphabet]abcdefghijklmnopqrstuvwxyz<|eos|>", 1)]
     with serving(plain_server.main, "--model", checkpoint) as plain:
         assert plain.ask(request_body[0][0], chat=False).tokens == 27
@@ -179,7 +179,7 @@ def test_requests_at_once(ours: Server, reciter: Reciter) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_stop_ends_the_generation(tmp_path: Path, engine: str) -> None:
-    """A stop costs as many model steps as an EOS at the same place, also if other requests come at the same time."""
+    """A stop takes as many model steps as an EOS at the same place, even while other requests are served."""
     words = [f" word{number}" for number in range(6)]
     scripts = {f"stop{length}": [*words[:length], "W!ND", *words * 2] for length in range(6)}
     reciter = Reciter(scripts | {f"eos{length}": words[:length] for length in range(6)})
@@ -194,7 +194,7 @@ def test_a_stop_ends_the_generation(tmp_path: Path, engine: str) -> None:
             counted.clear()
             for length in range(6):
                 ask(f"{kind}{length}")
-                ask("eos0")  # so that the steps that the request above left running are also counted
+                ask("eos0")  # waits for the steps that the request above left running, so that they are counted
             return sum(counted)
 
         alone = rows("eos")

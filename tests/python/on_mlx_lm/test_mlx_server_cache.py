@@ -1,4 +1,4 @@
-"""Requests that go on with what mlx_lm.server's prompt cache has: agents send the prompt, the answer and its stop."""
+"""Prompts in mlx_lm.server's cache: agents send their last prompt again, together with its answer and the stop."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def completion(running: Server, prompt: str, **body: Any) -> tuple[str, int]:
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_prompt_that_the_cache_has_whole_is_answered(tmp_path: Path, engine: str, stream: bool) -> None:
-    """The prompt is the old prompt, its answer and the stop, token for token. Once, such a request ended the generation
-    thread, and mlx_lm.server answered nobody any more."""
-    # No character comes twice up to the stop, so the tokenizer writes the tokens that the model does.
+    """The second prompt has the tokens of the first prompt, its answer and the stop. Before a fix, such a prompt ended
+    the generation thread, so mlx_lm.server never answered again."""
+    # "It's 5END" has no character twice, so the tokenizer encodes it to the same token ids that the model generated.
     reciter = Reciter({"chat": list("It's 5END and 6END.")})
     with serving(server.main, "--model", reciter.write(tmp_path)) as running:
         options = {"stop": ["END"], "stream": stream, **ENGINES[engine]}
@@ -53,6 +53,6 @@ def test_a_token_is_left_to_compute(trimmable: bool, length: int, monkeypatch: p
     assert 1 <= len(rest) <= length
     assert tokens[length - len(rest) :] == rest
     assert (cache is not None) == (trimmable and length > 1)
-    assert fetched[0][1] == []  # which would have ended mlx-lm's thread
+    assert fetched[0][1] == []  # mlx-lm's cache leaves no token to compute, which would end mlx-lm's thread
     assert server._nearest(caches.fetch_nearest_cache, "other", tokens) == (None, tokens)
     assert server._nearest(caches.fetch_nearest_cache, "other", []) == (None, [])

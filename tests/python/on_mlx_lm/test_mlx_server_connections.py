@@ -1,4 +1,4 @@
-"""Clients that leave, half-close, reset or come in crowds; models on several machines; errors inside stopscan."""
+"""Clients that leave, half-close or reset connections, many clients at once, several machines, errors in stopscan."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def test_a_client_that_leaves_does_not_end_the_others(ours: Server, reciter: Rec
 def test_a_client_that_half_closes_after_its_request_gets_its_answer(
     ours: Server, reciter: Reciter, stream: bool
 ) -> None:
-    """Clients such as ``nc -N`` shut down their sending half, but still wait for the answer. With ``Connection: close``
-    they say that they send no other request."""
+    """Clients such as ``nc -N`` shut down their sending half, but still wait for the answer. Their header
+    ``Connection: close`` says that they will send no other request."""
     body = {"prompt": reciter.prompt("late"), "stop": ["more"], "stream": stream}
     with sent(ours, body, header="Connection: Close\r\n") as connection:
         connection.shutdown(socket.SHUT_WR)
@@ -72,8 +72,8 @@ def test_a_client_that_half_closes_after_its_request_gets_its_answer(
 @pytest.mark.parametrize("end", ["close", "reset", "close after Connection: close"])
 def test_the_answer_of_a_client_that_left_is_not_generated(tmp_path: Path, engine: str, stream: bool, end: str) -> None:
     """A stream ends when a write to the client fails. A whole answer is written only at its end, so the server must
-    notice before then that the client has reset or closed the connection. Once, the answer of a client that closed it
-    (as openai's client does after a timeout) was generated to its end."""
+    notice earlier that the client has reset or closed the connection. Before a fix, if a client closed the connection
+    (as openai's client does after a timeout), the answer was still generated to its end."""
     if not stream and end == "close after Connection: close":
         pytest.skip("such a client may still read")
     checkpoint = Reciter({"long": [" word"] * 4000}).write(tmp_path)
@@ -93,8 +93,8 @@ def test_the_answer_of_a_client_that_left_is_not_generated(tmp_path: Path, engin
 
 
 def test_many_connections_at_once(ours: Server, reciter: Reciter) -> None:
-    """All 192 connections must be served. Once, 52 of them were reset, because the queue of mlx_lm.server holds only
-    five connections."""
+    """All 192 connections must be served. Before a fix, 52 of them were reset, because the queue of mlx_lm.server holds
+    only five connections."""
     sockets = [socket.socket() for _ in range(192)]
     try:
         for connection in sockets:
@@ -119,7 +119,8 @@ def test_many_connections_at_once(ours: Server, reciter: Reciter) -> None:
 
 @pytest.mark.parametrize("options", [{}, [], "", None, {"include_usage": None}, {"include_usage": True}], ids=str)
 def test_stream_options_do_not_break_a_complete_answer(ours: Server, reciter: Reciter, options: Any) -> None:
-    """``[DONE]`` must end each stream. Once, ``stream_options: {}`` raised a KeyError after the last chunk instead."""
+    """``[DONE]`` must end each stream. Before a fix, ``stream_options: {}`` raised a KeyError after the last chunk
+    instead."""
     body = {"prompt": reciter.prompt("count"), "stop": ["5"], "stream": True, "stream_options": options}
     status, reply = ours.post("completions", body)
     *_, last = stream_events(reply)
@@ -127,8 +128,8 @@ def test_stream_options_do_not_break_a_complete_answer(ours: Server, reciter: Re
 
 
 def test_what_a_request_takes_along_can_be_pickled() -> None:
-    """Distributed serving pickles each request. Once, a request had a socket, which cannot be pickled, and the server
-    ended at its first request."""
+    """Distributed serving pickles each request. Before a fix, a request had a socket, which cannot be pickled, and the
+    server ended at its first request."""
     with socket.socket() as connection:
         stops = server._Stops(read_options({"stop": "END", "patterns": ["a+b"]}), True, connection)
         copy = pickle.loads(pickle.dumps(stops))
@@ -137,8 +138,8 @@ def test_what_a_request_takes_along_can_be_pickled() -> None:
 
 @pytest.mark.parametrize("distributed", [False, True])
 def test_a_row_of_several_machines_does_not_end_alone(distributed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several machines must take the same steps. Once, if a client left, its row ended on only one of the machines. Now
-    the row of a client that left ends early only if there is a single machine."""
+    """Several machines must take the same steps. Before a fix, if a client left, its row ended on only one of the
+    machines. Now the row of a client that left ends early only if there is a single machine."""
     row = object.__new__(server._Row)
 
     def leaves(handler: Any, request: Any, stops: Any) -> None:
@@ -239,7 +240,8 @@ def test_after_three_faults_what_mlx_lm_can_keep_is_left_to_it(
 
 
 def test_a_set_is_compiled_in_the_thread_of_its_client(ours: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stop set must not be compiled in the generation thread. Once, it was, and large sets stalled all streams."""
+    """A stop set must not be compiled in the generation thread. Before a fix, it was, so large sets stalled all
+    streams."""
     from stopscan.engines import _checkpoint
 
     ours.ask("[think]", max_tokens=1)  # so that a model is loaded
@@ -259,7 +261,7 @@ def test_a_set_is_compiled_in_the_thread_of_its_client(ours: Server, monkeypatch
 
 @pytest.mark.parametrize("engine", ["batched", "seeded"])
 def test_mlx_lms_own_initial_state_counts(tmp_path: Path, engine: str) -> None:
-    """If the prompt ends with ``<think>`` and some words, no stop may fire in the reasoning. Once, stops fired
+    """If the prompt ends with ``<think>`` and some words, no stop may fire in the reasoning. Before a fix, stops fired
     there."""
     reciter = Reciter({"open": ["<think>", "a", "b", " END", "?", "</think>", "It is 5", " END", "."]})
     with serving(server.main, "--model", reciter.write(tmp_path)) as running:

@@ -1,4 +1,4 @@
-"""Sends requests while stopscan fails at random: each answer is correct, or an error that ends only its request."""
+"""Requests while stopscan fails at random: each gets the correct answer, or an error that ends only this request."""
 
 from __future__ import annotations
 

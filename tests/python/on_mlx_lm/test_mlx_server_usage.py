@@ -1,4 +1,4 @@
-"""More options and fields of the server for mlx-lm: ``repeat``, ``max_held``, and the number of reasoning tokens."""
+"""The options ``repeat`` and ``max_held`` of the server for mlx-lm, and the number of reasoning tokens in the usage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Simulated changes of mlx-lm where stopscan holds on to it: each is refused at the start, or the answer is right."""
+"""Simulated changes of parts of mlx-lm that stopscan uses: stopscan refuses to start, or its answers stay right."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def asynchronous(owner: Any, name: str) -> Patch:
 
 
 def another_result(owner: Any, name: str, make: Callable[[Any], Any]) -> Patch:
-    """A new method that calls the old one, with its parameters and names, and returns something else."""
+    """Replaces a method by one with the same parameters, which returns what ``make`` makes of the old result."""
     method = getattr(owner, name)
 
     def change(patch: pytest.MonkeyPatch) -> None:
@@ -75,7 +75,7 @@ def another_result(owner: Any, name: str, make: Callable[[Any], Any]) -> Patch:
 
 
 def other_reference(owner: Any, name: str, held: Any) -> Patch:
-    """``owner.name`` uses a reference to ``held`` that was taken before stopscan replaced it."""
+    """Makes ``owner.name`` call the original ``held``, as if it had a reference from before stopscan replaced it."""
 
     def changed(host: str, port: int, model_provider: Any) -> None:
         taken(host, port, model_provider)
@@ -102,7 +102,7 @@ def slots(patch: pytest.MonkeyPatch) -> None:
 
 
 def without_inner(patch: pytest.MonkeyPatch) -> None:
-    """``TokenizerWrapper`` keeps its tokenizer under another name: stopscan does not find ``_tokenizer``."""
+    """Hides ``_tokenizer`` from stopscan, as if ``TokenizerWrapper`` had its tokenizer under another name."""
 
     def get(wrapper: Any) -> Any:
         if sys._getframe(1).f_globals["__name__"].startswith("stopscan."):

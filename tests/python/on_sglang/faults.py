@@ -9,12 +9,13 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-# The probability that a wrapper fails before it calls its function, and also that it fails after the call.
+# The probability that a wrapper fails before it calls its function, and again that it fails after the call.
 SHARE = 0.02
 
 
 def install(folder: Path) -> dict[str, str]:
-    """Makes ``folder`` a distribution with this plugin. Returns the environment with which a server loads it."""
+    """Writes this plugin into ``folder``, with the metadata of an installed package. Returns the environment variables
+    with which a server finds and loads the plugin."""
     information = folder / "faults-1.dist-info"
     information.mkdir(parents=True)
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: faults\nVersion: 1\n")

@@ -1,4 +1,4 @@
-"""Asks sglang's offline `Engine` with the plugin on: sync and async, whole and streamed. Prints the answers as JSON."""
+"""Prints answers of sglang's offline `Engine` with the plugin on, as JSON: sync and async, whole and streamed."""
 
 from __future__ import annotations
 

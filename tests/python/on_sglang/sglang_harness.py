@@ -1,4 +1,4 @@
-"""Starts a server of sglang on a CPU with the plugin on. Computes, by brute force, the answers that it must give."""
+"""Starts a server of sglang on a CPU with the plugin on, and computes its correct answers by brute force."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def served(
     faults: bool = False,
     patience: float = 600,
 ) -> Iterator[httpx.Client]:
-    """Yields a client of a new server. At the end of the block, asserts that stopscan failed in the server or, without
-    ``faults``, that it never did."""
+    """Starts a server, and yields a client of it. At the end of the block, asserts that stopscan failed in the server
+    (with ``faults``) or never failed (without)."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -72,7 +72,8 @@ def load(server: httpx.Client) -> list[tuple[int, int]]:
 
 
 def first_stop(text: str, stops: Sequence[str], patterns: Sequence[str]) -> tuple[int, int, str] | None:
-    """Of the stops that complete first, the one that begins first, as (beginning, end, the stop or pattern)."""
+    """The stop that completes first, as (beginning, end, the stop or pattern). If several complete at the same place,
+    the one that begins first."""
     for end in range(1, len(text) + 1):
         for begin in range(end):
             for stop in stops:

@@ -1,4 +1,4 @@
-"""sglang's own scheduler and detokenizer in one process, with stopscan's hooks: random streams, and faults."""
+"""Random streams and faults, in sglang's own scheduler and detokenizer in one process, with stopscan's hooks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def host() -> Host:
 
 @pytest.fixture(autouse=True)
 def _strict(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes each failure of stopscan raise. Otherwise sglang's own search would take over and hide the failure."""
+    """Makes each failure of stopscan raise. Otherwise sglang's own search for stops would take over and hide it."""
     monkeypatch.setattr(Failures, "strict", True)
 
 
@@ -517,7 +517,7 @@ def test_what_a_chat_route_does_not_tell_apart_is_content(
     assert ("".join(texts), reason["matched"]) == ("<think>a</think><tool_call>", "END")
 
 
-# A fuzz at the door: each field with each wrong JSON value, alone and in pairs, with and without the door's hook.
+# Wrong requests: each field with each wrong JSON value, alone and in pairs, with and without the hook ``DOOR``.
 NESTED: Any = "END"
 for _ in range(200):
     NESTED = [NESTED]
@@ -557,8 +557,8 @@ def request_of(values: dict[str, Any], stops: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_no_wrong_value_is_a_failure_or_changes_another_request(host: Host, forgiving: Failures) -> None:
-    """`custom_params: {"__stopscan_added": [5]}` ended the server, and three `stop_token_ids: [-1]` switched stopscan
-    off for all requests."""
+    """Before a fix, a request with `custom_params: {"__stopscan_added": [5]}` ended the server, and three requests with
+    `stop_token_ids: [-1]` switched stopscan off for all requests."""
     singles = [{name: value} for name in (*CUSTOM, *OWN_FIELDS) for value in WRONG]
     pairs = [
         {one: value, other: WRONG[(7 * number + len(one)) % len(WRONG)]}
@@ -603,7 +603,8 @@ def test_token_ids_that_no_model_has_are_a_400_that_names_the_field(
 
 
 def test_a_hook_that_adds_a_nicety_goes_alone(forgiving: Failures) -> None:
-    """Three chunks of one stream that failed used to take `stop_regex` from everybody."""
+    """A hook with `alone=True`, which the stops do not need, is switched off by itself after `LIMIT` faults. Before a
+    fix, three faulty chunks of one stream switched `stop_regex` off for all requests."""
     calls = []
 
     def hook() -> Any:

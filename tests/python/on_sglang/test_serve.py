@@ -35,7 +35,7 @@ def generate(server: httpx.Client, reciter: Any, script: str, **params: Any) -> 
 
 
 def streamed(server: httpx.Client, reciter: Any, script: str, **params: Any) -> list[str]:
-    """The new text of each event."""
+    """The text that each event of a stream adds."""
     sampling = {"temperature": 0, "max_new_tokens": 40, **params}
     body = {"text": reciter.prompt(script), "sampling_params": sampling, "stream": True}
     texts = [""]
@@ -113,7 +113,7 @@ def test_what_is_wrong_is_a_400_before_the_first_event(
 
 
 def test_a_pattern_that_freezes_sglang_alone(server: httpx.Client, reciter: Any) -> None:
-    # The answer is 40 letters. On it, this pattern keeps sglang's own search busy until the client gives up.
+    # In an answer of 40 letters, sglang's own search for this pattern takes longer than any client waits.
     assert generate(server, reciter, "run-stream", stop_regex=["(a+)+b"])[0] == "a" * 40
 
 

@@ -1,4 +1,4 @@
-"""The plugin that sglang loads: its environment variable, upgrades of sglang that do not fit, and the self-test."""
+"""The plugin that sglang loads: its environment variable, versions of sglang that do not fit, and the self-test."""
 
 from __future__ import annotations
 

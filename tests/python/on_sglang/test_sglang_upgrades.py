@@ -46,7 +46,7 @@ def test_this_sglang_fits() -> None:
 def test_a_function_that_is_gone_is_refused(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     owner, _, name = target.rpartition(".")
     monkeypatch.delattr(resolve_name(owner), name)
-    if target.endswith("_convert_to_internal_request"):  # the base class has an abstract one
+    if target.endswith("_convert_to_internal_request"):  # the base class has an abstract method of this name
         assert problems()
         return
     with pytest.raises(RuntimeError, match=r"^this sglang has no sglang\.srt\."):

@@ -1,4 +1,4 @@
-"""``generate``, which returns the finished answers, and ``cut``, which makes a pipeline end its texts at stops."""
+"""``generate``, which returns finished answers, and ``cut``, which makes a pipeline end its texts at stops."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_what_a_pipeline_is_not_asked_in(pipeline: Any, reciter: Reciter) -> Non
 
 
 def test_a_streamer_of_a_pipeline_gets_the_text_before_the_stop(pipeline: Any, reciter: Reciter) -> None:
-    """The streamer must not get the text after the stop. Once, it did."""
+    """The streamer must not get the text after the stop. Before a fix, it did."""
     pieces = Pieces()
     options = {"stop": "hello world", "streamer": pieces, "max_new_tokens": 100, "return_full_text": False}
     (record,) = cut(pipeline)(reciter.prompt("count"), **options)
@@ -141,7 +141,7 @@ def test_a_streamer_of_a_pipeline_gets_the_text_before_the_stop(pipeline: Any, r
 def test_the_tensors_of_a_pipeline_are_cut(
     pipeline: Any, engine: Engine, reciter: Reciter, options: dict[str, Any]
 ) -> None:
-    """The tensors must end at the stop. Once, they still had the tokens after the stop."""
+    """The tensors must end at the stop. Before a fix, they still had the tokens after the stop."""
     names = ["count", "split", "late"]
     prompts = [f"{'x' * number} {reciter.prompt(name)}" for number, name in enumerate(names)]
     options = {"max_new_tokens": 100, "return_tensors": True, **options}
@@ -167,7 +167,8 @@ def test_beams_of_a_pipeline(pipeline: Any, reciter: Reciter) -> None:
 
 
 def test_a_text_with_its_bos_gets_no_second_one(engine: Engine, bare: Any, reciter: Reciter) -> None:
-    """A text that a chat template made begins with the BOS. The tokenizer must not add a second BOS. Once, it did."""
+    """A text that a chat template made begins with the BOS. The tokenizer must not add a second BOS. Before a fix, it
+    did."""
     tokenizer = deepcopy(bare)
     tokenizer.bos_token = "<|start|>"
     bos = tokenizer.bos_token_id
@@ -188,7 +189,7 @@ def test_a_text_with_its_bos_gets_no_second_one(engine: Engine, bare: Any, recit
 
 
 def test_ids_and_messages_are_prompts(engine: Engine, bare: Any, reciter: Reciter) -> None:
-    """Token ids and messages must be accepted as prompts. Once, only strings were."""
+    """Token ids and messages must be accepted as prompts. Before a fix, only strings were accepted."""
     tokenizer = deepcopy(bare)
     tokenizer.chat_template = (
         "{% for m in messages %}{{ m['content'] }}{% endfor %}{% if add_generation_prompt %}"
@@ -214,7 +215,8 @@ def test_ids_and_messages_are_prompts(engine: Engine, bare: Any, reciter: Recite
 
 
 def test_what_a_tokenizer_returned_is_a_prompt(engine: Engine, bare: Any, reciter: Reciter) -> None:
-    """The prompt must be its ids. Once, its keys were: the model answered "input_ids" and "attention_mask"."""
+    """A tokenizer returns a mapping. The prompt must be the ids in it. Before a fix, the model got the keys
+    "input_ids" and "attention_mask" as two prompts."""
     tokenizer = deepcopy(bare)
     tokenizer.pad_token, tokenizer.padding_side = tokenizer.eos_token, "left"
     tokenizer.chat_template = (

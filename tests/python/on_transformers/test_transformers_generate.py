@@ -80,7 +80,7 @@ def test_transformers_shows_what_follows_the_stop(engine: Engine, tmp_path: Path
 
 
 def test_a_stop_is_found_where_several_ids_share_a_text(engine: Engine, reciter: Reciter) -> None:
-    # Each "ha" in this script has its own id. transformers' criterion knows only one id of a text: it misses "haha".
+    # Each "ha" in this script has its own id. transformers' criterion knows only one id for "ha", so it misses "haha".
     inputs = engine.tokenizer(reciter.prompt("echo"), return_tensors="pt")
     by_transformers = engine.model.generate(
         **inputs, stop_strings=["haha"], tokenizer=engine.tokenizer, max_new_tokens=50
@@ -255,7 +255,7 @@ def test_the_models_eos_may_be_others_than_the_tokenizers(engine: Engine, recite
 @pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "criterion"])
 def test_a_second_eos_of_the_model_ends_its_row(engine: Engine, reciter: Reciter, streamed: bool, way: str) -> None:
     """Gemma and Llama 3 have several EOS ids, but the tokenizer knows only one. The padding after one of the
-    other EOS ids must not become text. Once, it did."""
+    other EOS ids must not become text. Before a fix, it became text."""
     five, filler = reciter.token_id("count", "5"), reciter.token_id("late", " fox")
     eos = [reciter.eos_token_id, five]
     prompts = [reciter.prompt("count"), reciter.prompt("late")][: 1 if WAYS[way] else 2]  # drafting needs a single row
@@ -278,8 +278,8 @@ def test_the_users_eos_ids_count_beside_the_models(engine: Engine, reciter: Reci
 
 @pytest.mark.parametrize("beams", [1, 3])
 def test_a_row_that_another_criterion_ends_has_ended(engine: Engine, reciter: Reciter, beams: int) -> None:
-    """transformers' `stop_strings` ends the first row early. Once, stopscan read the padding of that row as text, and
-    reported the row's end only when the longest row ended."""
+    """transformers' `stop_strings` ends the first row early. Before a fix, stopscan read the padding of that row as
+    text, and reported the row's end only when the longest row ended."""
     filler = reciter.token_id("late", " fox")
     stops = Stops(engine.tokenizer, "never")
     names = ["count", "late"]
@@ -327,7 +327,7 @@ assert dict(vars(GenerationMixin)) == before
 
 @pytest.fixture(scope="module")
 def ends(tmp_path_factory: pytest.TempPathFactory) -> tuple[Reciter, Engine]:
-    """Two scripts for each length. After `length` words, one has a token that completes a stop, the other has EOS."""
+    """Two scripts for each length: after `length` words, one has a token that completes a stop, the other has EOS."""
     words = [f" word{number}" for number in range(6)]
     scripts = {f"stop{length}": [*words[:length], "W!ND", *words] for length in range(6)}
     reciter = Reciter(scripts | {f"eos{length}": words[:length] for length in range(6)})

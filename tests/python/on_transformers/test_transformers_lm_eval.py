@@ -121,8 +121,8 @@ def test_a_stop_that_is_spelled_in_many_tokens_ends_the_answer(own: dict[str, An
 
 
 def test_a_special_token_ends_its_row_though_others_go_on(own: dict[str, Any]) -> None:
-    """Plain lm_eval (``hf``) ends the batch only when all rows have the token. It decodes the rows without special
-    tokens, so it does not find the stop in the text, and cuts nothing."""
+    """Plain lm_eval (``hf``) ends a batch only when all rows have the token. Then it decodes the rows without special
+    tokens, so it does not find the stop in their text, and does not cut the text."""
     long = OWN.text("long")
     assert generated(own["hf-stopscan"], ["<|end|>"], "special", "long")[0] == ["One", long]
     assert generated(own["hf"], ["<|end|>"], "special", "long")[0] == ["One two three", long]
@@ -151,7 +151,7 @@ def test_an_empty_stop_is_none(own: dict[str, Any]) -> None:
 @pytest.mark.parametrize("until", [["abc", "b"], ["b", "abc"]], ids=str)
 def test_the_order_of_stops_says_nothing(own: dict[str, Any], until: list[str]) -> None:
     assert generated(own["hf-stopscan"], until, "nested")[0] == ["xa"]
-    # lm_eval cuts the text at one stop after the other, in the order of the list.
+    # lm_eval cuts the text at each stop of the list in turn, so the order of the list changes the answer.
     assert generated(own["hf"], until, "nested")[0] == ["x" if until[0] == "abc" else "xa"]
 
 

@@ -1,6 +1,6 @@
 """Compares ``Stops`` with a stopping criterion that decodes the whole answer at every step.
 
-Generates with beams, with samples of a trained model and with encoder-decoder models.
+The models generate with beams and by sampling. Some are encoder-decoder models.
 """
 
 from __future__ import annotations

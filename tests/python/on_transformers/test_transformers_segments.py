@@ -1,4 +1,4 @@
-"""``Stops`` and ``RowSegmenter`` with a ``SegmentSet``, which separates reasoning and answer during generation."""
+"""``Stops`` and ``RowSegmenter`` with a ``SegmentSet``, which separates reasoning from answers during generation."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_the_region_that_the_answer_begins_in(tmp_path: Path) -> None:
     inside = [("reasoning", "Is it END?", 0), ("answer", "The ", 1)]
     assert segments_with(FORMATS["think"]) == [("answer", "Is it ", 0)]
     assert segments_with(FORMATS["think"], region="reasoning") == inside
-    # The model recites the script after the token [thought], so this last token of the prompt is the marker here.
+    # The prompt must end with [thought], which makes the model recite the script. So [thought] is the marker here.
     opened = {"answer": {"<think>": "reasoning", prompt: "reasoning"}, "reasoning": {"</think>": "answer"}}
     assert segments_with(opened) == inside
     assert segments_with(opened, region="answer") == [("answer", "Is it ", 0)]

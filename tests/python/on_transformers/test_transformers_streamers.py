@@ -1,4 +1,4 @@
-"""The text that a ``Stops`` passes to transformers' own streamers, and every way in which a stream can end."""
+"""The texts that ``Stops`` passes to transformers' own streamers, and all ways in which a stream can end."""
 
 from __future__ import annotations
 
@@ -186,14 +186,14 @@ def test_a_stops_is_for_one_generation(engine: Engine, reciter: Reciter, streame
     for prompts in (reciter.prompt("count"), [reciter.prompt("count")] * 2):
         with engine.counted() as steps, pytest.raises(ValueError, match="was already used"):
             engine.generate(prompts, stops, streamed=streamed)
-        # A Stops that is not the streamer is first called after the first step of the new generation.
+        # If the Stops is not the streamer, transformers first calls it after the first step of the new generation.
         assert len(steps) == (0 if streamed else 1)
     assert stops.texts == ["This is the "]
 
 
 @pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "criterion"])
 def test_a_refused_generation_leaves_the_results(engine: Engine, reciter: Reciter, streamed: bool) -> None:
-    """The second prompt is longer than the first sequence, but must not be taken for a continuation of it."""
+    """A used ``Stops`` must refuse a second prompt, even if this prompt is longer than the first whole sequence."""
     stops = Stops(engine.tokenizer, "END")
     engine.generate(reciter.prompt("split"), stops, streamed=streamed)
     with pytest.raises(ValueError, match="was already used"):

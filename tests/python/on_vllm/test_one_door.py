@@ -1,4 +1,4 @@
-"""A request is read once, and nothing that a client sends is a failure, or concerns another request."""
+"""Each request is read in one place. Nothing that a client sends counts as a failure or changes another request."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ def answer(tokenizer: Any, params: SamplingParams, text: str, prompt: str = "x")
 
 def test_what_a_render_route_hands_out_is_an_option_that_any_process_reads(tokenizer: Any, start: Any) -> None:
     """`/v1/chat/completions/render` answers with the parameters, and the client sends them to a token server, which is
-    another process. They used to have a secret key of the first process, whose values were believed."""
+    another process. So the regions in the parameters must be a plain option. Before a fix, they were under a secret key
+    that only the first process knew."""
     install()
     start(None, "deepseek_r1")
     calls("hermes", "deepseek_r1")
@@ -77,7 +78,7 @@ def test_what_a_client_writes_for_the_route_is_checked(tokenizer: Any, forgiving
             params = SamplingParams(stop=["END"], extra_args={"stopscan_default": value})
             answer(tokenizer, params, "So END")
             assert value is None
-        # A chat route writes what it separates over what the client wrote.
+        # A chat route overwrites the client's value with the regions that the route separates.
         ChatCompletionRequest(**FIELDS, vllm_xargs={"stopscan told 1": "x"}).to_sampling_params(40, {})
     assert (forgiving.count, forgiving.off) == (0, False)
 
@@ -90,8 +91,8 @@ BY_THE_WHOLE_PROMPT = ["deepseek_r1", "glm45", "minimax_m2", "kimi_k2", "step3",
 def test_no_stop_stands_in_content_after_a_closing_marker_in_the_prompt(
     tokenizer: Any, start: Any, parser: str
 ) -> None:
-    """vLLM's streams take all of an answer for content if `</think>` stands anywhere in the prompt, such as in a user's
-    words or in the kept history. So a stop fires there."""
+    """vLLM streams a whole answer as content if `</think>` is anywhere in the prompt, such as in a user's words or in
+    the earlier messages. So a stop must fire in the whole answer."""
     install()
     start(None, parser)
     calls(None, parser)
@@ -107,8 +108,8 @@ def test_no_stop_stands_in_content_after_a_closing_marker_in_the_prompt(
 
 @pytest.mark.parametrize("parser", ["qwen3_coder", "glm45", "kimi_k2", "minimax_m2"])
 def test_calls_that_are_dropped_are_not_content(tokenizer: Any, start: Any, parser: str) -> None:
-    """With `tool_choice: "none"`, some parsers take calls out of the content as well. A stop used to fire in the call
-    that nobody sees."""
+    """Some parsers remove calls from the content even with `tool_choice: "none"`. Before a fix, a stop fired in such a
+    call, which no client sees."""
     install()
     start(None, "")
     calls(parser)
@@ -158,7 +159,7 @@ def test_one_warning_if_a_chat_comes_past_the_hook_of_its_route(
         assert len([each for each in caplog.records if "a chat came without" in each.getMessage()]) == count
 
 
-# A fuzz at the door: each field with each wrong JSON value, alone and in pairs, through vLLM's own request objects.
+# Wrong requests: each field with each wrong JSON value, alone and in pairs, through vLLM's own request objects.
 NESTED: Any = "END"
 for _ in range(200):
     NESTED = [NESTED]
@@ -187,7 +188,7 @@ FIELD_NAMES = [*(f"stopscan_{name}" for name in OPTIONS), *OWN]
 
 
 def through(tokenizer: Any, values: dict[str, Any]) -> None:
-    """Sends a request with these values on each way through vLLM's request objects and stopscan's hooks."""
+    """Sends a request with these values through each of vLLM's request objects, and so through stopscan's hooks."""
     options = {name: value for name, value in values.items() if name.startswith("stopscan")}
     fields = {"stop": ["END"], **{name: value for name, value in values.items() if name not in options}}
     errors = (
@@ -228,7 +229,7 @@ def test_no_wrong_value_is_a_failure_or_changes_another_request(
 ) -> None:
     start(None, "deepseek_r1")
     calls("hermes", "deepseek_r1")
-    # A render route hands out what the hook of a chat adds, so a client knows these names, too.
+    # The answer of a render route shows what stopscan's hook adds to a chat, so clients can send these names too.
     handed_out = ChatCompletionRequest(**FIELDS).to_sampling_params(40, {}).extra_args or {}
     assert handed_out
     singles = [{name: value} for name in dict.fromkeys([*handed_out, *FIELD_NAMES]) for value in WRONG]

@@ -1,4 +1,4 @@
-"""``_reportable`` picks, from a request's stops, those that vLLM can report. Compares it with a simpler version."""
+"""Compares ``_reportable``, which picks those of a request's stops that vLLM can report, with a simpler version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plugin reads the environment of a server, and installs stopscan after the self-test."""
+"""The plugin reads a server's environment variables, and installs stopscan after a self-test."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def test_a_servers_repeat_yields_to_the_request_and_to_streaming_input(pieces: t
 def test_one_set_for_the_check_the_request_its_children_and_retries(
     pieces: tuple[Any, Reciter], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The stop set of a request is compiled once, and shared by its 50 answers and by the next equal request."""
+    """The stop set of a request is compiled once. The request's 50 answers and the next equal request share it."""
     install()
     tokenizer, reciter = pieces
     steps = [[token] for token in reciter.token_ids("pieces")]

@@ -1,4 +1,4 @@
-"""Where stops fire by default: it depends on a request's route, tools and tool choice, and on the server's parsers."""
+"""Where stops fire by default. It depends on a request's route, tools and tool choice, and on the server's parsers."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_a_tool_parser_alone_protects_the_calls_alone(tokenizer: Any, start: Any
 
 
 def test_the_ids_of_requests_say_nothing(tokenizer: Any, start: Any) -> None:
-    """A client may choose the id of its request, so the id decides nothing about regions."""
+    """A client can choose the id of its request, so stopscan must not infer the route from the id."""
     install()
     start(None, "deepseek_r1")
     calls("hermes", "deepseek_r1")

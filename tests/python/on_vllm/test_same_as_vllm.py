@@ -1,4 +1,4 @@
-"""Sends the same tokens through vLLM's detokenizer and through ours, both in vLLM's own output processor."""
+"""Sends the same tokens through vLLM's detokenizer and through ours, both used by vLLM's own output processor."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def test_a_request_without_stops_or_without_a_tokenizer_keeps_vllms_own_detokeni
 
 
 def test_a_request_without_stops_pays_for_no_hook_on_the_way_of_a_token(pieces: tuple[Any, Reciter]) -> None:
-    """stopscan replaces none of the functions that vLLM calls for each token, except in a request with patterns."""
+    """stopscan wraps no function that vLLM calls for each token, except in requests with patterns."""
     tokenizer, _ = pieces
     way = [OutputProcessor.process_outputs, RequestState.make_request_output, RequestState._new_completion_output]
     way += [FastIncrementalDetokenizer.update, FastIncrementalDetokenizer.get_next_output_text]

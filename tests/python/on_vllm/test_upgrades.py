@@ -240,13 +240,13 @@ def test_the_self_test_leaves_vllm_as_it_was() -> None:
     assert patched() == before
 
 
-# What a release may do to a function that has a hook. The hook must still see the request, or
+# The functions that have hooks. A new release of vLLM may change one. Then the hook must still see the request, or
 # `install` must refuse.
 HOOKED = {f"{owner.__name__}.{name}": (owner, name) for owner, name in FUNCTIONS}
 
 
 def wrapped(owner: type, name: str, change: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replaces a function by what ``change`` makes of it, as a function or class method like the old one."""
+    """Replaces a function by ``change(function)``. If the function is a class method, the new one is too."""
     original = vars(owner)[name]
     function = getattr(original, "__func__", original)
     changed = wraps(function)(change(function))
@@ -281,7 +281,7 @@ def pair(own: Any) -> Any:
 
 
 def frozen(own: Any) -> Any:
-    """The function returns an object of another type, whose attributes cannot be set."""
+    """Makes the function return an object of another type, whose attributes cannot be set."""
 
     class Params:
         __slots__ = ("_params",)
@@ -356,8 +356,8 @@ PARTS = ("reasoning_parser_cls", "tool_parser_cls")
 def test_a_route_that_calls_another_function_is_refused(
     module: str, call: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The old function stays in place for others, or a reference was taken before it was wrapped: the self-test's own
-    calls reach the hook, but the route's do not."""
+    """A route may call another function, or an older reference to the wrapped one. Then the self-test's own calls reach
+    the hook, but the route's calls do not."""
     own = _selftest.source_of
     assert re.search(call, own(f"vllm.{module}"))
     changed = lambda name: re.sub(call, "self._make(", own(name)) if name == f"vllm.{module}" else own(name)  # noqa: E731

@@ -67,7 +67,7 @@ def run(
 ) -> Run:
     """The outputs for ``steps`` of token ids. The last step ends with ``finish``. Aborts a request that has not ended.
 
-    A ``prompt`` of ``None`` stands for embeddings. Without ``by_server``, a program makes the request, not a server.
+    With ``prompt=None``, the prompt is embeddings. With ``by_server=False``, a program makes the request, not a server.
     """
     result = Run()
     processor = OutputProcessor(tokenizer, log_stats=False)

@@ -13,7 +13,7 @@ STREAMS: list[dict[str, Any]] = json.loads(Path(__file__).with_name("streams.jso
 
 
 class Stream:
-    """The text that was streamed for a script so far, and how long this text was after each number of tokens."""
+    """Records the text that is streamed for a script, and its length after each number of tokens."""
 
     def __init__(self, script: str) -> None:
         self._pieces = [piece if isinstance(piece, bytes) else piece.encode() for piece in SCRIPTS[script]]
@@ -27,7 +27,7 @@ class Stream:
         self._released[self.tokens] = len(self.text)
 
     def check(self, row: dict[str, Any]) -> None:
-        """Compares the text and the number of characters withheld after each chunk but the last, with those in ``row``.
+        """Compares the text, and the number of characters withheld after each chunk but the last, with ``row``.
 
         A slow reader gets several tokens in one chunk, and cannot see what was withheld between them.
         """

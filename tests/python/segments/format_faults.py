@@ -1,7 +1,7 @@
-"""Answers with faults that models make, and answers that `format_answers` lacks, from the tests of vLLM's parsers.
+"""Answers from the tests of vLLM's parsers: some have faults that models make, the others `format_answers` lacks.
 
-The source of an answer is a path in vLLM's repository and the name of a test. The expected segments are what that
-test expects, except for white space. If they differ in more than that, the source also says how.
+The source of an answer is a path in vLLM's repository and the name of a test. The expected segments are those of that
+test, except for white space. If they differ in more than white space, the source says how.
 """
 
 from __future__ import annotations

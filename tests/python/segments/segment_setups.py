@@ -1,4 +1,4 @@
-"""Makes random sets of markers and stops that overlap, for the property tests of segmenters. Joins segments."""
+"""Random sets of overlapping markers and stops, for the property tests of segmenters, and ways to join segments."""
 
 from __future__ import annotations
 

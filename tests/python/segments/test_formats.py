@@ -1,4 +1,4 @@
-"""Answers in every form (the markers of a model family), from documents and parsers' tests, cut at every place."""
+"""Answers in every form (the markers of a model family) give the right segments, wherever the deltas are cut."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_a_bare_call_is_text_in_the_reasoning(form: str, call: str) -> None:
     assert read(form, f"as {call}") == [("reasoning", f"as {call}")]
 
 
-# Forms in which only its own closing marker ends the body of a call: the opening and the closing marker of a body.
+# Forms in which the body of a call ends only at the body's closing marker, with the two markers of a body.
 BODIES = {
     form: ("<invoke name=f>", "</invoke>") if form == "minimax_m2" else ("<function=f>", "</function>")
     for form in ("qwen3_coder", "nemotron_v3", "step3p5", "mimo", "seed_oss", "minimax_m2")
@@ -179,7 +179,7 @@ def test_the_forms_with_bodies() -> None:
 @pytest.mark.parametrize("region", ["answer", "reasoning"])
 @pytest.mark.parametrize("marked", [True, False])
 def test_call_body_may_quote_other_markers(form: str, region: str, *, marked: bool) -> None:
-    """Before there were bodies, a quoted `</think>` or `</tool_call>` ended the call, and a stop fired in the rest."""
+    """Before a fix, a quoted `</think>` or `</tool_call>` ended the call, so a stop fired in the rest of the call."""
     opening, closing, call, end = markers_of(form)
     begin, close = BODIES[form]
     before, thought = (
@@ -206,7 +206,7 @@ def test_body_without_parameter_end_still_ends(form: str) -> None:
     assert read(form, f"{call}{body}{body}{end}Done", "answer") == [("tool_call", body * 2), ("answer", "Done")]
 
 
-# Forms in which one marker opens an array or a section of several calls, which is one part. Other forms mark each call.
+# Forms in which one marker opens a list of calls, so that the whole list is one part. Other forms mark each call.
 ONE_PART = {
     "apertus", "cohere_command", "deepseek_v3", "deepseek_v32", "deepseek_v4", "deepseek_v41", "dots", "granite",
     "hunyuan_a13b", "hy_v3", "hy_v4", "jamba", "k2_horizon", "kimi_k2", "kimi_k3", "lfm2", "llama3", "llama4",

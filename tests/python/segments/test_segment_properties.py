@@ -83,7 +83,7 @@ def test_every_chunking_gives_one_answer(data: st.DataObject) -> None:
 def test_texts_and_markers_joined_are_the_input(longest_filler: int, data: st.DataObject) -> None:
     """Each segment begins where the previous one ended, or after markers that stand there and lead to its region."""
     setup = data.draw(setups())
-    # No marker is kept here: kept markers are text, and do not lie between the texts.
+    # Replace kept markers by ordinary ones: the text of a kept marker is in the segments, not between them.
     taken_out = {state: {marker: str(to) for marker, to in leads.items()} for state, leads in setup.markers.items()}
     setup = setup._replace(markers=taken_out)
     text = data.draw(texts(setup, longest_filler=longest_filler))
@@ -104,7 +104,7 @@ def test_texts_and_markers_joined_are_the_input(longest_filler: int, data: st.Da
 
 
 def reachable(setup: Setup, text: str, places: set[tuple[int, str]]) -> set[tuple[int, str]]:
-    """The given places with their states, and all that can be reached from them by reading markers."""
+    """The given pairs of a place and a state, and all pairs that can be reached from them by reading markers."""
     found, new = set(places), set(places)
     while new:
         new = {

@@ -1,4 +1,4 @@
-"""An unknown form or region: the message lists those that there are."""
+"""The error for an unknown form or region lists the names that exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``without_regions`` keeps the answer and the other regions. A graph with headers is returned unchanged."""
+"""``without_regions`` removes the named regions from a graph. It returns a graph with headers unchanged."""
 
 from __future__ import annotations
 

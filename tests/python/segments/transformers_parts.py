@@ -11,7 +11,7 @@ chat_parsing = pytest.importorskip("transformers.utils.chat_parsing", reason="tr
 
 
 def parts(template: Mapping[str, Any], prefix: str, deltas: Iterable[str]) -> list[tuple[str, str]]:
-    """Field and text of each region that the parser opened, in order. Regions without text are left out."""
+    """The field and the text of each region that the parser opened, in order. Leaves out regions without text."""
     parser = chat_parsing.ResponseParser(template, prefix=prefix)
     events = [*parser.initial_events]
     for delta in deltas:

@@ -1,7 +1,6 @@
-"""The reference for what tokens spell: each character of the text, and the last token that has a part in it.
+"""The reference for the text of token ids: its characters, each with the number of the last token that spells it.
 
-Everything is decoded anew, from the first token on, in each call. Property tests compare the result with the
-tokenizer's own `decode`.
+Each call decodes all tokens anew. Property tests compare this reference with the tokenizer's own `decode`.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from itertools import takewhile
 from operator import eq
 from typing import Literal
 
-# A character, and the number of its last token; tokens are counted from 1, and those of a prompt are all 0.
+# A character, and the number of its last token. Tokens are counted from 1. All tokens of a prompt have the number 0.
 Character = tuple[str, int]
 Run = list[tuple[int, int]]  # bytes, each with the number of its token
 
@@ -30,9 +29,10 @@ class Book:
     # The text or bytes of a token at the start of a stream, if they differ there.
     first: Callable[[int], Raw] | None = None
     special_ends_character: bool = False
-    # Whether `decode` gives another text than `characters`: `decode` also replaces characters before a stray byte.
+    # Set by `characters`: whether the tokenizer's `decode` gives another text than `characters`, because `decode` also
+    # replaces the characters before a stray byte.
     takes_back: bool = field(default=False, init=False)
-    # The leading space, which the decoder strips from the text.
+    # The space at the start of the text, if there is one. The decoder strips this space.
     _stripped: Character | None = field(default=None, init=False)
 
     def characters(
@@ -52,7 +52,7 @@ class Book:
                     continue
             raw = (first or self.raw)(token_id)
             if first is not None and raw == ord(" ") and self.strays == "runs":
-                self._stripped = (" ", number)  # the decoder strips the space from the whole text
+                self._stripped = (" ", number)  # the decoder strips a space at the start of the text
             first = None
             if isinstance(raw, int):
                 run.append((raw, number))
@@ -81,7 +81,7 @@ class Book:
                 out.append((character, run[at - 1][1]))
             if error is None or (error.reason == "unexpected end of data" and not ended):
                 break
-            if out == [self._stripped]:  # this space is stripped from texts, but before a stray byte it is U+FFFD
+            if out == [self._stripped]:  # before a stray byte, this space is not stripped, but becomes U+FFFD
                 out = [("\ufffd", out[0][1])]
             else:
                 self.takes_back |= self.strays == "runs" and bool(out)
@@ -98,7 +98,7 @@ class Book:
 
 @dataclass
 class Decoded:
-    """A vocabulary whose text comes only from `decode`. The end that later tokens may change is left out."""
+    """A vocabulary whose text only `decode` can give. `characters` leaves out the end that later tokens may change."""
 
     decode: Callable[[Sequence[int], bool], str]
     withheld: Callable[[str], int] = lambda text: len(text) - len(text.rstrip("\ufffd"))

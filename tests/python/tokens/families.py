@@ -52,8 +52,8 @@ def manual() -> Vocabulary:
 
 
 def tiktoken(gap: int) -> Vocabulary:
-    """An encoding of tiktoken with the same tokens. As in tiktoken's own, no token has the `gap` ids before the special
-    tokens."""
+    """A tiktoken encoding with the tokens of `manual_bpe`. The `gap` ids before those of the special tokens have no
+    token: tiktoken's own encodings have such gaps."""
     library = pytest.importorskip("tiktoken", reason="tiktoken is not installed")
     spelled = sorted(manual_bpe().get_vocab(with_added_tokens=False).items(), key=lambda item: item[1])
     ranks = {bytes(BYTES[character] for character in token): rank for token, rank in spelled}
@@ -139,7 +139,7 @@ def small_bytes() -> Vocabulary:
 
 
 def prefixed_bytes() -> Vocabulary:
-    """A byte-level tokenizer, wrapped by transformers. Its added tokens are not special. One of them has a space."""
+    """A byte-level tokenizer, wrapped by transformers. The added tokens are not special, and one contains a space."""
     transformers = pytest.importorskip("transformers", reason="transformers is not installed")
     tokenizer = trained_bytes(add_prefix_space=True)
     tokenizer.add_tokens(["<think>", "</think>", AddedToken("two words", normalized=False), "é🚀"])
@@ -172,14 +172,14 @@ def small_fallback() -> Vocabulary:
 
 
 def gemma() -> Vocabulary:
-    """A vocabulary with a decoder like Gemma's: it has byte fallback, and strips no space."""
+    """A vocabulary whose decoder is like Gemma's: with byte fallback, and without stripping of spaces."""
     tokenizer = small_fallback().tokenizer
     tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
     return in_pieces("gemma", tokenizer)
 
 
 def normalized() -> Vocabulary:
-    """Like Llama's tokenizers from before 2024: a normalizer makes the `▁`. The added tokens do not go through it."""
+    """Like Llama's tokenizers before 2024: a normalizer writes the `▁`. The normalizer skips the added tokens."""
     tokenizer = small_fallback().tokenizer
     tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
     tokenizer.pre_tokenizer = None

@@ -88,7 +88,7 @@ def test_nowhere() -> None:
 
 
 def louder() -> list[tuple[Any, list[int], list[int]]]:
-    """Three tokenizers that decode to capitals, each with ids of a special token + "a stop", and with unknown ids."""
+    """Three tokenizers that decode to capitals, each with the ids of a special token and "a stop", and unknown ids."""
     letters, model = b"a stop", load(MODEL)
     kinds = (
         (model.tokenizer, [model.special[0], *(model.byte_tokens[byte] for byte in letters)], [-1, 32000]),

@@ -116,7 +116,7 @@ def test_a_decoder_of_other_steps_is_not(steps: list[Any]) -> None:
 
 @pytest.mark.parametrize("make", [manual, llama, *SMALL], ids=name)
 def test_the_file_of_a_tokenizer_has_the_same_vocabulary(make: Any) -> None:
-    """Rust programs read this file."""
+    """A Rust program makes its vocabulary from this file."""
     tokenizer = load(make).tokenizer
     backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
     of_file = _stopscan.Vocabulary(backend.to_str().encode())
@@ -160,7 +160,7 @@ def test_re_added_special_token_is_left_out() -> None:
 
 
 def test_added_token_may_be_part_of_a_character() -> None:
-    tokenizer = Tokenizer(models.BPE({"ä": 0, "ł": 1, "a": 2}, []))  # as GPT-2 spells bytes
+    tokenizer = Tokenizer(models.BPE({"ä": 0, "ł": 1, "a": 2}, []))  # each letter stands for a byte, as in GPT-2
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_tokens(["½"])
     assert tokens.Vocabulary(tokenizer).native

@@ -45,7 +45,7 @@ def test_space_byte_is_not_repeated_before_stray_bytes() -> None:
 @pytest.mark.parametrize("run", [b" \xff", b" \xc3", b" \xe4\xbd", b" \xe4\xff", b" ", b" \xc3\xa9", b"  "])
 @pytest.mark.parametrize("after", ["", "the"])
 def test_space_byte_that_begins_a_run_of_stray_bytes(run: bytes, after: str) -> None:
-    # `decode` strips the first space of a text, but makes two U+FFFD of " \xff": then there is no space to strip.
+    # `decode` strips a space at the start of a text. But it turns " \xff" into two U+FFFD, and then strips nothing.
     vocabulary = load(small_fallback)
     token_ids = vocabulary.spell(run) + vocabulary.spell(after, [3])
     scanner = agree(vocabulary.tokenizer, vocabulary.book, token_ids)

@@ -1,4 +1,4 @@
-"""Regular expressions as stops of token streams: the result is that of the whole text, whatever its tokens are."""
+"""Regular expressions as stops of token streams: they match as in the whole text, whichever tokens spell this text."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ REGIONS = ("answer", "reasoning", "tool")
 
 
 class Labelled(SegmentReference):
-    """The reference, which also notes the region of each character sent, and ``None`` for the characters of markers."""
+    """A reference that also records the region of each character sent, and ``None`` for each character of a marker."""
 
     def reset(self) -> None:
         super().reset()

@@ -1,4 +1,7 @@
-"""Stops and markers of several tokens. If one has begun, a scanner keeps the ids, and decodes them only if it must."""
+"""Stops and markers of several tokens. While one may have begun, a scanner keeps the ids undecoded as long as it can.
+
+So the tests compare two scanners: one whose state is read after each token, and one whose state is read at the end.
+"""
 
 from __future__ import annotations
 

@@ -119,8 +119,8 @@ def test_tokenizers_of_mistral_common_and_what_carries_them() -> None:
 
 
 def test_encoding_is_found_under_any_attribute_name() -> None:
-    """Kimi K2's `TikTokenTokenizer` is a Python class with a `tiktoken.Encoding` in `.model`. It used to be a
-    TypeError, which ended exo for everybody."""
+    """Kimi K2's `TikTokenTokenizer` is a Python class with a `tiktoken.Encoding` in `.model`. Before a fix, such a
+    tokenizer raised a TypeError, which ended exo for all its users."""
     tiktoken = pytest.importorskip("tiktoken", reason="tiktoken is not installed")
     ranks = {bytes([byte]): byte for byte in range(256)} | {b"EN": 256, b"D ": 257}
     encoding = tiktoken.Encoding("kimi", pat_str=r".", mergeable_ranks=ranks, special_tokens={"<|im_end|>": 258})

@@ -69,7 +69,7 @@ class Vocabulary:
             if not data:
                 return ids
             size = max(wish, 1)
-            if self.book.strays != "parts":  # `wish` counts characters; a space needs 1: no byte token spells it
+            if self.book.strays != "parts":  # `wish` counts characters. A space gets at least 1, not a byte token.
                 size = len(data.decode()[: max(wish, data[:1] == b" ")].encode())
             piece = next((data[:length] for length in range(size, 0, -1) if data[:length] in self.pieces), b"")
             if piece:

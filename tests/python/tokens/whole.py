@@ -85,7 +85,7 @@ class Whole:
         return self.numbers[count - 1] if count else 0
 
     def tokens_in(self, gone: int) -> dict[str, int]:
-        """Counts, for each region, its tokens up to token number ``gone``, or up to a later marker without text."""
+        """The number of tokens in each region, up to token number ``gone`` or to a later marker without text."""
         names = dict.fromkeys(map(self.region_of, self.reference.graph))
         if len(names) == 1 and self.reference.markers_stay:
             return dict.fromkeys(names, gone)
@@ -135,7 +135,7 @@ class Whole:
         return out
 
     def end_at(self, finish: Finish, armed: bool) -> None:
-        """Ends the stream at a token whose text is not emitted. A stop that is the token's whole text still fires."""
+        """Ends the stream at a token whose text is not emitted. A stop that equals the token's text still fires."""
         stop = self.own(self.seen + 1) if armed else None
         out = self.feed(self.seen, ended=True, armed=armed)
         if self.reference.match is None and stop in self.stops_here():
@@ -159,7 +159,7 @@ class Whole:
 
 
 def pass_marker(reference: Any, marker: str, number: int) -> Any:
-    """Follows a marker that is a token without text: a skipped special token opens or closes a region too."""
+    """Follows a marker that is a special token. It opens or closes a region even if its text is skipped."""
     if not isinstance(reference, Reference):
         return reference.pass_marker(marker, number)
     if reference.match or marker not in reference.graph[reference.state]:
@@ -171,7 +171,7 @@ def pass_marker(reference: Any, marker: str, number: int) -> Any:
 
 
 def run(scanner: TokenScanner, token_ids: Sequence[int], reason: Any = "eos") -> list[str]:
-    """The text that each token emitted, and that of the flush if no token ended the stream."""
+    """The text that each token emitted. If no token ended the stream, the text of a flush comes last."""
     outputs = []
     for token_id in token_ids:
         outputs.append(scanner.feed(token_id))

@@ -1,7 +1,7 @@
 """Answers in every form (the markers of a model family), each with the segments that must be found in it.
 
-The answers are from models' templates or parsers' tests. The paths in `Answer.source` are in vLLM's repository, unless
-the source names another one.
+The answers come from the templates of models and from the tests of parsers. A path in `Answer.source` is a path in
+vLLM's repository, unless the source names another repository.
 """
 
 from __future__ import annotations
