@@ -1,4 +1,5 @@
-//! Compares the search for loops (text that repeats itself) with the tests' simple implementation, on random texts.
+//! Compares `Rewriter`, which replaces keys in a stream, with the tests' simple implementation, on random keys and
+//! texts.
 
 #![no_main]
 

@@ -365,8 +365,8 @@ class StopStream(_ScanStream[str]):
 class RewriteSet(_Copied):
     """Keys and their replacements, compiled: immutable, hashable, picklable, shared by any number of threads and streams.
 
-    At each place of the text the longest key that begins there is replaced, and the search goes on behind it. Where no
-    key begins, the text stays. Replacements are not searched.
+    Text is read from left to right. Where keys begin, the longest of them is replaced, and reading continues after that
+    key. All other text stays. Replacements are not searched for keys.
 
     ``RewriteSet(replacements)`` returns ``replacements`` itself if it is a ``RewriteSet``.
 
@@ -378,7 +378,9 @@ class RewriteSet(_Copied):
     def replacements(self) -> dict[str, str]:
         """The keys and their replacements, sorted by key. Each call makes a new dict."""
     def rewrite(self, text: str, /) -> str:
-        """Returns a whole text with its keys replaced: the object ``text`` itself if nothing is replaced."""
+        """Returns ``text``, a whole text, with its keys replaced. If nothing is replaced, returns the object ``text``
+        itself.
+        """
     def __len__(self) -> int: ...
     def __bool__(self) -> bool: ...
     def __eq__(self, other: object, /) -> bool: ...
@@ -386,12 +388,12 @@ class RewriteSet(_Copied):
 
 @final
 class Rewriter(_Copied):
-    """Replaces keys in one stream: give ``feed`` each delta, emit the text that ``feed`` returns, and call ``flush`` at the
-    end. The output does not depend on how the text is cut into deltas.
+    """Replaces keys in one stream: give ``feed`` each delta, emit the text that ``feed`` returns, and call ``flush`` at
+    the end. The output does not depend on how the text is cut into deltas.
 
     - ``replacements``: a ``RewriteSet``, or a mapping of keys to their replacements.
 
-    One thread at a time feeds a rewriter: two calls of ``feed`` at once raise ``RuntimeError``.
+    Only one thread at a time may feed a rewriter: a ``feed`` during another ``feed`` raises ``RuntimeError``.
 
     >>> rewriter = Rewriter({"<P1>": "Ada"})
     >>> rewriter.feed("Dear <P"), rewriter.held, rewriter.feed("1>, <"), rewriter.flush()
@@ -405,27 +407,29 @@ class Rewriter(_Copied):
     def set(self) -> RewriteSet:
         """The ``RewriteSet`` of the rewriter."""
     def feed(self, delta: str, /) -> str:
-        """Reads ``delta`` and returns the text that is safe to emit now: the object ``delta`` itself if nothing is held and
-        nothing is replaced.
+        """Reads ``delta`` and returns the text that is safe to emit now. If nothing is held and nothing is replaced, this
+        is the object ``delta`` itself.
 
         Raises ``TypeError`` for a delta that is not a string and ``UnicodeEncodeError`` for a lone surrogate. After an
         error the rewriter is as before.
         """
     def flush(self) -> str:
-        """Ends the text: returns what was held, rewritten. Feeding may go on, and no key spans a flush."""
+        """Ends the text: returns the held text with its keys replaced. More text may be fed afterwards, but no key can
+        begin before a flush and end after it.
+        """
     def reset(self) -> None:
         """Goes back to the start of the stream. Returns nothing."""
     def copy(self) -> Self:
         """Returns a copy of the stream. The copy and the stream go on independently."""
     def snapshot(self) -> bytes:
-        """Returns the state of the stream as bytes, for ``restore`` of a rewriter with an equal set, also in another process
-        or on another machine. The bytes do not contain the set.
+        """Returns the state of the stream as bytes. A rewriter with an equal set can ``restore`` it, also in another
+        process or on another machine. The bytes do not contain the set.
         """
     def restore(self, snapshot: bytes) -> None:
         """Replaces the state of the stream by that of ``snapshot``. Returns nothing.
 
-        Raises ``ValueError`` for a snapshot that was made with another set, for damaged bytes, and for an unknown version
-        of the format. After an error the stream is as before.
+        Raises ``ValueError`` for a snapshot that was made with another set, for damaged bytes, and for an unknown
+        version of the format. After an error the stream is as before.
         """
 
 @final

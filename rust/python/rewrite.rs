@@ -15,8 +15,8 @@ use crate::turns::{GIL, Turn, Turns};
 
 /// Keys and their replacements, compiled: immutable, hashable, picklable, shared by any number of threads and streams.
 ///
-/// At each place of the text the longest key that begins there is replaced, and the search goes on behind it. Where no
-/// key begins, the text stays. Replacements are not searched.
+/// Text is read from left to right. Where keys begin, the longest of them is replaced, and reading continues after that
+/// key. All other text stays. Replacements are not searched for keys.
 ///
 /// ``RewriteSet(replacements)`` returns ``replacements`` itself if it is a ``RewriteSet``.
 ///
@@ -46,7 +46,8 @@ impl RewriteSet {
         Py::new(py, RewriteSet { core })
     }
 
-    /// Returns a whole text with its keys replaced: the object ``text`` itself if nothing is replaced.
+    /// Returns ``text``, a whole text, with its keys replaced. If nothing is replaced, returns the object ``text``
+    /// itself.
     #[pyo3(signature = (text, /))]
     fn rewrite<'py>(slf: Py<Self>, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
         let delta = string(text, "text")?;
@@ -103,12 +104,12 @@ impl RewriteSet {
     }
 }
 
-/// Replaces keys in one stream: give ``feed`` each delta, emit the text that ``feed`` returns, and call ``flush`` at the
-/// end. The output does not depend on how the text is cut into deltas.
+/// Replaces keys in one stream: give ``feed`` each delta, emit the text that ``feed`` returns, and call ``flush`` at
+/// the end. The output does not depend on how the text is cut into deltas.
 ///
 /// - ``replacements``: a ``RewriteSet``, or a mapping of keys to their replacements.
 ///
-/// One thread at a time feeds a rewriter: two calls of ``feed`` at once raise ``RuntimeError``.
+/// Only one thread at a time may feed a rewriter: a ``feed`` during another ``feed`` raises ``RuntimeError``.
 ///
 /// >>> rewriter = Rewriter({"<P1>": "Ada"})
 /// >>> rewriter.feed("Dear <P"), rewriter.held, rewriter.feed("1>, <"), rewriter.flush()
@@ -126,8 +127,8 @@ impl Rewriter {
         Ok(Rewriter { stream: Rewrites::new(RewriteSet::new(replacements)?) })
     }
 
-    /// Reads ``delta`` and returns the text that is safe to emit now: the object ``delta`` itself if nothing is held and
-    /// nothing is replaced.
+    /// Reads ``delta`` and returns the text that is safe to emit now. If nothing is held and nothing is replaced, this
+    /// is the object ``delta`` itself.
     ///
     /// Raises ``TypeError`` for a delta that is not a string and ``UnicodeEncodeError`` for a lone surrogate. After an
     /// error the rewriter is as before.
@@ -143,7 +144,8 @@ impl Rewriter {
         self.stream.feed(delta)
     }
 
-    /// Ends the text: returns what was held, rewritten. Feeding may go on, and no key spans a flush.
+    /// Ends the text: returns the held text with its keys replaced. More text may be fed afterwards, but no key can
+    /// begin before a flush and end after it.
     fn flush<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
         self.stream.flush(py)
     }
@@ -158,8 +160,8 @@ impl Rewriter {
         Ok(Rewriter { stream: self.stream.copy(py)? })
     }
 
-    /// Returns the state of the stream as bytes, for ``restore`` of a rewriter with an equal set, also in another process
-    /// or on another machine. The bytes do not contain the set.
+    /// Returns the state of the stream as bytes. A rewriter with an equal set can ``restore`` it, also in another
+    /// process or on another machine. The bytes do not contain the set.
     fn snapshot<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let snapshot = self.stream.look(|core| core.snapshot())?;
         bytes(py, snapshot.as_bytes())
@@ -167,8 +169,8 @@ impl Rewriter {
 
     /// Replaces the state of the stream by that of ``snapshot``. Returns nothing.
     ///
-    /// Raises ``ValueError`` for a snapshot that was made with another set, for damaged bytes, and for an unknown version
-    /// of the format. After an error the stream is as before.
+    /// Raises ``ValueError`` for a snapshot that was made with another set, for damaged bytes, and for an unknown
+    /// version of the format. After an error the stream is as before.
     #[pyo3(signature = (snapshot))]
     fn restore(&self, snapshot: &Bound<'_, PyAny>) -> PyResult<()> {
         let snapshot = read_snapshot(snapshot)?;
@@ -212,7 +214,7 @@ impl Rewriter {
 
 /// A `Rewriter` that threads of Python can share.
 pub(crate) struct Rewrites {
-    /// Whether nothing is held, so that plain text goes out without the lock.
+    /// Whether nothing is held. Plain text can then be returned without taking the lock.
     idle: AtomicBool,
     pub(crate) set: Py<RewriteSet>,
     core: Turns<stopscan::Rewriter>,
@@ -224,7 +226,7 @@ impl Rewrites {
         Rewrites { idle: AtomicBool::new(GIL), set, core: Turns::new(core) }
     }
 
-    /// Whether nothing is held and no key begins in `text`, so that `text` goes out as it is.
+    /// Whether nothing is held and no key begins in `text`. The caller can then return `text` unchanged.
     #[inline(always)]
     pub(crate) fn is_plain(&self, text: &str) -> bool {
         self.idle.load(Relaxed) && self.set.get().core.is_plain(text)

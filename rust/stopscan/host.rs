@@ -18,8 +18,8 @@ pub use crate::vocabulary::TokenKind;
 #[cfg(feature = "serde")]
 pub use crate::vocabulary::tokenizer_json::read as read_tokenizer_json;
 
-/// From this many bytes on, `plain_length` returns `None`: the host then calls `feed`, and lets other threads run
-/// meanwhile.
+/// For text of at least this many bytes, `plain_length` returns `None`. The host then calls `feed`, and lets other
+/// threads run meanwhile.
 const LONG: usize = 1_024;
 
 #[doc(hidden)]
@@ -69,7 +69,7 @@ impl<E: Emit> Set<E> {
 
 /// Returns the length of `text` even if stops or markers begin in it. Returns `None` if a stop or marker completes in
 /// `text` or is unfinished at its end, if the node has patterns, or if `text` is long. A marker that leads back to
-/// `node` completes, too, and changes the state of loops.
+/// `node` also counts as completed, because it changes the state of loops.
 #[inline(never)]
 fn begins_in_vain(graph: &Graph, node: u32, text: &str) -> Option<Place> {
     if text.len() >= LONG {
@@ -118,7 +118,7 @@ impl<E: Emit> Stream<E> {
 
 #[doc(hidden)]
 impl RewriteSet {
-    /// Whether `text` is short and no key begins in it, so that a stream that holds nothing returns it as it is.
+    /// Whether `text` is short and no key begins in it. A stream that holds nothing returns such text unchanged.
     #[inline(always)]
     pub fn is_plain(&self, text: &str) -> bool {
         self.0.trie().plain().code_points(text).is_some()

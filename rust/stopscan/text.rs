@@ -17,7 +17,7 @@ impl Place {
         Place { code_points: code_points(text), bytes: text.len() }
     }
 
-    /// Returns the place where `text` begins, if it ends here.
+    /// Returns the place where `text` begins if it ends at this place.
     pub(crate) fn before(self, text: &str) -> Place {
         let length = Place::after(text);
         Place { code_points: self.code_points - length.code_points, bytes: self.bytes - length.bytes }
@@ -114,9 +114,9 @@ impl Held {
         }
     }
 
-    /// Called before text is read. If at least half of the buffer is released text, drops the released text and moves
-    /// the rest to the front. So a call never moves more bytes than it drops. Also frees the memory that a long delta
-    /// needed.
+    /// If at least half of the buffer is released text, drops the released text and moves the rest to the front. So a
+    /// call never moves more bytes than it drops. Also frees the memory that a long delta needed. Call this before text
+    /// is read.
     #[inline]
     pub(crate) fn begin(&mut self) {
         if self.start > 0 && self.start * 2 >= self.buffer.len() {
@@ -266,7 +266,8 @@ impl Shape {
         }
     }
 
-    /// Returns whether the text surely has none of the bytes from which `filter` was made.
+    /// Returns true only if the text has none of the bytes from which `filter` was made. May also return false for such
+    /// text.
     #[inline(always)]
     pub fn passes(self, filter: u64) -> bool {
         self.0 & filter == 0

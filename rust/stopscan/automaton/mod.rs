@@ -18,7 +18,8 @@ use prefilter::Prefilter;
 use trie::Trie;
 pub(crate) use words::{WordKind, Words};
 
-/// A state: its number times the width of a dense row, so that a step is one addition and one load.
+/// A state, written as its number times the width of a dense row. This is where its row begins in `Automaton::dense`,
+/// so a step is one addition and one load.
 pub(crate) type State = u32;
 
 /// The state before any text.
@@ -71,19 +72,19 @@ pub(crate) struct Automaton {
     fallbacks: Vec<u32>,
     /// For each state, the longest word that completes there.
     outputs: Vec<u32>,
-    /// For each state, the number of bytes to hold back: the length of the longest suffix of its text that is a proper
-    /// prefix of a hidden stop, or of a marker that is taken out.
+    /// For each state, the number of bytes that a stream holds back in this state: the length of the longest suffix of
+    /// the state's text that is a proper prefix of a hidden stop, or of a marker that is taken out.
     holds: Vec<u32>,
-    /// As `holds`, but for markers alone: used in streams in which every stop is visible. Empty if no marker is taken
-    /// out.
+    /// The same as `holds`, but for markers only: used in streams in which every stop is visible. Empty if no marker is
+    /// taken out.
     marker_holds: Vec<u32>,
     prefilter: OnceLock<Option<Prefilter>>,
 }
 
 impl Automaton {
-    /// Makes the automaton of `words`, which must be distinct and not empty. Leaves out the `hopeless` words, inside
-    /// which a pattern always completes. Also leaves out words inside which another word always completes, and returns
-    /// for each word whether it was left out because of another word.
+    /// Makes the automaton of `words`, which must be distinct and not empty. Leaves out two kinds of words that can
+    /// never complete: the `hopeless` words, inside which a pattern completes first, and the pruned words, inside which
+    /// another word completes first. Also returns, for each word, whether it was pruned.
     pub(crate) fn new(words: Words, hopeless: &[bool], config: Config) -> (Automaton, Vec<bool>) {
         let mut order: Vec<u32> = (0..words.len_with_literals() as u32).collect();
         order.retain(|&word| hopeless.get(word as usize) != Some(&true));

@@ -4,11 +4,12 @@ use aho_corasick::packed::{Config, MatchKind, Searcher};
 
 use super::{Automaton, ROOT, State, Words};
 
-/// The prefilter compares only this many bytes of a word, so that text that begins like a word but goes on differently
-/// costs little. The automaton compares the rest, in linear time.
+/// The prefilter compares only the first bytes of a word, at most this many, so that it loses little time on text that
+/// begins like a word and then differs. The automaton compares the rest, in linear time.
 const PREFIX: usize = 8;
 
-/// The prefilter is used as long as its jumps skip this many bytes on average. Shorter jumps cost more than they save.
+/// The prefilter is used as long as its jumps skip at least this many bytes on average. With shorter jumps, reading
+/// byte by byte is faster.
 const WORTH: usize = 48;
 
 /// The number of jumps after which their average is first compared with `WORTH`.

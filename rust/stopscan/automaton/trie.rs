@@ -109,8 +109,8 @@ impl<'a> Trie<'a> {
         self.automaton.outputs.push(output);
     }
 
-    /// Notes the longest marker with which `word` ends. Returns the item of `outputs` for the word's last state. The
-    /// fallback of this state is `fallback`.
+    /// Notes the longest marker with which `word` ends. Returns the item of `outputs` for the last state of `word`.
+    /// `fallback` is the fallback of this state.
     fn add_output(&mut self, word: u32, fallback: usize) -> u32 {
         let markers = &mut self.automaton.markers;
         markers[word as usize] = match self.words.kind(word as usize) {
@@ -135,8 +135,8 @@ impl<'a> Trie<'a> {
         }
     }
 
-    /// Notes how many bytes are held back in the state of `range`: the whole text of the state if that text may become
-    /// a hidden stop or a marker that is taken out, otherwise as many bytes as in the fallback of the state.
+    /// Notes how many bytes are held back in the state that `range` stands for: the whole text of the state if it may
+    /// become a hidden stop or a marker that is taken out, otherwise as many bytes as in the fallback of the state.
     fn add_holds(&mut self, range: Range<usize>, depth: usize, fallback: usize) {
         let holds_stops = self.begins(range.clone(), depth, WordKind::Hidden);
         let holds_markers = self.holds_markers && self.begins(range, depth, WordKind::Marker);
@@ -179,8 +179,8 @@ impl<'a> Trie<'a> {
     }
 }
 
-/// Returns an upper bound of the number of states: the root, and one state for each byte of each word. The bytes at the
-/// beginning of a word that are also the beginning of the previous word in `order` do not count again.
+/// Returns an upper bound of the number of states: the root, and one state for each byte of each word. The bytes that a
+/// word shares with the beginning of the previous word in `order` count only once.
 fn states(words: &Words, order: &[u32]) -> usize {
     let mut before = "";
     let added = |&word: &u32| {

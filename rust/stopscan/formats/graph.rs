@@ -69,8 +69,8 @@ impl Format {
     /// A call that begins in the reasoning ends the reasoning. In such a call the closing marker of the reasoning leads
     /// to the answer: if the reasoning only quoted the marker of a call, the answer is not lost. In a call that began
     /// in the answer, the closing marker of the reasoning is text. In the body of a call (`<function=…>` to
-    /// `</function>`) all markers but the body's own closing marker are text. After the reasoning has ended, the opening marker of
-    /// the reasoning is text, unless the format's own parsers open the reasoning again.
+    /// `</function>`) all markers but the body's own closing marker are text. After the reasoning has ended, the
+    /// opening marker of the reasoning is text, unless the format's own parsers open the reasoning again.
     ///
     /// ```
     /// use stopscan::Format;

@@ -39,8 +39,9 @@ pub struct Format {
     answer: &'static [Pair],
     /// Markers that begin a call in the answer and stay in the text of the call.
     bare: &'static [&'static str],
-    /// The marker that ends what a marker of `bare` begins. Inside, no other marker counts. Empty if the format's own
-    /// parsers end a call at its outer closing marker, wherever that stands.
+    /// The closing marker of the body of a call, which a marker of `bare` begins. In the body, no other marker counts.
+    /// Empty if calls have no body: the format's own parsers then end a call at its outer closing marker, even if an
+    /// argument quotes that marker.
     body: &'static str,
     /// The text that may follow the opening marker of the reasoning, and is left out with it.
     title: &'static str,
@@ -128,7 +129,7 @@ impl Format {
         self
     }
 
-    /// As `bare`, but the text from each marker up to `closing` may quote any other marker.
+    /// The same as `bare`, but each marker begins a body, which ends at `closing` and may quote any other marker.
     const fn bodies(mut self, openings: &'static [&'static str], closing: &'static str) -> Format {
         self.body = closing;
         self.bare(openings)

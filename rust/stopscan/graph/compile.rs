@@ -9,12 +9,12 @@ use crate::error::{ErrorKind, MAX_REGIONS, MAX_SET_BYTES, Role, StopSetError};
 use crate::patterns::{Compiled, Compiler, PatternList};
 use crate::room;
 
-/// The most bytes of memory that compiling takes: `MEMORY_OF_BYTE` for each byte of the stops and markers, plus
-/// `MEMORY_OF_WORD` for each stop or marker, plus the rows of the automata.
+/// `compile` needs at most `MEMORY_OF_BYTE` bytes of memory for each byte of the stops and markers, `MEMORY_OF_WORD`
+/// bytes for each stop or marker, and the rows of the automata.
 const MEMORY_OF_BYTE: usize = 32;
 const MEMORY_OF_WORD: usize = 256;
 
-/// Compiles a graph. `stay` says whether its markers stay in the text.
+/// Compiles a graph. `stay` says whether all markers stay in the text, as in a `StopSet`.
 pub(crate) fn compile(recipe: &Recipe, stay: bool) -> Result<Graph, StopSetError> {
     let protects = recipe.regions.is_empty() && stay;
     if !protects && !recipe.protect.is_empty() {
@@ -72,8 +72,8 @@ pub(crate) fn compile(recipe: &Recipe, stay: bool) -> Result<Graph, StopSetError
     })
 }
 
-/// Returns for each node whether stops fire in its region. They do if `names` has the region. If `names` is `None`,
-/// they do if the region is not protected.
+/// Returns for each node whether stops fire in its region: if `names` has the region or, if `names` is `None`, if the
+/// region is not protected.
 fn live(names: Option<&[String]>, plans: &[Plan<'_>], protects: bool) -> Result<Vec<bool>, StopSetError> {
     let Some(names) = names else {
         return Ok((0..plans.len()).map(|node| node == 0 || !protects).collect());
@@ -121,14 +121,14 @@ pub struct Target {
     marker: MarkerText,
 }
 
-/// What becomes of the text of a marker.
+/// What happens to the text of a marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum MarkerText {
     /// It is taken out, unless the set leaves all markers in the text.
     Removed,
     /// It begins the text of the part to which the marker leads.
     Kept,
-    /// It stays in the text of its part, which goes on.
+    /// It stays in the text and does not begin a new part.
     Stays,
 }
 
@@ -138,12 +138,12 @@ impl Target {
         &self.name
     }
 
-    /// Whether the marker is kept, as the beginning of the text of the region.
+    /// Whether the marker is kept, as the beginning of the text of the region to which it leads.
     pub fn is_kept(&self) -> bool {
         self.marker == MarkerText::Kept
     }
 
-    /// Whether the marker stays in the text of its part, which goes on.
+    /// Whether the marker stays in the text and does not begin a new part.
     pub fn stays(&self) -> bool {
         self.marker == MarkerText::Stays
     }
@@ -154,8 +154,8 @@ impl Target {
 /// ```
 /// use stopscan::{SegmentSet, Segmenter, keep};
 ///
-/// let set = SegmentSet::builder().region("answer", [("<call>", keep("call"))]).region("call", [("</call>", "answer")]);
-/// let mut segmenter = Segmenter::new(&set.build()?);
+/// let set = SegmentSet::builder().region("answer", [("<call>", keep("call"))]).region("call", [("</call>",
+/// "answer")]); let mut segmenter = Segmenter::new(&set.build()?);
 /// let segments: Vec<_> = segmenter.feed("Hm <call>x</call>").into_iter().collect();
 /// assert_eq!((segments[1].region, &*segments[1].text), ("call", "<call>x"));
 /// # Ok::<(), stopscan::StopSetError>(())
@@ -164,8 +164,8 @@ pub fn keep(name: impl Into<String>) -> Target {
     Target { name: name.into(), marker: MarkerText::Kept }
 }
 
-/// Makes a target whose marker stays in the text of its part, which goes on in another state of the same region. In a
-/// [`StopSet`](crate::StopSet), where all markers stay in the text, it is a plain name.
+/// Makes a target whose marker stays in the text and does not begin a new part. The target must be a state of the same
+/// region. In a [`StopSet`](crate::StopSet), where all markers stay in the text, it means the same as a plain name.
 ///
 /// ```
 /// use stopscan::{SegmentSet, Segmenter, Target, stay};

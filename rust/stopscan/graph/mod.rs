@@ -26,15 +26,15 @@ pub struct Graph {
     nodes: Box<[Node]>,
     /// The names of the regions, in the order of their first nodes.
     regions: Box<[Box<str>]>,
-    /// For each stop string, its index in the user's list of hidden stops or of visible stops.
+    /// For each stop string, its index in the list in which the user gave it: the hidden stops or the visible stops.
     indices: Box<[u32]>,
     patterns: PatternList,
-    /// How often and how long text must repeat to end a stream. `None` if repetition ends no stream.
+    /// How often and how long text must repeat to end a stream. `None` if the set has no stop for loops.
     repeat: Option<Repeat>,
     /// The stop strings, if stops fire in no region. Otherwise empty, because the automata of nodes have them.
     dormant: Words,
-    /// Whether the set protects regions: between the markers of a pair, no stop fires. Then each node after the first is
-    /// the region of one pair.
+    /// Whether the set protects regions: between the markers of a pair, no stop fires. Then each node after the first
+    /// is the region of one pair.
     protects: bool,
     /// Whether markers stay in the text, as in a `StopSet`.
     stay: bool,
@@ -52,7 +52,7 @@ struct Node {
     automaton: Automaton,
     /// Finds the patterns (regular expressions), if the set has any and stops are live in the node.
     machines: Option<Machines>,
-    /// For each marker of the node, the node to which it leads.
+    /// Where each marker of the node leads.
     leads: Box<[Lead]>,
 }
 
@@ -125,9 +125,9 @@ impl Graph {
         &self.node(node).plain
     }
 
-    /// Returns the length of `text` if it is short and no stop or marker begins in it. Call this only if no stop or
-    /// marker has begun before `text`. The automaton need not read such text: the caller only counts it, and notes it
-    /// in the stream's `History`.
+    /// Returns the length of `text` if it is short and no stop or marker begins in it, or else `None`. Call this only
+    /// if no stop or marker has begun before `text`. The automaton need not read such text: the caller only counts it,
+    /// and notes it in the stream's `History`.
     #[inline(always)]
     pub(crate) fn plain_length(&self, node: u32, text: &str) -> Option<Place> {
         Some(Place { code_points: self.plain(node).code_points(text)?, bytes: text.len() })
@@ -167,7 +167,7 @@ impl Graph {
         self.node(word.node).automaton.words.text(word.index as usize)
     }
 
-    /// Returns the index of a stop in the user's list of hidden stops or of visible stops.
+    /// Returns the index of a stop in the list in which the user gave it: the hidden stops or the visible stops.
     pub(crate) fn index(&self, stop: Word) -> usize {
         self.indices[stop.index as usize] as usize
     }
@@ -213,7 +213,7 @@ impl Graph {
     }
 }
 
-/// The parts of a set, as a builder collects them. A graph is compiled from them.
+/// What a builder collects for a set: its stops, patterns, regions and options. `compile` makes a graph of it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recipe {
     pub(crate) stop: Vec<String>,
@@ -347,7 +347,7 @@ impl Graph {
         }
     }
 
-    /// As `scan`, for sets without patterns and loops.
+    /// Does the same as `scan`, for sets without patterns and loops.
     #[inline]
     pub(crate) fn scan_words(&self, cursor: &mut Cursor, text: &str, armed: bool) -> Option<Completion> {
         let mut end = 0;
@@ -460,8 +460,8 @@ impl Graph {
         }
     }
 
-    /// Handles the word with this index, which has just completed. Returns the word, or `None` for a marker that is
-    /// left in the text. A marker moves the cursor to the node to which it leads.
+    /// Handles the word with this index, which has just completed. A marker moves the cursor to the node to which it
+    /// leads. Returns the word, or `None` for a marker that stays in the text.
     #[inline]
     fn arrive(&self, cursor: &mut Cursor, index: usize) -> Option<Completed> {
         let Node { automaton, leads, .. } = self.node(cursor.node);
@@ -509,8 +509,8 @@ impl History {
         }
     }
 
-    /// Returns `true` if no match of a pattern has begun and the strings' automaton finds the markers, so that
-    /// `PatternState::markers` is `None`.
+    /// Returns whether no match of a pattern has begun and markers are found by the strings' automaton alone
+    /// (`PatternState::markers` is `None`).
     pub(crate) fn is_idle(&self) -> bool {
         self.threads.as_ref().is_none_or(PatternState::is_idle)
     }
@@ -524,15 +524,15 @@ impl History {
         self.loops.as_mut()?.feed(text, armed)
     }
 
-    /// Returns how many bytes at the end of the text must be held because of patterns. The text ends with `delta`. A
-    /// stream that hides no stop holds no text for a match: the history keeps the text of the match instead, as it does for
-    /// a visible pattern.
+    /// Returns how many bytes at the end of the text, which ends with `delta`, must be held because of patterns. If
+    /// `hides_stops` is false, no text is held for a match: the history keeps the text of the match instead, as it does
+    /// for a visible pattern.
     pub(crate) fn hold(&mut self, delta: &str, hides_stops: bool) -> usize {
         self.threads.as_mut().map_or(0, |threads| threads.hold(delta, hides_stops))
     }
 
-    /// The text from the beginning of the first unfinished match whose text is not held: a match of a visible pattern
-    /// or, in a stream that hides no stop, of any pattern.
+    /// The text that is kept for unfinished matches whose text is not held: from the beginning of the first such match
+    /// on. These are the matches of visible patterns and, in a stream that hides no stop, of all patterns.
     pub(crate) fn kept_text(&self) -> &str {
         self.threads.as_ref().map_or("", PatternState::text)
     }

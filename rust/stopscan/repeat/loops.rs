@@ -29,8 +29,8 @@ pub struct Loops {
     runs: Vec<Run>,
 }
 
-/// The greatest `divisible` that is passed to `Repeat::reach`: with it, `reach` is at least the longest period that
-/// `max_period` allows.
+/// The greatest `divisible` that is passed to `Repeat::reach`. A greater number would change nothing: with this one,
+/// `reach` already allows the longest period.
 const MAX_DIVISIBLE: u32 = 16;
 
 impl Loops {
@@ -256,7 +256,7 @@ impl Loops {
         }
     }
 
-    /// Makes the `Loop` to report for `run`, which completes at the end of the kept text. `end` is the value for
+    /// Makes the `Loop` that is reported for `run`. The loop completes at the end of the kept text. `end` becomes
     /// `Loop::end`.
     fn found(&self, run: &Run, end: usize) -> Loop {
         let Run { characters: period, .. } = *run;

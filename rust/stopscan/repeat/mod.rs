@@ -2,15 +2,15 @@
 //!
 //! [`Repeat`] says what counts as a loop. Take the last `max(count * p, min_length)` characters of a text. The text
 //! loops with the period `p` if each of these characters, except the first `p`, equals the character `p` places before
-//! it. Comparing every period at every character costs a thousand comparisons a character, so [`Loops`] does three
-//! things instead:
+//! it. To test every period at every character, a thousand comparisons a character would be needed. So [`Loops`] does
+//! three things instead:
 //!
 //! 1. **Checks.** A loop has a long *run*: bytes that equal the bytes one period before them. With the defaults, the
 //!    run of a complete loop has at least 192 bytes. A check searches for runs every 96 bytes (`Repeat::block`). So the
 //!    last check before the loop completes finds at least 96 bytes of the run. A longer period needs a longer run:
 //!    periods above 96 are searched at every second check, those above 192 at every fourth, and so on
-//!    (`Repeat::reach`). What a check finds is a *square*: the same bytes twice, because the run is already at least as
-//!    long as its period.
+//!    (`Repeat::reach`). At a check, the run must be at least as long as its period. The text then ends with a
+//!    *square*: the same bytes twice.
 //! 2. **Search** (`search.rs`). A check compares four of the last bytes with the bytes one period before them, for
 //!    64 periods at once. If all four are equal, the length of the run is measured. If very many periods pass this
 //!    test, as in a text that was made to be slow, all runs are measured in one pass, in linear time (a Z function).
@@ -86,7 +86,7 @@ impl Repeat {
         self.min_length
     }
 
-    /// The fewest characters of a loop whose block has `period` characters.
+    /// The number of characters from which on a text that repeats a block of `period` characters is a loop.
     fn length(&self, period: usize) -> usize {
         self.count.saturating_mul(period).max(self.min_length)
     }
@@ -123,7 +123,7 @@ impl Default for Repeat {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Loop {
-    /// The end of the loop, in bytes of the text that was passed to the call of `feed` that found the loop.
+    /// Where the loop ends: the number of bytes from the beginning of the text that was passed to `feed`.
     pub end: usize,
     /// The length of the loop in code points: `count` periods, or `min_length` if that is more.
     pub length: usize,

@@ -3,7 +3,7 @@ use std::ops::RangeInclusive;
 
 use super::Repeat;
 
-/// How many periods `equal` tests at once. A period is the distance in bytes after which text repeats.
+/// The number of periods that `equal` tests at once. A period is the distance in bytes after which text repeats.
 pub(super) const ROW: usize = 64;
 
 /// Finds the `periods` with which `text` ends in a *square*: the same bytes twice. Calls `found` with each such period,

@@ -17,8 +17,8 @@ use rules::Rules;
 
 /// Keys and their replacements: compiled once, immutable, shared by any number of threads and streams.
 ///
-/// At each place of the text the longest key that begins there is replaced, and the search goes on behind it. Where no
-/// key begins, the text stays. Replacements are not searched.
+/// Text is read from left to right. Where keys begin, the longest of them is replaced, and reading continues after that
+/// key. All other text stays. Replacements are not searched for keys.
 ///
 /// ```
 /// use stopscan::RewriteSet;
@@ -118,14 +118,15 @@ pub struct Rewriter {
     pub(crate) set: RewriteSet,
     /// The node of the trie whose text is the held text.
     pub(crate) node: u32,
-    /// What the last call put together.
+    /// The output of the last call, unless that call returned a part of its own delta.
     out: String,
 }
 
-/// A stream keeps the buffer of its output if the buffer has at most this many bytes.
+/// The most bytes of the output's buffer that a stream keeps for its next output.
 const SPARE: usize = 256;
 
-/// A host makes a string of its own of the output: Python's takes at most this many times the bytes of the text.
+/// A host, such as the Python module, copies the output into a string of its own. In Python, this copy has at most this
+/// many bytes for each byte of the output.
 const COPY: usize = 4;
 
 impl Clone for Rewriter {
@@ -150,7 +151,7 @@ impl Rewriter {
         self.try_feed(delta).unwrap_or_else(|_| handle_alloc_error(Layout::new::<u8>()))
     }
 
-    /// As [`Rewriter::feed`], for a host that raises errors and copies the output.
+    /// Does the same as [`Rewriter::feed`], but returns an error if memory runs out. For a host that copies the output.
     ///
     /// # Errors
     /// If there is not enough memory for the output and its copy. The stream is then unchanged.
@@ -181,12 +182,14 @@ impl Rewriter {
         Ok(out)
     }
 
-    /// Ends the text, and returns what was held, rewritten. Feeding may go on: no key spans a flush.
+    /// Ends the text: returns the held text with its keys replaced. More text may be fed afterwards, but no key can
+    /// begin before a flush and end after it.
     pub fn flush(&mut self) -> &str {
         self.try_flush().unwrap_or_else(|_| handle_alloc_error(Layout::new::<u8>()))
     }
 
-    /// As [`Rewriter::flush`], for a host that raises errors and copies the output.
+    /// Does the same as [`Rewriter::flush`], but returns an error if memory runs out. For a host that copies the
+    /// output.
     ///
     /// # Errors
     /// If there is not enough memory for the output and its copy. The stream is then unchanged.
@@ -257,12 +260,12 @@ impl Rewriter {
     }
 }
 
-/// Puts the output together.
+/// Collects the output of one call.
 struct Pieces<'a> {
     rules: &'a Rules,
     held: &'a str,
     delta: &'a str,
-    /// How much of `held` and `delta`, joined, is in `out`, or was replaced.
+    /// The number of bytes of `held` and `delta`, joined, that were already copied to `out` or replaced.
     done: usize,
     out: &'a mut String,
 }
@@ -279,7 +282,7 @@ impl Pieces<'_> {
         Ok(())
     }
 
-    /// Adds the text up to `end` as it is.
+    /// Copies the text from `done` to `end` unchanged.
     fn keep(&mut self, end: usize) -> Result<(), TryReserveError> {
         let (held, start) = (self.held.len(), self.done);
         self.done = end;

@@ -1,13 +1,14 @@
-//! Compiles the keys of a `RewriteSet`: the trie of the keys and, for each of its nodes, what to do if the next byte does
-//! not go on in the trie.
+//! Compiles the keys of a `RewriteSet` into a trie. Each node of the trie also says what to do if the node has no child
+//! for the next byte: which keys in its text are then replaced, and at which node to continue.
 //!
-//! The method is LinMaxMatch (Song et al., "Fast WordPiece Tokenization", 2021), which does this for tokens.
+//! The method is LinMaxMatch (Song et al., "Fast WordPiece Tokenization", 2021), which was made for tokenizers.
 
 use crate::automaton::{Automaton, Config, Words};
 use crate::error::{ErrorKind, MAX_SET_BYTES, Role, StopSetError};
 use crate::room;
 
-/// The most memory that compiling takes for each byte of the keys, and for each key.
+/// `Rules::new` needs at most `MEMORY_OF_BYTE` bytes of memory for each byte of the keys and replacements, and
+/// `MEMORY_OF_KEY` bytes for each key.
 const MEMORY_OF_BYTE: usize = 80;
 const MEMORY_OF_KEY: usize = 256;
 
@@ -21,22 +22,23 @@ pub(crate) struct Rules {
     trie: Automaton,
     /// The replacement of each key.
     values: Words,
-    /// How many bytes the text of each node has. This is what a stream at this node holds.
+    /// For each node, the number of bytes of its text. A stream at the node holds this text.
     depths: Vec<u32>,
     /// For each node, a key that begins with its text.
     keys: Vec<u32>,
-    /// If the next byte does not go on at a node, the beginning of its text is settled, and the rest of its text is
-    /// that of this node: the longest part of it that may still become a key.
+    /// For each node, the node at which to continue if the node has no child for the next byte. The beginning of the
+    /// text is then *settled*: the keys in it are replaced, and all of it is emitted. The rest of the text, which may
+    /// still become a key, is the text of the node at which to continue.
     rests: Vec<u32>,
-    /// For each node, the last key that is replaced in the settled part of its text.
+    /// For each node, the last replacement in the settled part of its text.
     settled: Vec<u32>,
     replacements: Vec<Replacement>,
 }
 
-/// A key in the settled part of the text of a node.
+/// A key that is replaced in the settled part of the text of a node.
 #[derive(Clone, Copy, Debug)]
 struct Replacement {
-    /// The one before it in the same text.
+    /// The replacement before this one in the same text, or `NONE`.
     before: u32,
     start: u32,
     key: u32,
@@ -88,7 +90,8 @@ impl Rules {
         Ok(rules)
     }
 
-    /// Notes what is settled at the node `child`, if the text does not go on there. Nodes with shorter texts are done.
+    /// Computes `depths`, `rests` and `settled` of the node `child`. They must already be known for all nodes with
+    /// shorter texts.
     fn add(&mut self, parent: usize, child: usize) {
         self.depths[child] = self.depths[parent] + 1;
         if let Some(key) = self.trie.whole_word(child) {
@@ -125,7 +128,7 @@ impl Rules {
         self.replacements.len() as u32
     }
 
-    /// The keys that are replaced in the settled part of the text of `node`, in their order.
+    /// The replacements in the settled part of the text of `node`, in the order of the text.
     fn replacements(&self, node: u32) -> impl Iterator<Item = Replacement> + use<> {
         let mut all = Vec::new();
         let mut last = self.settled[node as usize];
@@ -166,7 +169,8 @@ impl Rules {
         if node == 0 { 0 } else { self.keys[node as usize] as usize }
     }
 
-    /// The node at which a stream holds the first `depth` bytes of a key. `None` if no stream holds these.
+    /// Returns the node whose text is the first `depth` bytes of the key with the index `key`. Returns `None` if there
+    /// is no such node, or if it has no children: a stream never holds the text of such a node.
     pub(super) fn node_of(&self, key: usize, depth: usize) -> Option<u32> {
         if depth == 0 {
             return Some(0);
@@ -181,8 +185,8 @@ impl Rules {
         self.depths[node as usize] as usize
     }
 
-    /// Goes on from `node` with `byte`. Calls `replace` for each key that is then certain: with the number of bytes
-    /// from its beginning to the end of `byte`, and its index.
+    /// Reads `byte` at `node`, and moves `node`. Calls `replace` for each key that is now certain to be replaced, with
+    /// the number of bytes from the beginning of the key to the end of `byte`, and with the index of the key.
     #[inline]
     pub(super) fn step<E>(
         &self,
@@ -205,7 +209,9 @@ impl Rules {
         }
     }
 
-    /// Settles the text of `node` as far as it can be, if `behind` bytes that were read do not go on there.
+    /// Settles the beginning of the text of `node`, because no longer key is possible: calls `replace` for each key in
+    /// it, and moves `node` to the node of the rest. `behind` is the number of bytes that were read after the text of
+    /// `node`.
     #[inline]
     pub(super) fn settle<E>(
         &self,

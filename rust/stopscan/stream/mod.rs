@@ -230,7 +230,7 @@ impl<E: Emit> Stream<E> {
         room::ask(self.memory_for([delta]))
     }
 
-    /// The most bytes of memory that reading `texts` one after the other takes, with the output of all of them.
+    /// The most bytes of memory that a stream needs to read `texts` one after the other and to return all output.
     #[doc(hidden)]
     #[inline]
     pub fn memory_for<'a>(&self, texts: impl IntoIterator<Item = &'a str, IntoIter: Clone>) -> usize {
@@ -246,7 +246,7 @@ impl<E: Emit> Stream<E> {
         self.held.growth(bytes) + 7 * bytes + 4 * self.held.len() + history + segments * SEGMENT_MEMORY
     }
 
-    /// Returns the most segments that reading `texts` can make. Stops are not looked for.
+    /// Returns the most segments into which markers can cut `texts`. Ignores stops.
     #[cold]
     fn count_segments<'a>(&self, texts: impl Iterator<Item = &'a str>) -> usize {
         let (graph, mut cursor, mut segments) = (self.graph(), self.cursor, 1);
@@ -289,8 +289,8 @@ impl<E: Emit> Stream<E> {
     }
 }
 
-/// The memory of one segment: the lists in which it is collected, which grow by doubling, and the caller's objects.
-/// (Python needs a tuple, a string and an int, and a place in two lists.)
+/// The most bytes of memory that one segment needs: its places in the lists that collect segments, which grow by
+/// doubling, and the caller's objects. (Python needs a tuple, a string and an int, and a place in two lists.)
 const SEGMENT_MEMORY: usize = 768;
 
 /// Scans one stream of text: deltas in, safe text out.
@@ -490,8 +490,8 @@ impl<E: Emit> Stream<E> {
         self.conclude(text, found, part)
     }
 
-    /// Ends the step that read `delta`. `part` was the current part before the step. `found` is the stop or marker that
-    /// completed in `delta`, if any.
+    /// Returns the `Step` for `delta`, which was just scanned. `found` is the stop or marker that completed in `delta`,
+    /// if any. `part` is the part that was current before the scan.
     #[inline]
     fn conclude(&mut self, delta: &str, found: Option<Completion>, part: Part) -> Step {
         let step = |released| Step { part, released, marker: None };
@@ -502,7 +502,7 @@ impl<E: Emit> Stream<E> {
         }
     }
 
-    /// Adds `delta`, in which no stop fired and no part ended, to the text read. Releases the text that is now safe.
+    /// Counts `delta`, in which no stop fired and no part ended, as read. Releases the text that is now safe.
     #[inline]
     fn release(&mut self, delta: &str) -> Released {
         self.read.advance(delta);
@@ -573,8 +573,8 @@ impl<E: Emit> Stream<E> {
         }
     }
 
-    /// Returns the text of a match that ends with `through`, the text being read, which `self.read` does not yet count.
-    /// The match `stays` in the output or was held.
+    /// Returns the text of a match that ends with `through`. `self.read` does not yet count `through`. `stays` says
+    /// whether the match stays in the output: if it does not, its text was held.
     fn match_text(&self, through: &str, hit: PatternHit, stays: bool) -> Box<str> {
         let length = self.read.bytes + through.len() - hit.start.bytes;
         let patterns = self.graph().patterns();

@@ -207,9 +207,9 @@ pub struct Segment<'a> {
     pub region: &'a str,
     /// The text, which is never empty.
     pub text: &'a str,
-    /// The number of the part: counts the markers before this text that begin a part. A marker begins a part if it
-    /// leads to another state, even of the same region, or if it is kept, but not if it stays in its part. The text of
-    /// one part may come in several segments.
+    /// The number of the part: how many markers before this text began a part. A marker begins a part if it leads to
+    /// another state, even of the same region, or if it was given with [`keep`](crate::keep). A marker that was given
+    /// with [`stay`](crate::stay) does not. The text of one part may come in several segments.
     pub part: u32,
 }
 
@@ -367,7 +367,7 @@ impl<'a> StopMatch<'a> {
         }
     }
 
-    /// What two equal matches have in common.
+    /// The values by which matches are compared.
     fn key(&self) -> impl PartialEq + Hash + Debug {
         (self.sequence(), self.pattern(), self.index(), self.visible(), self.period(), self.range())
     }

@@ -1,6 +1,6 @@
-//! Writes and reads the state of a stream for snapshots. An automaton's state is written as the index of the stop or
-//! marker that has begun, and how many of its bytes were read. The held text follows from these two numbers, unless a
-//! pattern holds text.
+//! Writes and reads the state of a stream for snapshots. The state of the automaton is written as two numbers: the
+//! index of the stop or marker that has begun, and how many of its bytes were read. The held text follows from these
+//! two numbers, unless a pattern holds text.
 
 use super::{Emit, Fired, FiredStop, Stream};
 use crate::graph::{Graph, Word};
@@ -99,8 +99,8 @@ impl<E: Emit> Stream<E> {
         Some(stream)
     }
 
-    /// Restores a stream in which no stop fired: the stop or marker that had begun, the held text, the begun matches of
-    /// patterns, and the loops.
+    /// Restores a stream in which no stop fired: the stop or marker that had begun, the held text, the unfinished
+    /// matches of patterns, and the state of loops.
     fn resume(&mut self, reader: &mut Reader<'_>) -> Option<()> {
         let graph = self.set.graph();
         let (node, word, length) = (self.cursor.node, reader.number()? as u32, reader.number()?);

@@ -148,8 +148,8 @@ impl VocabularyBuilder {
         self
     }
 
-    /// Sets whether half a character before a special token becomes U+FFFD, even if the token is skipped. Mistral's
-    /// tekken decodes so.
+    /// Sets whether half a character before a special token becomes U+FFFD, even if the special token is skipped, as in
+    /// Mistral's tekken.
     ///
     /// ```
     /// use stopscan::{TokenDecoder, Vocabulary};
@@ -181,8 +181,8 @@ impl VocabularyBuilder {
         if u32::try_from(self.bytes.len()).is_err() {
             return Err(VocabularyError::TooLong);
         }
-        // Asks for room for the kind and the place of each token, and for two copies of the text: both exist while the
-        // tokens are joined below.
+        // Memory is needed for the kind and the place of each token, and for two copies of the text: while the tokens
+        // are joined below, both copies exist.
         room::ask(2 * self.bytes.len() + 16 * self.kinds.len()).map_err(|_| VocabularyError::NoMemory)?;
         let mut text = String::with_capacity(self.bytes.len());
         let mut starts = Vec::with_capacity(self.kinds.len() + 1);

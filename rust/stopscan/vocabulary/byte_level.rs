@@ -1,6 +1,7 @@
-//! How byte-level vocabularies since GPT-2 spell bytes: each byte as one printable character.
+//! GPT-2's spelling of bytes, which byte-level vocabularies use: each byte is written as one printable character.
 
-/// Reads spelled tokens. The table has the byte that each of the first 512 characters of Unicode spells, if any.
+/// Turns spelled tokens into bytes. The index into the table is a code point, and the item is the byte that it spells,
+/// or `None` if it spells no byte.
 pub(crate) struct Spelling([Option<u8>; 512]);
 
 impl Spelling {

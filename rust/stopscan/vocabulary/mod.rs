@@ -31,13 +31,14 @@ pub use error::{UnknownToken, VocabularyError};
 #[non_exhaustive]
 pub enum Strays {
     /// One U+FFFD for half a character, and one for any other stray byte, as in `String::from_utf8_lossy` of the bytes
-    /// of all tokens. A character may be split over several tokens. Byte-level BPE and tiktoken decode so.
+    /// of all tokens. A character may be split over several tokens. Byte-level BPE and tiktoken decode in this way.
     #[default]
     Parts,
     /// One U+FFFD for each byte of a run (byte tokens in a row), if the run as a whole is not valid UTF-8. The decoder
-    /// `ByteFallback` of the tokenizers library does so.
+    /// `ByteFallback` of the tokenizers library decodes in this way.
     Runs,
-    /// One U+FFFD for each stray byte of a run. The run's other bytes are decoded. SentencePiece itself does so.
+    /// One U+FFFD for each stray byte of a run. The run's other bytes are decoded. SentencePiece itself decodes in this
+    /// way.
     Bytes,
 }
 
