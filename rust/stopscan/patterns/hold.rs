@@ -4,10 +4,10 @@
 //! has read since it began, and for the strings and later matches that have begun in this text. If one of these strings
 //! or matches completes first, the thread ends.
 
-use super::alphabet::{Alphabet, ClassId, Kind};
-use super::dfa::{DEAD, Dfa, StateId};
+use super::alphabet::{Alphabet, ClassId, Kind, Part};
+use super::dfa::{DEAD, Dfa, StateId, Transition};
 use super::machine::Table;
-use super::work::{Numbers, TooLarge, Work};
+use super::work::{Lists, Numbers, TooLarge, Work};
 use crate::automaton::{Automaton, ROOT, State};
 
 /// Sorting the characters of the strings costs this many units of work for each byte of the strings.
@@ -25,6 +25,24 @@ pub(super) fn least_hold(
     strings: &Automaton,
     work: &mut Work,
 ) -> Result<(Dfa, Alphabet), TooLarge> {
+    let letters = letters_of(strings, work)?;
+    let (refined, parts) = alphabet.with_letters(&letters, work)?;
+    let kinds = (0..alphabet.len() as ClassId).map(|class| alphabet.kind(class)).collect();
+    let later = Later { table, kinds, sets: Numbers::default(), steps: Vec::new() };
+    let (states, held) = (Numbers::default(), Dfa::new());
+    let mut hold = LeastHold { dfa, alphabet, strings, letters, parts, later, nothing: 0, states, held };
+    hold.add_starts(work)?;
+    let mut state = 1;
+    while state < hold.states.len() {
+        hold.held.check_size(&refined)?;
+        hold.add_transitions(state as StateId, work)?;
+        state += 1;
+    }
+    Ok((hold.held, refined))
+}
+
+/// Returns the characters of `strings`, sorted.
+fn letters_of(strings: &Automaton, work: &mut Work) -> Result<Vec<char>, TooLarge> {
     let mut letters = Vec::new();
     for word in strings.words().with_literals() {
         work.spend(LETTER * word.len())?;
@@ -32,64 +50,86 @@ pub(super) fn least_hold(
     }
     letters.sort_unstable();
     letters.dedup();
-    let (refined, parts) = alphabet.with_letters(&letters, work)?;
-    let kinds = (0..alphabet.len() as ClassId).map(|class| alphabet.kind(class)).collect();
-    let mut later = Later { table, kinds, sets: Numbers::default(), steps: Vec::new() };
-    let mut states = Numbers::default();
-    let mut held = Dfa::new();
-    states.number(&[], work)?; // the dead state
-    let nothing = later.number(&[], work)?;
-    for before in Kind::ALL.into_iter().filter(|&before| table.start(before) != DEAD) {
-        let key = Key { own: table.start(before), later: nothing, strings: ROOT, is_whole: true };
-        held.starts[before as usize] = key.number(&mut states, &mut held, work)?;
+    Ok(letters)
+}
+
+/// Makes the automaton `held` of the automaton `dfa`.
+struct LeastHold<'a> {
+    dfa: &'a Dfa,
+    alphabet: &'a Alphabet,
+    strings: &'a Automaton,
+    /// The characters of `strings`, and the parts into which they cut each class of `alphabet`.
+    letters: Vec<char>,
+    parts: Lists<Part>,
+    later: Later<'a>,
+    /// The empty set of later matches, as its number in `later`.
+    nothing: u32,
+    /// The keys of the states of `held`.
+    states: Numbers,
+    held: Dfa,
+}
+
+impl LeastHold<'_> {
+    /// Adds the dead state and the states in which a match begins.
+    fn add_starts(&mut self, work: &mut Work) -> Result<(), TooLarge> {
+        self.states.number(&[], work)?; // the dead state
+        self.nothing = self.later.number(&[], work)?;
+        let table = self.later.table;
+        for before in Kind::ALL.into_iter().filter(|&before| table.start(before) != DEAD) {
+            let key = Key { own: table.start(before), later: self.nothing, strings: ROOT, is_whole: true };
+            self.held.starts[before as usize] = key.number(&mut self.states, &mut self.held, work)?;
+        }
+        Ok(())
     }
-    let mut state = 1;
-    while state < states.len() {
-        held.check_size(&refined)?;
-        let key = Key::of(states.get(state as u32, work)?);
+
+    /// Adds what `state` accepts, its transitions, and the states to which they lead.
+    fn add_transitions(&mut self, state: StateId, work: &mut Work) -> Result<(), TooLarge> {
+        let (dfa, key) = (self.dfa, Key::of(self.states.get(state.into(), work)?));
         let accept = dfa.accept(key.own, work)?;
-        held.set_accept(state as StateId, accept);
+        self.held.set_accept(state, accept);
         for &transition in dfa.transitions(key.own, work)? {
-            let kind = alphabet.kind(transition.class);
-            if accept.confirmed[kind as usize] != 0 {
-                continue;
-            }
-            let matches = dfa.accept(transition.target, work)?.now != 0;
-            let later = match matches {
-                true => Some(nothing),
-                false => later.step(key.later, transition.class, work)?,
-            };
-            let Some(later) = later else {
-                continue; // a match that began later completes first
-            };
-            let mut last = None;
-            for &part in parts.get(transition.class as usize, work)? {
-                let read = match part.letter {
-                    Some(letter) => key.string_step(letters[letter as usize], strings, work)?,
-                    None => ALL_FORGOTTEN,
-                };
-                // If a string completes, this match ends, unless the match began before the string and also completes
-                // here.
-                if read.completes && (read.is_whole || !matches) {
-                    continue;
-                }
-                let own = transition.target;
-                let next = match matches {
-                    true => Key { own, later, strings: ROOT, is_whole: false },
-                    false => Key { own, later, strings: read.next, is_whole: read.is_whole },
-                };
-                let target = match last {
-                    Some((same, target)) if same == next => target,
-                    _ => next.number(&mut states, &mut held, work)?,
-                };
-                last = Some((next, target));
-                held.add_transition(part.class, target, work)?;
+            let kind = self.alphabet.kind(transition.class);
+            if accept.confirmed[kind as usize] == 0 {
+                self.add_parts(key, transition, work)?;
             }
         }
-        held.close_transitions();
-        state += 1;
+        self.held.close_transitions();
+        Ok(())
     }
-    Ok((held, refined))
+
+    /// Adds the transitions over the parts of the class of `transition`, which leaves the state of `key`. Leaves out
+    /// those over which another stop completes before the match.
+    fn add_parts(&mut self, key: Key, transition: Transition, work: &mut Work) -> Result<(), TooLarge> {
+        let own = transition.target;
+        let matches = self.dfa.accept(own, work)?.now != 0;
+        let later = match matches {
+            true => Some(self.nothing),
+            false => self.later.step(key.later, transition.class, work)?,
+        };
+        let Some(later) = later else {
+            return Ok(()); // a match that began later completes first
+        };
+        let mut last = None;
+        for &part in self.parts.get(transition.class as usize, work)? {
+            let read = match part.letter {
+                Some(letter) => key.string_step(self.letters[letter as usize], self.strings, work)?,
+                None => ALL_FORGOTTEN,
+            };
+            // If a string completes, this match ends, unless the match began before the string and also completes here.
+            if read.completes && (read.is_whole || !matches) {
+                continue;
+            }
+            let read = if matches { ALL_FORGOTTEN } else { read };
+            let next = Key { own, later, strings: read.next, is_whole: read.is_whole };
+            let target = match last {
+                Some((same, target)) if same == next => target,
+                _ => next.number(&mut self.states, &mut self.held, work)?,
+            };
+            last = Some((next, target));
+            self.held.add_transition(part.class, target, work)?;
+        }
+        Ok(())
+    }
 }
 
 /// What a state of the new automaton stands for: a begun match in the state `own`, and the stops that have begun in the
@@ -189,7 +229,7 @@ struct StringStep {
     completes: bool,
 }
 
-/// The step over a character that is in no string. It leads to the root.
+/// The step over a character that is in no string, or that completes the match. It leads to the root.
 const ALL_FORGOTTEN: StringStep = StringStep { next: ROOT, is_whole: false, completes: false };
 
 impl Key {
