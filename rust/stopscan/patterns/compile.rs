@@ -255,10 +255,10 @@ impl Source {
         work.spend(Kind::ALL.len() * inside.len() * units).is_ok()
             && Kind::ALL.into_iter().all(|before| {
                 let completes = |machine: &Machine| {
-                    let mut places = Threads::default();
-                    places.before = before;
+                    let mut threads = Threads::default();
+                    threads.before = before;
                     // A call of `scan` would also do, but `scan` is inlined only while it has a single caller.
-                    scan_unarmed(&mut places, machine, inside, Place::default()).is_some()
+                    scan_unarmed(&mut threads, machine, inside, Place::default()).is_some()
                 };
                 self.hidden.iter().chain(&self.visible).any(completes)
             })

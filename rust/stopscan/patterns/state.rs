@@ -95,7 +95,7 @@ impl PatternState {
     /// Scans `text`, in which stops fire. Returns the first match of a pattern that is not plain text.
     fn scan_patterns(&mut self, machines: &Machines, text: &str, place: Place) -> Option<PatternHit> {
         let hits = self.with(machines).into_iter().flatten();
-        let hits = hits.filter_map(|(places, machine)| scan(places, machine, text, place));
+        let hits = hits.filter_map(|(threads, machine)| scan(threads, machine, text, place));
         hits.min_by_key(PatternHit::order)
     }
 
@@ -111,12 +111,12 @@ impl PatternState {
         latest: Option<usize>,
     ) {
         let mut matches_begin = None;
-        for (places, machine) in self.with(machines).into_iter().flatten() {
-            matches_begin = scan_unarmed(places, machine, text, place).max(matches_begin);
+        for (threads, machine) in self.with(machines).into_iter().flatten() {
+            matches_begin = scan_unarmed(threads, machine, text, place).max(matches_begin);
         }
         if let Some(start) = matches_begin.max(latest) {
-            for (places, machine) in self.with(machines).into_iter().flatten() {
-                places.end_through(start, machine);
+            for (threads, machine) in self.with(machines).into_iter().flatten() {
+                threads.end_through(start, machine);
             }
         }
         if let Some(start) = matches_begin {
@@ -181,7 +181,7 @@ impl PatternState {
     /// result, `end` and `completed` are 0.
     pub(crate) fn confirmed_at_end(&self, machines: &Machines) -> Option<PatternHit> {
         let hits = [(&self.hidden, &machines.hidden), (&self.visible, &machines.visible)].into_iter();
-        let hits = hits.filter_map(|(places, machine)| places.confirmed_at_end(machine.as_ref()?));
+        let hits = hits.filter_map(|(threads, machine)| threads.confirmed_at_end(machine.as_ref()?));
         let hits = hits.map(|(pattern, start)| PatternHit { pattern, start, end: 0, completed: 0 });
         hits.min_by_key(PatternHit::order).filter(|_| !self.unarmed)
     }
@@ -236,11 +236,11 @@ impl PatternState {
 
     /// The most bytes of memory by which `self` grows with `bytes` bytes of text.
     pub(crate) fn growth(&self, bytes: usize) -> usize {
-        /// With the default limit on held text, no more places than this are kept.
+        /// With the default limit on held text, no more threads than this are kept.
         const MOST: usize = 1 << 18;
 
-        let places = self.hidden.growth(bytes.min(MOST)) + self.visible.growth(bytes);
-        places + self.text.growth(bytes) + self.begun_bytes()
+        let threads = self.hidden.growth(bytes.min(MOST)) + self.visible.growth(bytes);
+        threads + self.text.growth(bytes) + self.begun_bytes()
     }
 }
 
@@ -301,9 +301,9 @@ impl PatternState {
     /// number of begun matches, and how many bytes ago each of them began.
     fn to_bytes(&self, automaton: &Automaton) -> Vec<u8> {
         let mut writer = Writer::default();
-        for places in [&self.hidden, &self.visible] {
-            let (before, lengths) = (places.before, Vec::from_iter(places.all()));
-            let [last, first] = [before, places.before_first().unwrap_or(before)].map(|kind| kind as usize);
+        for threads in [&self.hidden, &self.visible] {
+            let (before, lengths) = (threads.before, Vec::from_iter(threads.all()));
+            let [last, first] = [before, threads.before_first().unwrap_or(before)].map(|kind| kind as usize);
             let unarmed = if self.unarmed && !lengths.is_empty() { Kind::ALL.len() } else { 0 };
             let numbers = [last + unarmed, first, lengths.len()].into_iter().chain(lengths);
             numbers.for_each(|number| writer.number(number));
@@ -323,18 +323,18 @@ impl PatternState {
     ) -> Option<PatternState> {
         let SavedThreads { text, bytes } = begun;
         let mut reader = Reader(bytes);
-        let mut threads = PatternState::default();
-        let PatternState { hidden, visible, unarmed, .. } = &mut threads;
+        let mut resumed = PatternState::default();
+        let PatternState { hidden, visible, unarmed, .. } = &mut resumed;
         let hidden = (hidden, machines.and_then(|machines| machines.hidden.as_ref()));
         let visible = (visible, machines.and_then(|machines| machines.visible.as_ref()));
-        for (places, machine) in [hidden, visible] {
+        for (threads, machine) in [hidden, visible] {
             let kind = |number| Kind::ALL.get(number).copied();
             let (last, kinds) = (reader.number()?, Kind::ALL.len());
             let (before, before_first) = (kind(last.checked_sub(kinds).unwrap_or(last))?, kind(reader.number()?)?);
             *unarmed |= last >= kinds;
             let starts = (0..reader.count()?).map(|_| text.len().checked_sub(reader.number()?));
             let starts: Vec<usize> = starts.collect::<Option<_>>()?;
-            places.before = before_first;
+            threads.before = before_first;
             if let Some(&first) = starts.first() {
                 let begun = text.get(first..)?;
                 let start = Place {
@@ -342,19 +342,19 @@ impl PatternState {
                     code_points: end.code_points.checked_sub(Place::after(begun).code_points)?,
                 };
                 let starts: Option<Vec<usize>> = starts.iter().map(|start| start.checked_sub(first)).collect();
-                replay(places, machine?, begun, start, &starts?)?;
+                replay(threads, machine?, begun, start, &starts?)?;
             }
-            places.before = before;
+            threads.before = before;
         }
-        if threads.begun_bytes() != text.len() {
+        if resumed.begun_bytes() != text.len() {
             return None;
         }
-        let kept = threads.kept(hides_stops);
-        threads.text.push(text, kept);
+        let kept = resumed.kept(hides_stops);
+        resumed.text.push(text, kept);
         if !reader.0.is_empty() {
-            threads.follow_markers(automaton, automaton.state(reader.0)?);
+            resumed.follow_markers(automaton, automaton.state(reader.0)?);
         }
-        Some(threads)
+        Some(resumed)
     }
 
     /// Returns how many bytes at the end of the text are held because matches of hidden patterns have begun.

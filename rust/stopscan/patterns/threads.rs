@@ -323,8 +323,8 @@ impl Threads {
 
     /// The most bytes of memory that `self` newly allocates for `bytes` more bytes of text.
     pub(super) fn growth(&self, bytes: usize) -> usize {
-        let places = self.begun.len() + bytes;
-        if places > self.begun.capacity() { 2 * places * size_of::<Thread>() } else { 0 }
+        let threads = self.begun.len() + bytes;
+        if threads > self.begun.capacity() { 2 * threads * size_of::<Thread>() } else { 0 }
     }
 }
 
@@ -384,7 +384,7 @@ impl PatternHit {
 }
 
 struct Scan<'a> {
-    places: &'a mut Threads,
+    threads: &'a mut Threads,
     machine: &'a Machine,
     text: &'a str,
     /// The number of bytes that were scanned.
@@ -394,8 +394,8 @@ struct Scan<'a> {
 }
 
 /// Scans `text`, which begins at `place`, up to the first character that completes a match. Returns the match.
-pub(super) fn scan(places: &mut Threads, machine: &Machine, text: &str, place: Place) -> Option<PatternHit> {
-    let mut scan = Scan { places, machine, text, at: 0, here: place };
+pub(super) fn scan(threads: &mut Threads, machine: &Machine, text: &str, place: Place) -> Option<PatternHit> {
+    let mut scan = Scan { threads, machine, text, at: 0, here: place };
     let mut hit = None;
     while let Some(next) = scan.next() {
         hit = scan.confirmed(next).or_else(|| scan.step(next));
@@ -403,24 +403,24 @@ pub(super) fn scan(places: &mut Threads, machine: &Machine, text: &str, place: P
             break;
         }
     }
-    scan.places.settle(scan.here, machine);
+    scan.threads.settle(scan.here, machine);
     hit
 }
 
 /// Scans the whole of `text`, which begins at `place` and is unarmed, so that no match fires. A match that completes
 /// ends the begun matches that would contain it. Returns where the latest of the completed matches began, in bytes of
 /// the stream.
-pub(super) fn scan_unarmed(places: &mut Threads, machine: &Machine, text: &str, place: Place) -> Option<usize> {
-    let mut scan = Scan { places, machine, text, at: 0, here: place };
+pub(super) fn scan_unarmed(threads: &mut Threads, machine: &Machine, text: &str, place: Place) -> Option<usize> {
+    let mut scan = Scan { threads, machine, text, at: 0, here: place };
     let mut latest = None;
     while let Some(next) = scan.next() {
         let confirmed = scan.end_through(Follows::Only(next.kind));
         scan.advance(next, true);
         let matched = scan.end_through(Follows::Anything);
         latest = latest.max(confirmed).max(matched);
-        scan.places.limit(scan.here, machine.max_held);
+        scan.threads.limit(scan.here, machine.max_held);
     }
-    scan.places.settle(scan.here, machine);
+    scan.threads.settle(scan.here, machine);
     latest
 }
 
@@ -429,13 +429,13 @@ impl<'a> Scan<'a> {
     /// Returns the next character. While no match has begun, skips text in which none can begin.
     #[inline(always)]
     fn next(&mut self) -> Option<Next<'a>> {
-        if self.places.is_empty() {
+        if self.threads.is_empty() {
             let rest = &self.text[self.at..];
             let skipped = &rest[..self.machine.count_plain(rest.as_bytes())];
             if !skipped.is_empty() {
                 self.here.advance(skipped);
                 self.at += skipped.len();
-                self.places.forget(skipped);
+                self.threads.forget(skipped);
             }
         }
         let character = self.text[self.at..].chars().next()?;
@@ -450,14 +450,14 @@ impl<'a> Scan<'a> {
     /// `a\b`. If the character also completes a match that began earlier, returns that match instead.
     fn confirmed(&mut self, next: Next<'_>) -> Option<PatternHit> {
         let follows = Follows::Only(next.kind);
-        if !self.places.may_accept(follows) {
+        if !self.threads.may_accept(follows) {
             return None;
         }
         let table = &self.machine.table;
-        let (pattern, begun) = self.places.earliest(|state| table.accepted(state, follows))?;
+        let (pattern, begun) = self.threads.earliest(|state| table.accepted(state, follows))?;
         let (start, completed) = (begun.place(self.here), self.at + next.length);
         let confirmed = PatternHit { pattern, start, end: self.at, completed };
-        match self.places.earliest(|state| table.accepted(next.column.target(state), Follows::Anything)) {
+        match self.threads.earliest(|state| table.accepted(next.column.target(state), Follows::Anything)) {
             Some((pattern, begun)) if begun.place(self.here).bytes < start.bytes => {
                 Some(PatternHit { pattern, start: begun.place(self.here), end: completed, completed })
             }
@@ -469,12 +469,12 @@ impl<'a> Scan<'a> {
     fn step(&mut self, next: Next<'_>) -> Option<PatternHit> {
         self.advance(next, true);
         let table = &self.machine.table;
-        if self.places.may_accept(Follows::Anything)
-            && let Some((pattern, begun)) = self.places.earliest(|state| table.accepted(state, Follows::Anything))
+        if self.threads.may_accept(Follows::Anything)
+            && let Some((pattern, begun)) = self.threads.earliest(|state| table.accepted(state, Follows::Anything))
         {
             return Some(PatternHit { pattern, start: begun.place(self.here), end: self.at, completed: self.at });
         }
-        self.places.limit(self.here, self.machine.max_held);
+        self.threads.limit(self.here, self.machine.max_held);
         None
     }
 
@@ -482,12 +482,12 @@ impl<'a> Scan<'a> {
     /// adds this match to them.
     #[inline(always)]
     fn advance(&mut self, next: Next<'_>, begins: bool) {
-        self.places.advance(next.column);
-        let first = next.column.target(self.machine.table.start(self.places.before));
+        self.threads.advance(next.column);
+        let first = next.column.target(self.machine.table.start(self.threads.before));
         if begins && first != DEAD {
-            self.places.begin(self.here, first);
+            self.threads.begin(self.here, first);
         }
-        self.places.before = next.kind;
+        self.threads.before = next.kind;
         self.here = Place { code_points: self.here.code_points + 1, bytes: self.here.bytes + next.length };
         self.at += next.length;
     }
@@ -495,33 +495,33 @@ impl<'a> Scan<'a> {
     /// Finds the matches that have completed, given what follows. Ends the one of them that began last, and all matches
     /// that began earlier, because these would contain it. Returns where it began.
     fn end_through(&mut self, follows: Follows) -> Option<usize> {
-        if !self.places.may_accept(follows) {
+        if !self.threads.may_accept(follows) {
             return None;
         }
         let table = &self.machine.table;
-        let states = &self.places.states[..end_of_last_with(follows.bits(), &self.places.states)];
+        let states = &self.threads.states[..end_of_last_with(follows.bits(), &self.threads.states)];
         let group = states.iter().rposition(|&state| table.accepted(state, follows) != 0)?;
-        let root = self.places.roots[group] as usize;
-        self.places.end_before(root + 1);
-        Some(self.places.begun[root].place(self.here).bytes)
+        let root = self.threads.roots[group] as usize;
+        self.threads.end_before(root + 1);
+        Some(self.threads.begun[root].place(self.here).bytes)
     }
 }
 
 /// Scans `text`, which begins at `place`. Begins a match at each of the `starts`, which are offsets in bytes in `text`,
 /// and nowhere else. Returns `None` if one of these matches ends or cannot begin.
 pub(super) fn replay(
-    places: &mut Threads,
+    threads: &mut Threads,
     machine: &Machine,
     text: &str,
     place: Place,
     starts: &[usize],
 ) -> Option<()> {
-    let mut scan = Scan { places, machine, text, at: 0, here: place };
+    let mut scan = Scan { threads, machine, text, at: 0, here: place };
     let mut left = starts.iter().peekable();
     while let Some(next) = scan.next() {
         let begins = left.next_if_eq(&&scan.at).is_some();
         scan.advance(next, begins);
     }
-    scan.places.settle(scan.here, machine);
-    (left.next().is_none() && places.all().count() == starts.len()).then_some(())
+    scan.threads.settle(scan.here, machine);
+    (left.next().is_none() && threads.all().count() == starts.len()).then_some(())
 }
