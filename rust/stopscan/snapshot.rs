@@ -66,14 +66,6 @@ impl Error for SnapshotError {}
 
 impl Snapshot {
     /// Returns the bytes of the snapshot.
-    ///
-    /// ```
-    /// use stopscan::{StopScanner, StopSet};
-    ///
-    /// let scanner = StopScanner::new(&StopSet::new(["END"])?);
-    /// assert!(scanner.snapshot().as_bytes().len() < 32);
-    /// # Ok::<(), stopscan::StopSetError>(())
-    /// ```
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }

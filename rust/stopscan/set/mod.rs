@@ -90,37 +90,16 @@ impl<E: Emit> Set<E> {
     }
 
     /// The hidden stops, in the order given, without repetitions.
-    ///
-    /// ```
-    /// use stopscan::StopSet;
-    ///
-    /// assert!(StopSet::new(["a", "b", "a"])?.stop().eq(["a", "b"]));
-    /// # Ok::<(), stopscan::StopSetError>(())
-    /// ```
     pub fn stop(&self) -> impl Iterator<Item = &str> {
         self.0.stops().of_kind(WordKind::Hidden)
     }
 
     /// The visible stops, in the order given, without repetitions.
-    ///
-    /// ```
-    /// use stopscan::StopSet;
-    ///
-    /// assert!(StopSet::builder().visible(["."]).build()?.visible().eq(["."]));
-    /// # Ok::<(), stopscan::StopSetError>(())
-    /// ```
     pub fn visible(&self) -> impl Iterator<Item = &str> {
         self.0.stops().of_kind(WordKind::Visible)
     }
 
     /// The hidden patterns, in the order given, without repetitions.
-    ///
-    /// ```
-    /// use stopscan::StopSet;
-    ///
-    /// assert!(StopSet::builder().patterns([r"\n\d+\."]).build()?.patterns().eq([r"\n\d+\."]));
-    /// # Ok::<(), stopscan::StopSetError>(())
-    /// ```
     pub fn patterns(&self) -> impl Iterator<Item = &str> {
         self.0.patterns().of_kind(false)
     }
@@ -168,39 +147,16 @@ impl<E: Emit> Set<E> {
     }
 
     /// Whether the set has no stops. It may still have regions and markers.
-    ///
-    /// ```
-    /// use stopscan::StopSet;
-    ///
-    /// assert!(StopSet::new::<[&str; 0]>([])?.is_empty());
-    /// # Ok::<(), stopscan::StopSetError>(())
-    /// ```
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// The names of the regions, in the order in which their first states were added.
-    ///
-    /// ```
-    /// use stopscan::SegmentSet;
-    ///
-    /// let set = SegmentSet::builder().region("a", [("|", "b/1")]).region("b/1", [("|", "a")]).build()?;
-    /// assert!(set.regions().eq(["a", "b"]));
-    /// # Ok::<(), stopscan::StopSetError>(())
-    /// ```
     pub fn regions(&self) -> impl Iterator<Item = &str> {
         self.0.regions()
     }
 
     /// The names of the regions in which stops fire. A loop fires in every region.
-    ///
-    /// ```
-    /// use stopscan::StopSet;
-    ///
-    /// let set = StopSet::builder().stop(["END"]).protect([("<think>", "</think>")]).build()?;
-    /// assert!(set.stop_in().eq(["answer"]));
-    /// # Ok::<(), stopscan::StopSetError>(())
-    /// ```
     pub fn stop_in(&self) -> impl Iterator<Item = &str> {
         self.0.stop_in()
     }
@@ -315,14 +271,6 @@ impl Set<Text> {
     }
 
     /// The opening and closing markers of the protected regions, in the order given, without repetitions.
-    ///
-    /// ```
-    /// use stopscan::StopSet;
-    ///
-    /// let set = StopSet::builder().protect([("<think>", "</think>")]).build()?;
-    /// assert!(set.protect().eq([("<think>", "</think>")]));
-    /// # Ok::<(), stopscan::StopSetError>(())
-    /// ```
     pub fn protect(&self) -> impl Iterator<Item = (&str, &str)> {
         let closings = (1..self.graph().len() as u32).filter(|_| self.graph().protected().is_some());
         let pair = |node| (self.graph().name(node), self.graph().markers(node).next().unwrap_or_default());

@@ -297,19 +297,11 @@ impl EndReason {
     ];
 
     /// The name of the reason.
-    ///
-    /// ```
-    /// assert_eq!(stopscan::EndReason::Eos.name(), "eos");
-    /// ```
     pub fn name(self) -> &'static str {
         EndReason::NAMES[self as usize].1
     }
 
     /// The reason with this name, if there is one.
-    ///
-    /// ```
-    /// assert_eq!(stopscan::EndReason::from_name("stop"), None);
-    /// ```
     pub fn from_name(name: &str) -> Option<EndReason> {
         EndReason::NAMES.iter().find(|known| known.1 == name).map(|known| known.0)
     }
