@@ -236,7 +236,8 @@ class StopSet(_Set):
     - ``max_held``: the most code points that are withheld while one of the ``patterns`` may still match. A longer match does not
       fire: its text is emitted. Without ``max_held`` the limit is 65,536, and a pattern that could withhold ordinary
       text for ever is refused.
-    - ``protect``: pairs of an opening and a closing marker. Between the markers, no stop except a loop fires.
+    - ``protect``: pairs of an opening and a closing marker. Between the markers, no stop except a loop fires. The two
+      may be equal: one opens a region, and the next closes it.
     - ``regions``: a graph of regions as in ``SegmentSet``. In a ``StopSet`` the markers stay in the text. ``protect``
       is short for a graph with the region ``answer``, in which stops fire, and a region for each pair, named after the
       opening marker of the pair.
@@ -476,7 +477,7 @@ class Vocabulary(_Copied):
     def native(self) -> bool:
         """Whether stopscan decodes streams from the bytes of single ids. Otherwise the tokenizer decodes."""
     def _parts(self) -> tuple[list[Any], dict[str, Any]]:
-        """Returns the arguments that make an equal vocabulary, for pickle."""
+        """Returns the argument and the keyword arguments that make an equal vocabulary, for pickle."""
 
 @final
 class TokenScanner(_OfTokens):

@@ -3,12 +3,13 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyUnicodeEncodeError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFrozenSet, PyIterator, PyList, PyMapping, PySet, PyString, PyTuple};
 use stopscan::{Options, Snapshot, TokenOptions, UnknownIds};
 
 use crate::errors::{OrRaise, type_error, value_error};
-use crate::objects::{collect, list, new_string, room, tuple};
+use crate::objects::{collect, list, room};
 
 /// The strings of one argument, such as stops or markers. An error names a string by `name` and its index: `stop 3`.
 pub(crate) struct Strings<'py> {
@@ -146,16 +147,15 @@ fn with_long_text<T>(string: &Bound<'_, PyString>, action: impl FnOnce(&str) -> 
     let py = string.py();
     if !string.is_exact_instance_of::<PyString>() {
         // Copies `string` to an ordinary `str`, so that no method of its subclass runs.
-        let copy = py.get_type::<PyString>().getattr(new_string(py, "__str__")?)?;
-        let plain = copy.call1(tuple(py, [Ok(string.clone())])?)?;
+        let plain = py.get_type::<PyString>().call_method1(intern!(py, "__str__"), (string,))?;
         return with_text(plain.cast_exact::<PyString>()?, action);
     }
-    if string.call_method0(new_string(py, "isascii")?)?.is_truthy()? {
+    if string.call_method0(intern!(py, "isascii"))?.is_truthy()? {
         return action(string.to_str()?); // CPython makes no copy: ASCII is its own UTF-8
     }
     // Reads the UTF-8 of a copy, because CPython frees it with the copy. (`encode_utf8` would return bytes, and Rust
     // would have to check again that they are UTF-8.)
-    let copy = string.add(new_string(py, "\n")?)?;
+    let copy = string.add(intern!(py, "\n"))?;
     let copied = copy.cast_exact::<PyString>()?.to_str();
     // The error for a lone surrogate refers to the caller's string, and not to the copy.
     let text = copied.map_err(|error| string.encode_utf8().err().unwrap_or(error))?;
@@ -275,11 +275,6 @@ pub(crate) fn token_list<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResul
     collect(iterated(object, || unexpected(object, name, "token ids", ""))?)
 }
 
-/// Returns `object` as a number of tokens.
-fn count(object: &Bound<'_, PyAny>, name: &str) -> PyResult<i64> {
-    integer(object, name)?.ok_or_else(|| value_error(format!("{name}: {object} is out of range")))
-}
-
 /// Returns the options of a stream of tokens, except `prompt_token_ids`: only the decoder reads these.
 pub(crate) fn token_options(
     stop_token_ids: Option<&Bound<'_, PyAny>>,
@@ -295,20 +290,13 @@ pub(crate) fn token_options(
         "count" => UnknownIds::Count,
         other => return Err(value_error(format!("unknown_ids: expected 'refuse' or 'count', got {other:?}"))),
     };
-    let min = min_tokens.map_or(Ok(0), |min| count(min, "min_tokens"))?;
-    let max = max_tokens.map(|max| count(max, "max_tokens")).transpose()?;
-    for (value, name) in [(Some(min), "min_tokens"), (max, "max_tokens")] {
-        if let Some(value @ ..0) = value {
-            return Err(value_error(format!("{name} {value} is negative")));
-        }
-    }
     let mut options = TokenOptions::default()
         .stop_token_ids(end_ids(stop_token_ids, "stop_token_ids")?)
         .eos_token_ids(end_ids(eos_token_ids, "eos_token_ids")?)
-        .min_tokens(min as usize)
+        .min_tokens(min_tokens.map_or(Ok(0), |min| size(min, "min_tokens"))?)
         .unknown_ids(unknown_ids)
         .eos_ends_early(eos_ends_early)
         .skip_special_tokens(skip_special_tokens);
-    options.max_tokens = max.map(|max| max as usize);
+    options.max_tokens = max_tokens.map(|max| size(max, "max_tokens")).transpose()?;
     Ok(options)
 }

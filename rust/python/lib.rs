@@ -21,14 +21,12 @@ mod _stopscan {
     use pyo3::prelude::*;
     use pyo3::sync::PyOnceLock;
 
-    use crate::objects::new_string;
-
     /// Refuses to be imported in a second interpreter of the process: the module keeps objects of the first one.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         static BUILTINS: PyOnceLock<Py<PyModule>> = PyOnceLock::new(); // each interpreter has a module of its own
         let py = module.py();
-        let builtins = py.import(new_string(py, "builtins")?)?;
+        let builtins = py.import("builtins")?;
         match BUILTINS.get_or_init(py, || builtins.clone().unbind()).is(&builtins) {
             true => Ok(()),
             false => Err(PyImportError::new_err(

@@ -6,13 +6,13 @@ use std::cmp::Ordering;
 use pyo3::basic::CompareOp;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyInt, PyString, PyTuple, PyType};
+use pyo3::types::{PyString, PyTuple, PyType};
 use stopscan::host::code_points;
 use stopscan::{Emit, EndReason, Finish, TokenStream};
 
 use crate::arguments::{hash, size, string};
 use crate::errors::value_error;
-use crate::objects::{self, int, new_string, some_int, tuple};
+use crate::objects::new_string;
 use crate::sets::short_repr;
 
 /// The stop that fired and where: ``text[offset:end] == sequence``.
@@ -77,20 +77,20 @@ impl StopMatch {
 
     /// For a loop (see ``Repeat``): the length of the block that it repeats, in code points. Otherwise ``None``.
     #[getter]
-    fn period<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        some_int(py, self.period)
+    fn period(&self) -> Option<usize> {
+        self.period
     }
 
     /// Where the stop begins in the text of the stream, in code points.
     #[getter]
-    fn offset<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
-        int(py, self.offset)
+    fn offset(&self) -> usize {
+        self.offset
     }
 
     /// Where the stop ends in the text of the stream, in code points.
     #[getter]
-    fn end<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
-        int(py, self.end)
+    fn end(&self) -> usize {
+        self.end
     }
 
     fn __richcmp__(&self, other: &Bound<'_, PyAny>, op: CompareOp, py: Python<'_>) -> PyResult<Py<PyAny>> {
@@ -118,33 +118,27 @@ impl StopMatch {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
         let (py, found) = (slf.py(), slf.get());
-        let sequence = found.sequence.bind(py).as_any().clone();
-        let pattern = found.pattern.as_ref().map_or_else(|| py.None(), |pattern| pattern.clone_ref(py).into_any());
-        let arguments = [sequence, found.offset(py)?.into_any(), pattern.into_bound(py), found.period(py)?];
-        tuple(py, [slf.get_type().into_any(), tuple(py, arguments.map(Ok))?.into_any()].map(Ok))
+        let arguments = (&found.sequence, found.offset, &found.pattern, found.period);
+        (slf.get_type(), arguments).into_pyobject(py)
     }
 }
 
 static FINISH: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
 fn class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
-    objects::class(py, &FINISH, "stopscan.finish", "Finish")
+    FINISH.import(py, "stopscan.finish", "Finish")
 }
 
 /// Returns the Python `Finish` of `stream`, or `None` while the stream goes on.
 pub(crate) fn finished<'py, E: Emit, D>(py: Python<'py>, stream: &TokenStream<E, D>) -> PyResult<Option<Py<PyAny>>> {
     let finish = match stream.finish() {
         None => return Ok(None),
-        Some(Finish::StopToken(id)) => {
-            let arguments = [new_string(py, "stop_token")?.into_any(), int(py, id as usize)?.into_any()];
-            class(py)?.call1(tuple(py, arguments.map(Ok))?)?
-        }
+        Some(Finish::StopToken(id)) => class(py)?.call1(("stop_token", id))?,
         Some(finish) => {
             let found = stream.stop_match().map(|found| StopMatch::from_core(py, found)).transpose()?;
             let found = found.map_or_else(|| py.None(), Py::into_any).into_bound(py);
             let reason = if let Finish::Ended(reason) = finish { reason } else { EndReason::Eos };
-            let arguments = [found, new_string(py, reason.name())?.into_any()];
-            class(py)?.getattr(new_string(py, "of")?)?.call1(tuple(py, arguments.map(Ok))?)?
+            class(py)?.call_method1("of", (found, reason.name()))?
         }
     };
     Ok(Some(finish.unbind()))

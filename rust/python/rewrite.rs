@@ -8,7 +8,7 @@ use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
 use crate::arguments::{hash, items, no_string, read_snapshot, read_text, short_text, string, text, with_text};
 use crate::errors::OrRaise;
-use crate::objects::{self, bytes, collect, new_string, rebuild, set_item};
+use crate::objects::{bytes, collect, new_string, rebuild};
 use crate::sets::short_repr;
 use crate::streams::{Delta, same_or_new};
 use crate::turns::{GIL, Turn, Turns};
@@ -62,9 +62,9 @@ impl RewriteSet {
     /// The keys and their replacements, sorted by key. Each call makes a new dict.
     #[getter]
     fn replacements<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = objects::dict(py)?;
+        let dict = PyDict::new(py);
         for (key, value) in self.core.iter() {
-            set_item(&dict, key, new_string(py, value)?)?;
+            dict.set_item(new_string(py, key)?, new_string(py, value)?)?;
         }
         Ok(dict)
     }
@@ -99,8 +99,7 @@ impl RewriteSet {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
         let py = slf.py();
-        let arguments = objects::tuple(py, [slf.get().replacements(py)])?;
-        rebuild(slf.get_type(), arguments, objects::dict(py)?, None)
+        rebuild(slf.get_type(), (slf.get().replacements(py)?,), PyDict::new(py), None)
     }
 }
 
@@ -203,8 +202,7 @@ impl Rewriter {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
         let (py, this) = (slf.py(), slf.get());
-        let arguments = objects::tuple(py, [Ok(this.stream.set.bind(py).clone())])?;
-        rebuild(slf.get_type(), arguments, objects::dict(py)?, Some(this.snapshot(py)?))
+        rebuild(slf.get_type(), (&this.stream.set,), PyDict::new(py), Some(this.snapshot(py)?))
     }
 
     fn __setstate__(&self, state: &Bound<'_, PyAny>) -> PyResult<()> {

@@ -2,13 +2,13 @@
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyInt, PyString, PyTuple, PyType};
+use pyo3::types::{IntoPyDict, PyDict, PyString, PyTuple, PyType};
 use stopscan::{Emit, Format, Options, Set, SetBuilder, StopSetBuilder, Target, keep, stay};
 
 use crate::arguments::{Strings, hash, items, options, pairs, read_text, size, string, text, unexpected, with_text};
 use crate::errors::{OrRaise, type_error, value_error};
 use crate::matches::StopMatch;
-use crate::objects::{self, ListTemplate, SegmentTemplate, dict, int, new_string, rebuild, room, set_item, some_int};
+use crate::objects::{self, new_string, rebuild, room};
 
 /// The methods that `StopSet` and `SegmentSet` share.
 macro_rules! set_methods {
@@ -61,8 +61,8 @@ macro_rules! set_methods {
 
             /// The most code points that are withheld while a hidden pattern may match. ``None`` means the default, 65,536.
             #[getter]
-            fn max_held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-                some_int(py, self.core.max_held())
+            fn max_held(&self) -> Option<usize> {
+                self.core.max_held()
             }
 
             /// The rule for loops (text that repeats itself). ``None`` if loops are not a stop.
@@ -114,7 +114,8 @@ macro_rules! set_methods {
 /// - ``max_held``: the most code points that are withheld while one of the ``patterns`` may still match. A longer match does not
 ///   fire: its text is emitted. Without ``max_held`` the limit is 65,536, and a pattern that could withhold ordinary
 ///   text for ever is refused.
-/// - ``protect``: pairs of an opening and a closing marker. Between the markers, no stop except a loop fires.
+/// - ``protect``: pairs of an opening and a closing marker. Between the markers, no stop except a loop fires. The two
+///   may be equal: one opens a region, and the next closes it.
 /// - ``regions``: a graph of regions as in ``SegmentSet``. In a ``StopSet`` the markers stay in the text. ``protect``
 ///   is short for a graph with the region ``answer``, in which stops fire, and a region for each pair, named after the
 ///   opening marker of the pair.
@@ -173,9 +174,6 @@ impl StopSet {
         }
         let mut names = Vec::new();
         if let Some(regions) = regions.filter(|regions| !regions.is_none()) {
-            if !pairs.is_empty() {
-                return Err(value_error("give regions or protect, not both"));
-            }
             names = arguments.add_regions(regions, "regions")?;
             if names.is_empty() {
                 return Err(value_error("the set needs at least one region"));
@@ -236,14 +234,10 @@ impl StopSet {
         with_text(string, |text| {
             let py = string.py();
             let (kept, found) = read_text(py, text, || self.core.truncate_with(text, &options)).or_raise()?;
-            let both = match found {
-                None => [string.as_any().clone(), py.None().into_bound(py)],
-                Some(found) => {
-                    let kept = new_string(py, kept)?.into_any();
-                    [kept, StopMatch::from_core(py, found)?.into_bound(py).into_any()]
-                }
-            };
-            objects::tuple(py, both.map(Ok))
+            match found {
+                None => (string, py.None()).into_pyobject(py),
+                Some(found) => (new_string(py, kept)?, StopMatch::from_core(py, found)?).into_pyobject(py),
+            }
         })
     }
 
@@ -253,7 +247,7 @@ impl StopSet {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
         let (py, set) = (slf.py(), slf.get());
-        rebuild(slf.get_type(), objects::tuple(py, [set.stop(py)])?, set.options(py)?, None)
+        rebuild(slf.get_type(), (set.stop(py)?,), set.options(py)?, None)
     }
 }
 
@@ -322,10 +316,6 @@ pub(crate) struct SegmentSet {
     pub(crate) regions: Vec<Py<PyString>>,
     /// The name of the region of each node. A node is a region, or a state of a region.
     pub(crate) names: Vec<Py<PyString>>,
-    /// One template for each node: it makes the segments of the node's region.
-    templates: Vec<SegmentTemplate>,
-    /// Makes lists that contain one segment.
-    pub(crate) one: ListTemplate,
 }
 
 #[pymethods]
@@ -359,8 +349,7 @@ impl SegmentSet {
         let py = markers.py();
         let core = arguments.compile(py)?;
         let (names, regions) = node_names(py, &core, &names)?;
-        let templates = names.iter().map(|name| SegmentTemplate::new(py, name)).collect::<PyResult<_>>()?;
-        Py::new(py, SegmentSet { templates, one: ListTemplate::new(py)?, names, regions, core })
+        Py::new(py, SegmentSet { names, regions, core })
     }
 
     /// The names of the regions; a stream begins in the first.
@@ -395,25 +384,13 @@ impl SegmentSet {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
         let (py, set) = (slf.py(), slf.get());
-        let markers = set.markers(py)?;
-        rebuild(slf.get_type(), objects::tuple(py, [Ok(markers)])?, set.options(py)?, None)
+        rebuild(slf.get_type(), (set.markers(py)?,), set.options(py)?, None)
     }
 }
 
 set_methods!(SegmentSet);
 
 impl SegmentSet {
-    /// Returns the segment for a `text` in the state of the set with the number `node`: region, text and part.
-    #[inline(always)]
-    pub(crate) fn segment<'py>(
-        &self,
-        node: u32,
-        part: u32,
-        text: &Bound<'py, PyString>,
-    ) -> PyResult<Bound<'py, PyTuple>> {
-        self.templates[node as usize].segment(text, part)
-    }
-
     /// Returns `segments` itself if it is a set. Otherwise makes a set of it.
     pub(crate) fn of(segments: &Bound<'_, PyAny>) -> PyResult<Py<SegmentSet>> {
         SegmentSet::new(segments, None, None, None, None, None, None, None)
@@ -462,20 +439,20 @@ impl Repeat {
 
     /// The fewest copies of a block that make a loop.
     #[getter]
-    fn count<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
-        int(py, self.0.count())
+    fn count(&self) -> usize {
+        self.0.count()
     }
 
     /// The most code points of a block.
     #[getter]
-    fn max_period<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
-        int(py, self.0.max_period())
+    fn max_period(&self) -> usize {
+        self.0.max_period()
     }
 
     /// The fewest code points that the copies of a block have together in a loop.
     #[getter]
-    fn min_length<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
-        int(py, self.0.min_length())
+    fn min_length(&self) -> usize {
+        self.0.min_length()
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
@@ -502,10 +479,8 @@ impl Repeat {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
         let (py, repeat) = (slf.py(), slf.get());
-        let options = dict(py)?;
-        set_item(&options, "max_period", repeat.max_period(py)?)?;
-        set_item(&options, "min_length", repeat.min_length(py)?)?;
-        rebuild(slf.get_type(), objects::tuple(py, [repeat.count(py)])?, options, None)
+        let options = [("max_period", repeat.max_period()), ("min_length", repeat.min_length())];
+        rebuild(slf.get_type(), (repeat.count(),), options.into_py_dict(py)?, None)
     }
 }
 
@@ -624,16 +599,15 @@ fn find<E: Emit>(
 
 /// Returns a new dict: the states of a set, their markers, and the state to which each marker leads.
 fn markers<'py, E: Emit>(py: Python<'py>, set: &Set<E>) -> PyResult<Bound<'py, PyDict>> {
-    let all = dict(py)?;
+    let all = PyDict::new(py);
     for (state, leads) in set.states() {
-        let markers = dict(py)?;
+        let markers = PyDict::new(py);
         for (marker, target) in leads {
             let name = new_string(py, target.name())?;
-            let class = if target.stays() { Some(stay_class(py)?) } else { None };
-            let class = if target.is_kept() { Some(keep_class(py)?) } else { class };
-            let target = match class {
-                Some(class) => class.call1(objects::tuple(py, [Ok(name)])?)?,
-                None => name.into_any(),
+            let target = match (target.is_kept(), target.stays()) {
+                (true, _) => keep_class(py)?.call1((name,))?,
+                (_, true) => stay_class(py)?.call1((name,))?,
+                _ => name.into_any(),
             };
             markers.set_item(new_string(py, marker)?, target)?;
         }
@@ -649,21 +623,21 @@ fn set_options<'py, E: Emit>(
     own: impl IntoIterator<Item = (&'static str, Bound<'py, PyAny>)>,
     protects: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let options = dict(py)?;
-    own.into_iter().try_for_each(|(name, value)| set_item(&options, name, value))?;
-    set_item(&options, "patterns", texts(py, set.patterns())?)?;
-    set_item(&options, "visible", texts(py, set.visible())?)?;
-    set_item(&options, "visible_patterns", texts(py, set.visible_patterns())?)?;
+    let options = PyDict::new(py);
+    own.into_iter().try_for_each(|(name, value)| options.set_item(name, value))?;
+    options.set_item("patterns", texts(py, set.patterns())?)?;
+    options.set_item("visible", texts(py, set.visible())?)?;
+    options.set_item("visible_patterns", texts(py, set.visible_patterns())?)?;
     // Whether `stop_in` is the default: all regions or, with `protect`, only the answer, which is the first region.
     let by_default = match protects {
         true => set.stop_in().eq(set.regions().take(1)),
         false => set.stop_in().count() == set.regions().count(),
     };
     if !by_default {
-        set_item(&options, "stop_in", texts(py, set.stop_in())?)?;
+        options.set_item("stop_in", texts(py, set.stop_in())?)?;
     }
-    set_item(&options, "max_held", some_int(py, set.max_held())?)?;
-    set_item(&options, "repeat", set.repeat().map(Repeat))?;
+    options.set_item("max_held", set.max_held())?;
+    options.set_item("repeat", set.repeat().map(Repeat))?;
     Ok(options)
 }
 
@@ -687,12 +661,12 @@ fn texts<'a, 'py>(py: Python<'py>, texts: impl Iterator<Item = &'a str>) -> PyRe
 
 fn keep_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    objects::class(py, &CLASS, "stopscan.segments._markers", "keep")
+    CLASS.import(py, "stopscan.segments._markers", "keep")
 }
 
 fn stay_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    objects::class(py, &CLASS, "stopscan.segments._markers", "stay")
+    CLASS.import(py, "stopscan.segments._markers", "stay")
 }
 
 fn read_leads(object: &Bound<'_, PyAny>, region: &str) -> PyResult<Vec<(String, Target)>> {

@@ -7,13 +7,13 @@ use std::sync::{Mutex, MutexGuard};
 
 use pyo3::exceptions::PyBaseException;
 use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList, PyString, PyTuple};
 use stopscan::{Segmented, Text};
 
 use crate::arguments::{iterated, short_text, string, unexpected, with_text};
 use crate::matches::StopMatch;
-use crate::objects::new_string;
 use crate::rewrite::{RewriteSet, Rewriter, Rewrites};
 use crate::sets::{SegmentSet, StopSet};
 use crate::streams::{Deltas, Segmenter, StopScanner};
@@ -166,13 +166,13 @@ macro_rules! stop_getters {
             /// The text after the stop in the delta that completed the stop.
             #[getter]
             fn unused<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyString>> {
-                look_at!(slf.as_super().get(), stream => stream.unused(slf.py()), |_| new_string(slf.py(), ""))
+                look_at!(slf.as_super().get(), stream => stream.unused(slf.py()), |_| Ok(PyString::new(slf.py(), "")))
             }
 
             /// The name of the region that is open.
             #[getter]
             fn region(slf: &Bound<'_, Self>) -> PyResult<Py<PyString>> {
-                look_at!(slf.as_super().get(), stream => stream.region(slf.py()), |_| new_string(slf.py(), "").map(Bound::unbind))
+                look_at!(slf.as_super().get(), stream => stream.region(slf.py()), |_| Ok(PyString::new(slf.py(), "").unbind()))
             }
         }
     };
@@ -270,27 +270,21 @@ impl DeltaStream {
         let (safe, stopped) = match &self.reader {
             DeltaReader::Text(stream) => {
                 let (safe, stopped) = stream.feed_locked(delta, text, true)?;
-                // A delta of a subclass of `str` may define another length, so its `len` is not used.
-                let is_empty = if safe.is(delta) { text.is_empty() } else { safe.len()? == 0 };
-                ((!is_empty).then(|| safe.into_any()), stopped)
+                (unless_empty(safe, delta, text)?, stopped)
             }
             DeltaReader::Segments(stream, ready) => {
                 if !text.is_empty()
                     && let Some(node) = stream.feed_plain(text)
                 {
-                    return Ok(Some(stream.set.get().segment(node, stream.unlocked.part(), delta)?.into_any()));
+                    let (region, part) = (&stream.set.get().names[node as usize], stream.unlocked.part());
+                    return Ok(Some((region, delta, part).into_pyobject(delta.py())?.into_any()));
                 }
                 let (segments, stopped) = stream.feed_locked(delta, text, true)?;
                 (first(segments, ready), stopped)
             }
             DeltaReader::Rewritten(stream) => {
-                if text.is_empty() || !stream.is_plain(text) {
-                    let safe = stream.feed_locked((delta, text))?;
-                    let is_empty = if safe.is(delta) { text.is_empty() } else { safe.len()? == 0 };
-                    ((!is_empty).then(|| safe.into_any()), false)
-                } else {
-                    (Some(delta.clone().into_any()), false)
-                }
+                let safe = if stream.is_plain(text) { delta.clone() } else { stream.feed_locked((delta, text))? };
+                (unless_empty(safe, delta, text)?, false)
             }
         };
         if stopped {
@@ -300,18 +294,24 @@ impl DeltaStream {
     }
 
     fn flush<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        match &self.reader {
-            DeltaReader::Text(stream) => {
-                let held = stream.flush(py)?;
-                Ok((held.len()? > 0).then(|| held.into_any()))
-            }
-            DeltaReader::Segments(stream, ready) => Ok(first(stream.flush(py)?, ready)),
-            DeltaReader::Rewritten(stream) => {
-                let held = stream.flush(py)?;
-                Ok((held.len()? > 0).then(|| held.into_any()))
-            }
-        }
+        let held = match &self.reader {
+            DeltaReader::Text(stream) => stream.flush(py)?,
+            DeltaReader::Segments(stream, ready) => return Ok(first(stream.flush(py)?, ready)),
+            DeltaReader::Rewritten(stream) => stream.flush(py)?,
+        };
+        Ok((held.len()? > 0).then(|| held.into_any()))
     }
+}
+
+/// Returns `safe`, or `None` if it is empty. It may be the object `delta` itself, whose text is `text`: the length of
+/// that text counts then, because a subclass of `str` may define another `len`.
+fn unless_empty<'py>(
+    safe: Bound<'py, PyString>,
+    delta: &Bound<'py, PyString>,
+    text: &str,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let is_empty = if safe.is(delta) { text.is_empty() } else { safe.len()? == 0 };
+    Ok((!is_empty).then(|| safe.into_any()))
 }
 
 /// Returns the first of `segments`, and keeps the others in `ready` for the next calls.
@@ -435,7 +435,7 @@ fn close(source: &Bound<'_, PyAny>) -> PyResult<()> {
 
 /// Returns the method that closes a source, if the source has one.
 fn close_of<'py>(source: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-    Ok(source.getattr_opt(new_string(source.py(), "close")?)?.filter(|close| !close.is_none()))
+    Ok(source.getattr_opt(intern!(source.py(), "close"))?.filter(|close| !close.is_none()))
 }
 
 /// Locks `mutex`. Never waits, because only the thread that runs the source locks the mutex.

@@ -10,7 +10,7 @@ use stopscan::{Emit, Options, Segmented, Segments, Set, Snapshot, Stream, Text};
 use crate::arguments::{SNAPSHOT, options, read_snapshot, read_text, short_text, string, with_text};
 use crate::errors::OrRaise;
 use crate::matches::StopMatch;
-use crate::objects::{self, bytes, int, new_string, rebuild, room, set_item};
+use crate::objects::{self, bytes, new_string, rebuild, room};
 use crate::sets::{SegmentSet, StopSet, short_repr};
 use crate::turns::{GIL, Turn, Turns};
 use crate::unlocked::Unlocked;
@@ -355,21 +355,21 @@ impl<E: PyEmit> Deltas<E> {
 
     /// Returns the arguments that make an equal stream, for pickle.
     pub(crate) fn arguments<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
-        let options = objects::dict(py)?;
+        let options = PyDict::new(py);
         self.look(|stream| add_options(&options, &stream.options()))??;
-        Ok((objects::tuple(py, [Ok(self.set.bind(py).clone())])?, options))
+        Ok(((&self.set,).into_pyobject(py)?, options))
     }
 }
 
 /// Adds the options of a stream to the keyword arguments with which pickle makes the stream again.
 pub(crate) fn add_options(arguments: &Bound<'_, PyDict>, options: &Options) -> PyResult<()> {
-    set_item(arguments, "include_stop", options.include_stop)?;
+    arguments.set_item("include_stop", options.include_stop)?;
     if options.start_protected {
-        set_item(arguments, "start_protected", true)?;
+        arguments.set_item("start_protected", true)?;
     }
     match &options.region {
         None => Ok(()),
-        Some(region) => set_item(arguments, "region", new_string(arguments.py(), region)?),
+        Some(region) => arguments.set_item("region", new_string(arguments.py(), region)?),
     }
 }
 
@@ -449,7 +449,8 @@ impl PyEmit for Segmented {
 
     #[inline(always)]
     fn whole<'py>(set: &SegmentSet, node: u32, part: u32, text: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyList>> {
-        set.one.list(set.segment(node, part, text)?.as_any())
+        let region = &set.names[node as usize];
+        PyList::new(text.py(), [(region, text, part).into_pyobject(text.py())?])
     }
 
     fn emit<'py>(
@@ -462,8 +463,7 @@ impl PyEmit for Segmented {
             let name = set.regions.iter().zip(set.core.regions()).find(|(_, name)| *name == segment.region);
             let name =
                 name.map_or_else(|| new_string(py, segment.region), |(object, _)| Ok(object.bind(py).clone()))?;
-            let text = same_or_new(py, segment.text, delta)?.into_any();
-            objects::tuple(py, [name.into_any(), text, int(py, segment.part as usize)?.into_any()].map(Ok))
+            (name, same_or_new(py, segment.text, delta)?, segment.part).into_pyobject(py)
         };
         objects::list(py, safe.into_iter().map(tuple))
     }

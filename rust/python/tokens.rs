@@ -16,7 +16,7 @@ use stopscan::{
 use crate::arguments::{options, read_snapshot, token_id, token_list, token_options, unknown};
 use crate::errors::{OrRaise, value_error};
 use crate::matches::{StopMatch, finished, reason_of};
-use crate::objects::{self, bytes, int, new_string, rebuild, room, set_item, some_int};
+use crate::objects::{self, bytes, new_string, rebuild, room};
 use crate::sets::{SegmentSet, StopSet};
 use crate::streams::{Core, Guarded, PyEmit, add_options, same_or_new, stream_methods};
 use crate::unlocked::UnreadTokens;
@@ -112,14 +112,14 @@ macro_rules! token_class {
 
             /// The number of tokens that were fed, for a usage report.
             #[getter]
-            fn tokens_seen<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
-                int(py, self.stream.guarded.unlocked.unread.seen())
+            fn tokens_seen(&self) -> usize {
+                self.stream.guarded.unlocked.unread.seen()
             }
 
             /// The number of tokens up to the last one with text in the output. Cut ids and logprobs to this length.
             #[getter]
-            fn tokens_kept<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
-                int(py, self.stream.guarded.look(|stream| stream.tokens_kept())?)
+            fn tokens_kept(&self) -> PyResult<usize> {
+                self.stream.guarded.look(|stream| stream.tokens_kept())
             }
 
             /// The number of tokens of each region, for a usage report. Each call makes a new dict.
@@ -263,7 +263,8 @@ impl<E: PyEmit> Core for Box<TokenStream<E, Decoding>> {
 
     fn catch_up(&mut self, unread: &UnreadTokens) {
         let begun = unread.ids();
-        self.skip_tokens(unread.seen() - begun.len() - self.tokens_seen());
+        // `seen` is behind only if PyO3 panicked in the call before, without memory for an object of a few bytes.
+        self.skip_tokens((unread.seen() - begun.len()).saturating_sub(self.tokens_seen()));
         for id in begun {
             let _ = self.try_feed(id); // no error: the vocabulary has this id
         }
@@ -452,29 +453,26 @@ impl<E: PyEmit> Tokens<E> {
     }
 
     fn tokens_in<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let counts = objects::dict(py)?;
-        self.guarded.look(|stream| {
-            stream.tokens_in().try_for_each(|(name, count)| set_item(&counts, name, int(py, count)?))
-        })??;
+        let counts = PyDict::new(py);
+        self.guarded.look(|stream| stream.tokens_in().try_for_each(|(name, count)| counts.set_item(name, count)))??;
         Ok(counts)
     }
 
     /// Returns the arguments that make an equal stream, for pickle.
     fn arguments<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
-        let ints = |ids: &[u32]| objects::list(py, ids.iter().map(|&id| int(py, id as usize)));
-        let (token_options, options) = (&*self.options, objects::dict(py)?);
-        set_item(&options, "stop_token_ids", ints(&token_options.stop_token_ids)?)?;
-        set_item(&options, "eos_token_ids", ints(&token_options.eos_token_ids)?)?;
+        let ints = |ids: &[u32]| objects::list(py, ids.iter().map(|id| Ok(id.into_pyobject(py)?)));
+        let (token_options, options) = (&*self.options, PyDict::new(py));
+        options.set_item("stop_token_ids", ints(&token_options.stop_token_ids)?)?;
+        options.set_item("eos_token_ids", ints(&token_options.eos_token_ids)?)?;
         if token_options.unknown_ids == UnknownIds::Count {
-            set_item(&options, "unknown_ids", "count")?;
+            options.set_item("unknown_ids", "count")?;
         }
-        set_item(&options, "eos_ends_early", token_options.eos_ends_early)?;
-        set_item(&options, "min_tokens", int(py, token_options.min_tokens)?)?;
-        set_item(&options, "max_tokens", some_int(py, token_options.max_tokens)?)?;
-        set_item(&options, "skip_special_tokens", token_options.skip_special_tokens)?;
+        options.set_item("eos_ends_early", token_options.eos_ends_early)?;
+        options.set_item("min_tokens", token_options.min_tokens)?;
+        options.set_item("max_tokens", token_options.max_tokens)?;
+        options.set_item("skip_special_tokens", token_options.skip_special_tokens)?;
         self.guarded.look(|stream| add_options(&options, &stream.text().options()))??;
-        let arguments = [self.vocabulary.bind(py).as_any(), self.guarded.set.bind(py).as_any()];
-        Ok((objects::tuple(py, arguments.map(|argument| Ok(argument.clone())))?, options))
+        Ok(((&self.vocabulary, &self.guarded.set).into_pyobject(py)?, options))
     }
 }
 

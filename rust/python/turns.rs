@@ -77,8 +77,8 @@ impl<T> Turns<T> {
     fn wait(&self, thread: u32, changes: bool) -> Turn<'_, T> {
         let value = match self.value.try_lock() {
             Ok(value) => value,
-            // Another call panicked with the lock held. Only PyO3 panics, if there is no memory for the arguments of a
-            // call of Python. No stream has changed before such a call, so the value can still be used.
+            // Another call panicked with the lock held. Only PyO3 panics, if there is no memory for an object of a few
+            // bytes. The value is whole before and after each step, so it can still be used.
             Err(TryLockError::Poisoned(value)) => value.into_inner(),
             Err(TryLockError::WouldBlock) => self.wait_detached(),
         };

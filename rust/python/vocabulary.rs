@@ -7,7 +7,7 @@ use stopscan::host::{Shape, TokenKind, read_tokenizer_json};
 use stopscan::{Strays, VocabularyBuilder};
 
 use crate::errors::{OrRaise, value_error};
-use crate::objects::{self, collect, dict, int, list, new_string, room};
+use crate::objects::{self, collect, new_string, room};
 
 /// The memory to ask for before reading a vocabulary: `JSON` bytes for each byte of a `tokenizer.json`, or `TOKEN`
 /// bytes for each item of a list of tokens.
@@ -65,7 +65,7 @@ impl Vocabulary {
         };
         room(TOKEN * tokens.len()?)?;
         for (id, token) in tokens.cast::<PyList>()?.iter().enumerate() {
-            let id = int(py, id)?;
+            let id = id.into_pyobject(py)?;
             builder = add(builder, &token, special.map_or(Ok(false), |special| special.contains(&id))?)?;
             if let Some(first) = firsts.map_or(Ok(None), |firsts| firsts.get_item(&id))? {
                 builder = builder.at_start(first.cast::<PyString>()?.to_str()?);
@@ -74,15 +74,15 @@ impl Vocabulary {
         Vocabulary::compiled(py, builder.build().or_raise()?)
     }
 
-    /// Returns the arguments that make an equal vocabulary, for pickle.
-    fn _parts<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, Options<'py>)> {
+    /// Returns the argument and the keyword arguments that make an equal vocabulary, for pickle.
+    fn _parts<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyDict>)> {
         let core = &self.core;
-        let (special, firsts) = (PySet::empty(py)?, dict(py)?);
-        let tokens = list::<PyAny>(py, [])?;
+        let (special, firsts) = (PySet::empty(py)?, PyDict::new(py));
+        let tokens = PyList::empty(py);
         for id in 0..core.len() as u32 {
             let kind = core.kind(id);
             if kind.is_some_and(|kind| kind.has(TokenKind::SPECIAL)) {
-                special.add(int(py, id as usize)?)?;
+                special.add(id)?;
             }
             tokens.append(match (kind, core.bytes(id)) {
                 (Some(kind), Some(bytes)) if kind.has(TokenKind::BYTE) => bytes[0].into_pyobject(py)?.into_any(),
@@ -96,15 +96,14 @@ impl Vocabulary {
         }
         let strays = STRAYS.iter().find(|known| known.1 == core.strays()).map_or("", |known| known.0);
         for (id, text) in core.firsts() {
-            firsts.set_item(int(py, id as usize)?, new_string(py, text)?)?;
+            firsts.set_item(id, new_string(py, text)?)?;
         }
-        let options = Options {
-            special,
-            firsts,
-            strays,
-            strip_first_space: core.strips_first_space(),
-            special_ends_character: core.special_ends_character(),
-        };
+        let options = PyDict::new(py);
+        options.set_item("special", special)?;
+        options.set_item("firsts", firsts)?;
+        options.set_item("strays", strays)?;
+        options.set_item("strip_first_space", core.strips_first_space())?;
+        options.set_item("special_ends_character", core.special_ends_character())?;
         Ok((tokens, options))
     }
 
@@ -133,8 +132,7 @@ impl Vocabulary {
         if let Ok(vocabulary) = tokenizer.cast::<Vocabulary>() {
             return Ok(vocabulary.clone().unbind());
         }
-        let vocabulary = objects::class(tokenizer.py(), &CLASS, "stopscan.tokens", "Vocabulary")?
-            .call1(objects::tuple(tokenizer.py(), [Ok(tokenizer.clone())])?)?;
+        let vocabulary = CLASS.import(tokenizer.py(), "stopscan.tokens", "Vocabulary")?.call1((tokenizer,))?;
         Ok(vocabulary.cast_into::<Vocabulary>()?.unbind())
     }
 }
@@ -146,16 +144,6 @@ pub(crate) struct Ready {
 }
 
 const STRAYS: [(&str, Strays); 3] = [("parts", Strays::Parts), ("runs", Strays::Runs), ("bytes", Strays::Bytes)];
-
-/// The keyword arguments of `Vocabulary`.
-#[derive(IntoPyObject)]
-struct Options<'py> {
-    special: Bound<'py, PySet>,
-    firsts: Bound<'py, PyDict>,
-    strays: &'static str,
-    strip_first_space: bool,
-    special_ends_character: bool,
-}
 
 fn add(builder: VocabularyBuilder, token: &Bound<'_, PyAny>, special: bool) -> PyResult<VocabularyBuilder> {
     if token.is_none() {

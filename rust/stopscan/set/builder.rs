@@ -217,6 +217,7 @@ impl<E: Emit> SetBuilder<E> {
 
 impl SetBuilder<Text> {
     /// Adds protected regions: pairs of an opening and a closing marker. In these regions no stop fires, except a loop.
+    /// The two markers may be equal: one opens a region, and the next closes it.
     ///
     /// This is a short form of a graph of regions: the region `answer`, and a region for each pair, named after the
     /// opening marker of the pair.

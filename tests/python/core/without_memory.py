@@ -1,4 +1,4 @@
-"""A program that `no_memory_streams.py` runs: calls that need much memory, while only a few megabytes are left."""
+"""A program that `test_no_memory.py` runs: calls that need much memory, while only a few megabytes are left."""
 
 from __future__ import annotations
 

@@ -213,7 +213,7 @@ def test_bad_options_raise_at_once(mlx: tuple[Any, Any], reciter: Reciter) -> No
         ({"stop": 5}, TypeError, "expected str, got int"),
         ({"stop": [b"a"]}, TypeError, "decode"),
         ({"stop_token_ids": ["5"]}, TypeError, "str"),
-        ({"stop": "a", "min_tokens": -1}, ValueError, "min_tokens -1"),
+        ({"stop": "a", "min_tokens": -1}, ValueError, "min_tokens: -1"),
         ({"stop": "a", "min_tokens": 6, "max_tokens": 5}, ValueError, "min_tokens 6"),
         ({"stop": "a", "start_protected": True}, ValueError, "start_protected"),
     ):

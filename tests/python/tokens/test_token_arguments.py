@@ -63,8 +63,8 @@ def test_integers_of_other_types() -> None:
 
 
 BAD_OPTIONS: list[tuple[dict[str, Any], type[Exception], str]] = [
-    ({"min_tokens": -1}, ValueError, "min_tokens -1"),
-    ({"max_tokens": -1}, ValueError, "max_tokens -1"),
+    ({"min_tokens": -1}, ValueError, "min_tokens: -1"),
+    ({"max_tokens": -1}, ValueError, "max_tokens: -1"),
     ({"min_tokens": 3, "max_tokens": 2}, ValueError, "min_tokens 3 .* max_tokens 2"),
     ({"stop_token_ids": [-1]}, ValueError, "stop_token_ids: -1"),
     ({"eos_token_ids": [2**40]}, ValueError, f"eos_token_ids: {2**40}"),
