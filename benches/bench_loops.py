@@ -1,4 +1,4 @@
-"""Times what `Repeat` adds to `feed` and, if vLLM is installed, the time of vLLM's own check for repeated token ids.
+"""Times how much slower `Repeat` makes `feed` and, if vLLM is installed, vLLM's own check for repeated token ids.
 
 `cargo bench -p stopscan-benches --bench loops` measures the Rust core alone, also on the texts that cost most.
 """
@@ -34,7 +34,7 @@ def scanner(repeat: Repeat | None) -> Case:
 
 @cache
 def streams(language: str) -> list[list[str]]:
-    """After a match `feed` no longer scans, so these are streams in which no setting finds a loop."""
+    """Streams in which no setting finds a loop. In others, `feed` would no longer scan after the loop."""
     sets = [StopSet(repeat=repeat) for repeat in SETTINGS.values()]
     return [deltas for deltas in windows(language) if not any(stops.find("".join(deltas)) for stops in sets)][:8]
 

@@ -15,7 +15,7 @@ from workload import windows
 from stopscan import StopScanner, StopSet
 
 STRINGS = ["\nUser:", "\nHuman:", "\nAssistant:"]
-TAIL = 64  # characters of the text that sglang's way searches again after each delta
+TAIL = 64  # after each delta, sglang's way searches this many characters at the end of the text
 
 
 def chat_turns(count: int) -> list[str]:
@@ -103,7 +103,7 @@ def test_worst_text(benchmark: Any, limit: Any, pattern: str) -> None:
     find, text = StopSet(patterns=[pattern], max_held=2_000).find, WORST[pattern]
     seconds: list[float] = []
 
-    def search() -> None:  # in processor time, in which other processes do not count
+    def search() -> None:  # measures processor time, which leaves out the time of other processes
         start = process_time()
         find(text)
         seconds.append(process_time() - start)

@@ -1,4 +1,4 @@
-"""Times `Rewriter.feed`, also with many keys, beside a search with `str.replace` and the package veil-pii."""
+"""Times `Rewriter.feed`, also with many keys, and compares it with `str.replace` and with the package veil-pii."""
 
 from __future__ import annotations
 

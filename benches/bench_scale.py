@@ -1,4 +1,4 @@
-"""Times many streams in one process: each gets its next delta or token in turn. All share one set or vocabulary."""
+"""Times many streams in one process. They get a delta or token each in turn, and share one set or vocabulary."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from workload import REALISTIC, ids, numbered, tokenizer, windows
 from stopscan import StopScanner, StopSet
 from stopscan.tokens import TokenScanner, Vocabulary
 
-PART = 2_000  # pieces that are timed together: so few that other processes rarely interrupt them
+PART = 2_000  # this many pieces are timed together: so few that other processes rarely interrupt them
 COUNTS = [1, 100, 10_000, SCANNERS]
 SHUFFLED = "shuffled in memory"
 
@@ -28,7 +28,7 @@ def feed_in_turn(pairs: Iterable[tuple[Any, Any]]) -> None:
 
 @cache
 def kind(name: str) -> tuple[Callable[[], Any], list[Any]]:
-    """Returns a function that makes a stream, and what the streams are fed in turn."""
+    """Returns a function that makes a stream, and the deltas or token ids that the streams are fed in turn."""
     stops = StopSet(numbered(4))
     if name == "StopScanner":
         deltas = cycle(delta for stream in windows("english") for delta in stream)
@@ -42,8 +42,8 @@ def kind(name: str) -> tuple[Callable[[], Any], list[Any]]:
 
 @cache
 def targets(name: str, count: int, order: str) -> list[Any]:
-    """Returns streams, or objects whose method does nothing, in the order in which they were made or, as streams lie in
-    a server's memory, shuffled: no processor can prefetch the next."""
+    """Returns streams, or objects whose method does nothing. They are in the order in which they were made, or shuffled
+    as in a server's memory, so that the processor cannot prefetch the next stream."""
     make = Empty if name == "Empty" else kind(name)[0]
     made = [make() for _ in range(count)]
     return random.Random(1).sample(made, count) if order == SHUFFLED else made
@@ -54,10 +54,10 @@ def in_turn(name: str, subjects: list[Any], work: Callable[..., object] = feed_i
 
     def prepare(start: int) -> tuple[Iterable[tuple[Any, Any]]]:
         part, warm = pieces[start : start + PART], make()
-        for piece in part:  # loads the vocabulary into the cache, so that no timed run has to do it
+        for piece in part:  # loads the vocabulary into the processor's cache before the timed runs
             warm.feed(piece)
-        # `zip` is lazy: it takes a scanner only when the scanner gets a piece. If there are many scanners, each
-        # has left the cache by then.
+        # `zip` is lazy: it reads a scanner from memory only when the scanner gets its piece. If there are many, the
+        # processor's cache no longer has this scanner.
         turn = [number % len(subjects) for number in range(start, start + PART)]
         return (zip(map(subjects.__getitem__, turn), fresh_all(part), strict=True),)
 

@@ -1,4 +1,4 @@
-"""Times `Segmenter.feed` and `split`, beside vLLM's lexer and mlx-lm's state machine, which also divide streams."""
+"""Times `Segmenter.feed` and `split` beside two other ways to divide streams: vLLM's lexer, mlx-lm's state machine."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Times streams of text and whole texts, also in other ways and with other packages. Measures the compiling of stops,
-memory, the wheel's size, and the import."""
+"""Times scans of streams and of whole texts, by stopscan, by other programs' ways and by other packages.
+
+Also measures how long it takes to compile stops and to import the package, memory, and the size of the wheel.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,8 @@ def test_limits_of_scan(ran: Ran, limit: Any) -> None:
     limit(f"{name}, without the generator / an empty Python method", added, most=0.4)
 
 
-# Beside other ways, by the number of stops. These are slow, and get only the first deltas of each stream.
+# Other ways to find stops, timed for several numbers of stops. They are slow, so they get only the first deltas of a
+# stream.
 WAYS = {
     "buffer and `in`": rivals.buffer_loop,
     "vLLM's way": rivals.vllm,
@@ -128,7 +131,7 @@ def pyahocorasick(stop: list[str]) -> Callable[[str], Any]:
 
 
 def hyperscan(stop: list[str]) -> Callable[[str], Any]:
-    """Takes bytes, so its time includes `str.encode`. The other packages take strings."""
+    """hyperscan takes bytes, so its time includes `str.encode`. The other packages take strings."""
     module = pytest.importorskip("hyperscan")
     database = module.Database(mode=module.HS_MODE_BLOCK)
     expressions = [b"".join(b"\\x%02x" % byte for byte in sequence.encode()) for sequence in stop]

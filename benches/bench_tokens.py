@@ -1,5 +1,7 @@
-"""Times a scan of token ids, decoding alone, and vLLM's own stops. Measures how long it takes to read a vocabulary, and
-how much memory the vocabulary takes."""
+"""Times a scan of token ids, decoding without a scan, and vLLM's way to find stops.
+
+Also measures how long it takes to read a vocabulary, and how much memory the vocabulary takes.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from stopscan import StopSet
 from stopscan.segments import SegmentSet
 from stopscan.tokens import TokenScanner, TokenSegmenter, Vocabulary
 
-WINDOW = 4_000  # ids of a round: those of all rounds together are 40,000 of one text in a row
+WINDOW = 4_000  # ids in a round: the rounds together read 40,000 ids of one text in a row
 COUNTS = [1, 4, 16, 64, 256, 1000]
 ROLES = ["\n\nHuman:", "### Instruction", "<|im_end|>", "</s>"]
 THINKING = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}}
@@ -26,7 +28,7 @@ VOCABULARY = Vocabulary(tokenizer())
 
 
 def scanner(stop: Sequence[str]) -> Case:
-    """Returns a case that feeds a scanner as servers make it: with an EOS and a limit of tokens."""
+    """Returns a case that feeds a scanner with an EOS and a token limit, as servers make them."""
     stops = StopSet(stop)
 
     def make() -> TokenScanner:

@@ -1,4 +1,4 @@
-"""Times what `StopTransport` adds to each event of a streamed answer, by API. The server is in memory."""
+"""Times how much longer each event of a streamed answer takes through `StopTransport`, for each API."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ROUTES = {
     "generate": "/api/generate",
     "bedrock": "/model/m/converse-stream",
 }
-# The most microseconds per event. APIs whose events differ only in their text have a fast path, and a lower limit.
+# The limits in microseconds per event. APIs whose events differ only in their text have a fast path, and a lower limit.
 LIMITS = {**dict.fromkeys(ROUTES, 20), "anthropic": 4, "ollama": 4, "generate": 4}
 EVENTS = 300
 STOPS = {"4 stops": numbered(4), "4 that hold now and then": ["END", "</s>", "\n\nHuman:", "Observation result:"]}

@@ -94,7 +94,7 @@ def withheld(deltas: list[str], stop: list[str]) -> None:
 def withheld_by(
     emitting: Callable[[Iterator[str], list[str]], Iterable[str]], deltas: list[str], stop: list[str]
 ) -> list[int]:
-    """Returns, for each delta, how many characters had arrived but not been emitted when the next delta was read."""
+    """Returns, for each delta, how many characters had arrived but not come out when the next delta was read."""
     read = emitted = 0
     counts = []
 

@@ -83,7 +83,8 @@ def measure(column: Column, python: str, apis: Sequence[str], *, proxied: bool) 
                     run(Server(proxy.url if proxy else upstream, model=named, timeout=120), left, found)
             results |= found
             dead = [case for case in left if DEAD in found[case].detail]
-            # If all cases died, one of the first `AT_ONCE`, which ran together, killed the server: leave out those.
+            # Run the cases again that found the server dead. If all did, one of the first `AT_ONCE` cases, which run
+            # together, killed the server, so leave these out.
             left = dead if len(dead) < len(left) else dead[AT_ONCE:]
     measured = {
         "title": column.title,

@@ -1,7 +1,8 @@
-"""What the micro-benchmarks share: `bench` times a case with pytest-benchmark, `limit` compares a result with a limit.
+"""Fixtures of the micro-benchmarks: `bench` times a case with pytest-benchmark, `limit` compares a result with a limit.
 
-Before each round of a case the yardsticks have one: a bare loop, whose time is subtracted, and an empty Python method,
-with whose time the rest is compared. So other work on the machine slows all of them alike, and ratios hold.
+Before each round of a case, each yardstick also runs a round. A bare loop is one yardstick: its time is subtracted. An
+empty Python method is the other: a case is reported as a multiple of its time. Other work on the machine slows the case
+and the yardsticks alike, so the ratios stay the same.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ LIMITS = pytest.StashKey[list[dict[str, str]]]()
 
 
 class Case(NamedTuple):
-    """`prepare` makes the arguments of a round from an input, `work` takes them and is timed, `check` tests it."""
+    """What is timed: `work`. `prepare` makes its arguments from an input, and `check` tests its result on an input."""
 
     work: Callable[..., object]
     prepare: Callable[[Any], tuple[Any, ...]]
@@ -32,7 +33,7 @@ class Case(NamedTuple):
 
 
 class Empty:
-    """The yardstick: a Python method that does nothing, called as `feed` is."""
+    """The yardstick: a Python method that does nothing, called in the same way as `feed`."""
 
     def feed(self, delta: object) -> None:
         pass
@@ -78,7 +79,7 @@ def reading(stream: Callable[[Any], Iterable[Any]], check: bool = True) -> Case:
 
     def prepare(pieces: Sequence[Any]) -> tuple[Any, ...]:
         pieces = fresh_all(pieces)
-        # The round keeps the list: otherwise its strings would be freed one by one while they are read and timed.
+        # The arguments include the list, so that its strings are not freed one by one while the round is timed.
         return stream(pieces), pieces
 
     return Case(exhaust, prepare, joined)
@@ -94,7 +95,7 @@ def own(work: Callable[..., object]) -> Callable[..., object]:
 
 
 class Times(NamedTuple):
-    """Nanoseconds a piece: of a case, and of the yardsticks that ran in turn with it. The fastest round of each input
+    """Nanoseconds per piece, of a case and of the yardsticks that ran in turn with it. The fastest round of each input
     counts."""
 
     case: float
@@ -102,7 +103,7 @@ class Times(NamedTuple):
 
     @property
     def net(self) -> float:
-        """Without the bare loop."""
+        """The nanoseconds per piece without those of the bare loop."""
         return self.case - self.yardsticks.get(LOOP, 0)
 
     @property
@@ -111,7 +112,7 @@ class Times(NamedTuple):
 
 
 def columns(times: Times) -> dict[str, float]:
-    """Returns what the tables show of a case."""
+    """Returns the numbers of a case that the tables show."""
     return {"ns": times.net} | ({"times an empty method": times.times_empty} if EMPTY in times.yardsticks else {})
 
 
@@ -139,9 +140,9 @@ def ran() -> Ran:
 
 @pytest.fixture
 def bench(benchmark: Any, ran: Ran) -> Callable[..., None]:
-    """Times a case on each input in turn, `passes` times, and notes its times for the limits and for the tables.
+    """Times a case on all inputs in turn, `passes` times. Keeps the times for the limits and for the tables.
 
-    An input is a sequence of pieces, or, with `pieces=N`, anything that stands for N of them.
+    An input is a sequence of pieces. With `pieces=N` an input may be anything, and counts as N pieces.
     """
 
     def run(
@@ -188,8 +189,8 @@ def bench(benchmark: Any, ran: Ran) -> Callable[..., None]:
 
 @pytest.fixture
 def limit(request: pytest.FixtureRequest) -> Callable[..., None]:
-    """Fails if a result is above `most` or below `least`, and notes it for the tables. Compares nothing with
-    --benchmark-disable, which only shows that every case still runs."""
+    """Fails if a result is above `most` or below `least`, and keeps the result for the tables. With
+    --benchmark-disable, which only shows that every case still runs, no result fails."""
 
     def check(
         what: str, result: float, *, most: float | None = None, least: float | None = None, unit: str = "x"

@@ -1,5 +1,6 @@
-//! Times the core beside an alternative: an automaton of the aho-corasick crate, stepped byte by byte, with a table of
-//! how many bytes to hold in each state. Replacing keys is timed beside that crate's `stream_replace_all`.
+//! Compares the time of the core with that of an alternative: an automaton of the aho-corasick crate, stepped byte by
+//! byte, with a table of how many bytes to hold in each state. The time to replace keys is compared with the time of
+//! that crate's `stream_replace_all`.
 
 use std::alloc::System;
 use std::hint::black_box;

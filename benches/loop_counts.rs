@@ -1,4 +1,4 @@
-//! How often `Repeat` finds a loop in ordinary texts, where it should find none, by kind of text and setting.
+//! Counts how often `Repeat` finds a loop in ordinary texts, where it should find none, by kind of text and setting.
 //!
 //! `cargo bench -p stopscan-benches --bench loop_counts -- FOLDER…` reads all text files of the folders, each text once,
 //! and the texts of `model_texts.rs`. After a loop is found, the rest of it is skipped, so that each loop counts once.
@@ -40,7 +40,7 @@ struct Kind {
     files_with_any: usize,
 }
 
-/// Counts the loops in `text`. Text that goes on with the same period belongs to the same loop.
+/// Counts the loops in `text`. The text after a loop belongs to the same loop as long as it has the same period.
 fn loops(repeat: &Repeat, text: &str) -> usize {
     let (mut loops, mut rest, mut count) = (Loops::new(repeat), text, 0);
     while let Some(found) = loops.feed(rest, true) {

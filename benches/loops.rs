@@ -1,5 +1,5 @@
-//! Times the detection of loops (`Repeat`) next to `feed` without detection, by kind of text and by setting, and on the
-//! texts that cost most. `cargo bench -p stopscan-benches --bench loops [-- PART OF A TEXT'S NAME]`
+//! Times the detection of loops (`Repeat`) and, for comparison, `feed` without detection, by kind of text and setting,
+//! and on the texts that cost most. `cargo bench -p stopscan-benches --bench loops [-- PART OF A TEXT'S NAME]`
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-"""`measured(JOB)` runs one job in a process of its own, and returns its time and memory."""
+"""Jobs whose time and memory are measured. `measured(JOB)` runs a job in a new process, and returns both."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def too_many() -> Callable[[], object]:
 def peak() -> int:
     """The most memory this process ever had, in bytes."""
     status = Path("/proc/self/status")
-    if status.exists():  # on Linux, the number of getrusage includes the memory of the parent process
+    if status.exists():  # on Linux, getrusage would include the memory of the parent process
         line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
         return int(line.split()[1]) * 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

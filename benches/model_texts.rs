@@ -1,6 +1,6 @@
-//! Texts that repeat a lot but are not loops, such as models write: each is a whole answer that somebody asked for.
+//! Texts that repeat themselves a lot but are not loops, as models write them: each is a whole answer to a request.
 
-/// The name of each text, and the text.
+/// All texts, with their names.
 pub fn all() -> Vec<(&'static str, String)> {
     vec![
         ("Markdown table, 60 different rows", table(|row| format!("| {row} | {} | {} |", name(row), row * 37 % 101))),

@@ -1,8 +1,8 @@
-//! The time to compile the slowest sets of patterns that a server's user could send.
+//! Times how long the slowest sets of patterns take to compile that a user could send to a server.
 //! `cargo bench -p stopscan-benches --bench pattern_costs` takes a minute. With `-- 5000` it tries 5,000 random sets.
 //!
 //! A set must be accepted within 5 ms or refused within 3 ms. Some sets have the shapes that were slowest so far, in
-//! many sizes. Others are random, or as users write them. Each is compiled a few times, and the fastest time counts.
+//! many sizes. Others are random, or like those of users. Each is compiled a few times, and the fastest time counts.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use arbitrary::{Arbitrary, Unstructured};
 mod processor_time;
 #[path = "../tests/rust/random.rs"]
 mod random;
-#[allow(dead_code)] // the rest of the file is for the tests
+#[allow(dead_code)] // only the tests use the rest of the file
 #[path = "../tests/rust/case/user_patterns.rs"]
 mod user_patterns;
 

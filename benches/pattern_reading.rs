@@ -1,4 +1,4 @@
-//! The time to read a character, with patterns that keep the most matches open and texts that keep them open.
+//! Times how long it takes to read a character, with the patterns and texts that keep the most matches open.
 //! `cargo bench -p stopscan-benches --bench pattern_reading` takes two minutes.
 //!
 //! A character must take at most 1 us. Each text is read at once and in deltas of one character, armed and unarmed.
@@ -35,7 +35,7 @@ const CHARACTERS: usize = 6_000;
 const ROUNDS: usize = 20;
 const SLOWEST: usize = 300;
 
-/// What is read, and how.
+/// A pattern, a text, and how the text is read.
 struct Reading {
     pattern: String,
     max_held: usize,
@@ -50,7 +50,7 @@ fn readings() -> Vec<Reading> {
     for (beginning, body) in BEGINNINGS.iter().flat_map(|beginning| BODIES.map(|body| (beginning, body))) {
         for (end, length) in ENDS.iter().flat_map(|end| LENGTHS.map(|length| (end, length))) {
             let pattern = format!("{beginning}{}{end}", body.replace('N', &length.to_string()));
-            // With less than the length, each match is given up at its last character.
+            // With a `max_held` below the length of a match, the match is given up at its last character.
             for max_held in [2_000, length - 1] {
                 for text in TEXTS {
                     for (size, armed) in [(CHARACTERS, true), (1, true), (CHARACTERS, false), (1, false)] {
@@ -83,7 +83,7 @@ fn main() {
     let measured = readings().into_iter().filter_map(|reading| Some((cost(&reading)?, reading)));
     let mut costs: Vec<(f64, Reading)> = measured.collect();
     let slowest_first = |one: &(f64, Reading), other: &(f64, Reading)| other.0.total_cmp(&one.0);
-    // On a machine with other work, a time is long by chance. Of several times the shortest counts.
+    // Other work on the machine makes some times longer, so the shortest of several times counts.
     for _ in 0..ROUNDS {
         costs.sort_by(slowest_first);
         for (least, reading) in costs.iter_mut().take(SLOWEST) {

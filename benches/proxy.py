@@ -1,9 +1,9 @@
-"""Times a thousand streams at once, through the proxy and from the server alone, and measures the proxy's memory.
+"""Times a thousand streams at once, through the proxy and directly from the server, and measures the proxy's memory.
 
     python benches/proxy.py [STREAMS]
 
-The server and the proxy are processes of their own. A stream has 50 events of chat, one a second, and a stop in the
-40th. There are three rounds through the proxy: its memory must not grow after the first.
+The server and the proxy run in separate processes. A stream has 50 events of a chat, one a second, and a stop in the
+40th event. The streams run through the proxy three times: its memory must not grow after the first time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from running import free_port, running
 from wire import chat_choice, chat_chunk
 
 EVENTS, STOP_AT, PAUSE = 50, 40, 1.0
-BEGIN = 10  # the seconds over which the beginnings of the streams are spread
+BEGIN = 10  # seconds: the streams begin one after the other in this time
 TEXTS = [f"word {number} " if number != STOP_AT else "END" for number in range(1, EVENTS + 1)]
 PIECES = [sse(chat_chunk([chat_choice(content=text)])) for text in TEXTS]
 BODY = json.dumps({"stream": True, "stop": "END"}).encode()
@@ -74,7 +74,7 @@ async def round_of(port: int, count: int) -> list[tuple[float, float, bytes]]:
 
 
 def resident(pid: int) -> float:
-    """The process's memory in MB."""
+    """The memory of a process in MB."""
     status = Path(f"/proc/{pid}/status").read_text()
     return int(status.partition("VmRSS:")[2].split()[0]) / 1024
 

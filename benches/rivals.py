@@ -1,7 +1,7 @@
 """How people and other projects find stops: each way takes deltas and yields the text before the first stop that fires.
 
-`mlx_lm` runs mlx-lm's own code. The others imitate a program, and their times are not the program's times: llama.cpp is
-written in C++, and vLLM's front end does more in each step.
+`mlx_lm` runs mlx-lm's own code. The other functions imitate a program, so their times are not those of the program:
+llama.cpp is written in C++, and vLLM's front end does more in each step.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 
 def buffer_loop(deltas: Iterable[str], stop: list[str]) -> Iterator[str]:
-    """The loop that most people write: search a buffer, and hold as many characters as the longest stop may need."""
+    """The loop that most people write: search a buffer, and hold back one character less than the longest stop has."""
     keep = max(map(len, stop)) - 1
     buffer = ""
     for delta in deltas:
@@ -26,7 +26,7 @@ def buffer_loop(deltas: Iterable[str], stop: list[str]) -> Iterator[str]:
 
 
 def vllm(deltas: Iterable[str], stop: list[str]) -> Iterator[str]:
-    """vLLM: find each stop in the newest part of the whole text, emit all but the last `max(len) - 1` characters."""
+    """vLLM: search the newest part of the text for each stop, and emit all but the last `max(len) - 1` characters."""
     keep = max(map(len, stop)) - 1
     text = ""
     emitted = 0
@@ -79,7 +79,8 @@ def llama_cpp(deltas: Iterable[str], stop: list[str]) -> Iterator[str]:
 
 
 def pending_from_last(text: str, sequence: str) -> bool:
-    """Whether `text` ends with the start of `sequence`. Compares only starts with the same last character as `text`."""
+    """Whether `text` ends with a beginning of `sequence`. Compares only beginnings that end with the last character of
+    `text`."""
     last = text[-1]
     return any(
         sequence[index] == last and text.endswith(sequence[: index + 1]) for index in range(len(sequence) - 2, -1, -1)

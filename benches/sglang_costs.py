@@ -1,11 +1,11 @@
-"""Times stops in sglang's scheduler and detokenizer, without and with stopscan, in one run.
+"""Times how sglang's scheduler and detokenizer find stops, without and with stopscan, in one run.
 
     "$(ci/sglang-env)/bin/python" benches/sglang_costs.py
 
-sglang's own functions run in this process, with a tokenizer that is made here, without a model or a server. Each line
-has the CPU time per token of a request. For the scheduler, the time of a request without stops is subtracted. For the
-detokenizer nothing is subtracted: its time includes decoding. The detokenizer gets messages with one token for each of
-32 requests.
+sglang's own functions run in this process, with a tokenizer that is made here, and without a model or a server. Each
+line has the CPU time per token of a request. From the scheduler's times, the time of a request without stops is
+subtracted. The detokenizer's times include decoding. Each message to the detokenizer has one token for each of 32
+requests.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def scheduler(host: Host, ids: list[int], params: dict[str, Any]) -> float:
 
 
 def detokenizer(host: Host, ids: list[int], params: dict[str, Any]) -> float:
-    """Returns the time in ns of the detokenizer per token. A message has the newest token of each request."""
+    """Returns the time in ns that the detokenizer takes per token. A message has the newest token of each request."""
     reqs = [host._request(str(row), {"max_new_tokens": 1 << 20, **params}) for row in range(ROWS)]
     times = []
     for token_id in ids[:30]:

@@ -53,7 +53,7 @@ def figure(value: float) -> str:
 
 
 def draw(cases: Cases) -> None:
-    """Draws the charts whose cases are in the run."""
+    """Draws each chart for which the run has the cases."""
     import charts
     from workload import REALISTIC, windows
 

@@ -1,4 +1,4 @@
-"""Times a sample of a task of lm-evaluation-harness, with its model ``hf`` and with ``hf-stopscan``.
+"""Times samples of a task in lm-evaluation-harness, with its own model ``hf`` and with stopscan's ``hf-stopscan``.
 
     "$(ci/transformers-env)/bin/python" benches/transformers_lm_eval.py
 

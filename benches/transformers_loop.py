@@ -1,5 +1,5 @@
-"""Times what a step of a generation costs for each row: with `Stops` and, to compare, with the criteria and streamers
-of transformers and lm-evaluation-harness.
+"""Times the stops in a step of a generation, for each row: with `Stops` and, for comparison, with the criteria and
+streamers of transformers and lm-evaluation-harness.
 
     "$(ci/transformers-env)/bin/python" benches/transformers_loop.py
 

@@ -1,5 +1,5 @@
-"""Measures a vLLM server with stopscan: how long 300 patterns of one request delay other requests, how a request
-ends if stopscan fails in it, and when a request that loops ends.
+"""Measures a vLLM server with stopscan: how long a request with 300 patterns delays other requests, how a request
+ends if stopscan fails in it, and when a request ends whose answer repeats itself.
 
 "$(ci/vllm-env)/bin/python" benches/vllm_server.py
 """
@@ -29,7 +29,8 @@ from stopscan_conformance.reciter import Reciter
 
 RECITER = Reciter({"split": ["This", " is", " the", " E", "ND", " of", " it"], "loop": ["round ", "and "] * 200})
 PATTERNS = [f"TURN {number}[!?]" for number in range(300)]
-# When stopscan fails: while it makes the detokenizer, at the token with this number, at the end, or at the match.
+# When stopscan fails: while it makes the detokenizer, at the token with this number, at the end of the answer, or when
+# the match is read.
 FAULTS = ["making", 1, 2, 3, 4, 5, "end", "match"]
 REQUESTS = 500
 

@@ -18,9 +18,9 @@ from typing import Any
 from tokenizers import Tokenizer
 from tokenizers.decoders import DecodeStream
 
-WINDOW = 4096  # deltas of one stream: a long answer that fits in a core's cache, as a live stream does
-IN_A_ROW = 40_000  # ids of one text: their strings do not fit in a core's cache
-LONG = 2_000_000  # bytes of a long text
+WINDOW = 4096  # deltas in a stream: a long answer, whose strings fit in a core's cache, as those of a live stream do
+IN_A_ROW = 40_000  # ids in a text whose strings do not fit in a core's cache
+LONG = 2_000_000  # bytes in a long text
 
 REALISTIC = ["END", "</s>", "<|im_end|>", "\n\nHuman:"]
 
@@ -71,7 +71,7 @@ def ascii_only(text: str) -> str:
 
 @cache
 def tokenizer() -> Tokenizer:
-    """A real byte-level BPE vocabulary of 65,000 tokens, read without importing the package that has it."""
+    """A tokenizer with a real byte-level BPE vocabulary of 65,000 tokens. Does not import the package that has it."""
     spec = importlib.util.find_spec("litellm")
     if spec is None or not spec.submodule_search_locations:
         raise ModuleNotFoundError("the benchmarks take a vocabulary from litellm: pip install --no-deps litellm")
@@ -120,7 +120,7 @@ def long_text(language: str) -> str:
 
 
 def vocabularies() -> dict[str, Callable[[], Any]]:
-    """Functions that make tokenizers with real vocabularies, by name. litellm, if installed, has tiktoken's files."""
+    """Functions that make tokenizers with real vocabularies, by name. tiktoken reads its files from litellm."""
     made: dict[str, Callable[[], Any]] = {"claude (tokenizers)": lambda: Tokenizer.from_str(tokenizer().to_str())}
     spec = importlib.util.find_spec("litellm")
     if importlib.util.find_spec("tiktoken") and spec is not None and spec.submodule_search_locations:

@@ -1,4 +1,4 @@
-"""Writes the repository's address into the packages of a release: `project.urls`, the fields of the crate, and the
+"""Writes the repository's address into the files of a release: into `project.urls`, the fields of the crate, and the
 links in the READMEs of the library, the clients and the kit.
 
 python ci/addresses.py https://host/owner/name v0.1.0

@@ -5,8 +5,8 @@ A name that begins with `_` is private to its package, a directory below `stopsc
 compiled module. The clients import only public names of the library, the library does not import the clients, and the
 conformance kit imports neither.
 
-`rust/python/unlocked.rs` has the state that is used without a lock. It must not name PyO3: a call into CPython can run
-other calls of the same stream between a read and a write.
+`rust/python/unlocked.rs` has the state that is used without a lock. It must not name PyO3: during a call into CPython,
+Python code could call the same stream, and change the state between a read and a write.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ SOURCES = [ROOT / "python", ROOT / "clients" / "src", ROOT / "conformance" / "sr
 UNLOCKED = ROOT / "rust" / "python" / "unlocked.rs"
 OURS = {"stopscan", "stopscan_clients", "stopscan_conformance"}
 
-# For each package of the library, the other packages of the library that it may import. Every package may also import
-# the modules directly below `stopscan`.
+# For each package of the library: the other packages that it may import. Every package may also import the modules
+# directly below `stopscan`.
 ADAPTERS = ("engines", "finish", "regions", "segments", "tokens")
 MAY_IMPORT = {
     "finish": (),

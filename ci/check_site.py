@@ -1,5 +1,7 @@
-"""Checks the built site in Chromium: code is shown as in the source, links lead somewhere, both palettes have enough
-contrast, no page, code or table is cut on a desktop or on a phone, and search finds what people look for.
+"""Checks the built site in Chromium.
+
+Code must look as in the source, links must lead somewhere, both palettes must have enough contrast. No page, code or
+table may be cut off on a desktop or on a phone. The search must find what people look for.
 
 mkdocs build --strict && python ci/check_site.py
 """
@@ -160,7 +162,7 @@ def faults(page: Page, base: str) -> Iterator[str]:
 
 def main() -> int:
     with served() as base, sync_playwright() as playwright:
-        # In containers this often runs as root, and as root Chromium starts only without its sandbox.
+        # In containers, this program often runs as root. As root, Chromium starts only without its sandbox.
         browser = playwright.chromium.launch(executable_path=which("chromium"), args=["--no-sandbox"])
         count = 0
         for fault in faults(browser.new_page(), base):

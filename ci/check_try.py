@@ -1,5 +1,8 @@
-"""Checks the page on which stopscan is tried (docs/try.md) in Chromium: its values are those of the Python package, it
-works with a keyboard, keeps its input in the address, and asks the network for nothing."""
+"""Checks in Chromium the page on which readers try stopscan (docs/try.md).
+
+It must show the values that the Python package gives, work with a keyboard, keep its input in its address, and make no
+network requests.
+"""
 
 from __future__ import annotations
 
@@ -44,8 +47,8 @@ def cell(**pieces: str) -> dict[str, str]:
 
 
 def hold(stops: Sequence[str], deltas: Sequence[str], buffer: int) -> tuple[Row, float, int]:
-    """Runs a loop that searches in all of its text after each delta. Returns what it sends, how many characters it
-    withholds on average, and how many characters of the stop it has sent."""
+    """Runs a loop that searches its whole text after each delta, and withholds the last ``buffer`` characters. Returns
+    the row of the page, how many characters it withholds on average, and how many characters of the stop it sends."""
     row, text, sent, withheld, deltas_read = [], "", 0, 0, 0
     first = min(
         (("".join(deltas).find(stop) + len(stop), -len(stop)) for stop in stops if stop in "".join(deltas)),
@@ -84,7 +87,7 @@ def scan(stops: Sequence[str], patterns: Sequence[str], deltas: Sequence[str]) -
 
 
 def fill(page: Page, **values: str) -> None:
-    """Fills fields of the page, as a reader would."""
+    """Fills in fields of the page, as a reader would."""
     page.evaluate(FILL, values)
 
 
@@ -132,7 +135,7 @@ def check_parts(page: Page) -> Iterator[str]:
 
 
 def check_reader(page: Page) -> Iterator[str]:
-    """Checks what a reader does with the keyboard and with the address."""
+    """Checks that the page works with a keyboard, and that its address keeps the input."""
     status = page.locator(".try [role=status]")
     page.locator(".try [name=tab]").first.check()
     page.locator(".try [name=tab]").first.focus()

@@ -25,7 +25,7 @@ stale() {
   python3 -m venv "$env"
 }
 
-# The stamp is written last, so that an interrupted installation, or one by another version of a script, starts again.
+# The stamp is written last. So an installation starts again if it was interrupted, or if the script has changed since.
 made() { printf '%s\n' "$stamp" >"$env/stamp"; }
 
 finish() {

@@ -1,7 +1,7 @@
-"""A pytest plugin: Python's collector runs as often as it can, and finalizers read the streams of the running code.
+"""A pytest plugin that runs Python's garbage collector as often as possible, with finalizers that read live streams.
 
-Before Python 3.12 the collector runs inside of an allocation, so such a finalizer runs in the middle of a call of a
-stream. It reads, and lets other threads run; the result of the call must not change.
+Before Python 3.12, the collector runs inside an allocation. So a finalizer can run in the middle of a stream's method.
+It reads the stream, and lets other threads run. The result of the method must not change.
 
     PYTHONPATH=ci python -m pytest -p finalizers tests/python/core
 """
@@ -22,7 +22,7 @@ from stopscan.segments import Segmenter, SegmentStream
 from stopscan.tokens import TokenScanner, TokenSegmenter
 
 STREAMS = (StopScanner, Segmenter, TokenScanner, TokenSegmenter, StopStream, SegmentStream)
-# The frames in which streams are looked for: the caller's and some around it.
+# How many frames are searched for streams: the frame that was interrupted, and its callers.
 FRAMES = 3
 
 reads = 0
@@ -41,7 +41,7 @@ class Garbage:
                 _ = (stream.held, stream.match, stream.region)
                 reads += 1
         if reads % 16 == 0:
-            time.sleep(0)  # other threads run
+            time.sleep(0)  # lets other threads run
         if gc.get_threshold()[0] == 1:
             Garbage()
 

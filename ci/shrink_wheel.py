@@ -1,4 +1,4 @@
-"""Packs wheels again, with zopfli: the same files in the same format, 3 % smaller.
+"""Compresses wheels again, with zopfli. The files and the format stay the same, and the wheel is 3 % smaller.
 
 pip install zopflipy && python ci/shrink_wheel.py WHEEL...
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from zopfli import ZOPFLI_FORMAT_DEFLATE, ZopfliCompressor
 
-# `zipfile` has no other place for a compressor of one's own.
+# `zipfile` has no public way to set a compressor.
 zipfile._get_compressor = lambda *_: ZopfliCompressor(ZOPFLI_FORMAT_DEFLATE)
 
 for wheel in map(Path, sys.argv[1:]):

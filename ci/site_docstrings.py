@@ -19,13 +19,13 @@ class Examples(Extension):
         if obj.docstring is None and obj.path.startswith(CORE) and (text := documented(obj.path)):
             obj.docstring = Docstring(text, parent=obj)
         if obj.docstring:
-            # As a code block: otherwise Markdown would read the brackets of an example as links.
+            # In a code block, because Markdown would otherwise read the brackets of an example as links.
             obj.docstring.value = EXAMPLE.sub(
                 lambda block: f"```pycon\n{block[0].rstrip()}\n```\n", obj.docstring.value
             )
 
     def on_class_members(self, *, cls: Class, **_: Any) -> None:
-        """Copies into a class the members of those bases that exist only in the stub. Shows `__new__` as `__init__`."""
+        """Copies members into a class from bases that exist only in the stub. Shows `__new__` as `__init__`."""
         if cls.path.startswith(CORE):
             take_in(cls, cls)
             cls.bases = [base for base in cls.bases if not str(base).startswith("_")]
@@ -38,7 +38,7 @@ class Examples(Extension):
 
 
 def take_in(cls: Class, owner: Class) -> None:
-    """Copies into a class the members of its bases, because the bases exist only in the stubs."""
+    """Copies the members of the bases into a class, because the bases exist only in the stub."""
     for base in map(str, owner.bases):
         shared = owner.parent.members.get(base.partition("[")[0])
         if isinstance(shared, Class):

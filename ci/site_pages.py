@@ -1,4 +1,4 @@
-"""Adds files outside of docs/ to the site: README.md as the first page, and the files to which pages link."""
+"""Adds files from outside docs/ to the site: README.md as the first page, and the files that pages link to."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Makes links to files of the repository work, and removes the names of packages after a code block's language."""
+    """Makes links to files of the repository work. Removes the package names after the language of a code block."""
     if not page.file.src_uri.startswith("repository/"):
         markdown = LINK.sub(r"](repository/\1", markdown)
     return FENCE.sub(r"```\1", markdown)

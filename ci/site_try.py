@@ -1,6 +1,7 @@
-"""Puts the page on which stopscan is tried into the site: docs/try.md with rust/wasm/try.html in place of the picture.
-The WebAssembly module is inside, so that the page needs no other file. `bash ci/wasm` builds the module. Without the
-module, the page is left out, and links to it become text.
+"""Adds to the site the page on which readers try stopscan: docs/try.md with rust/wasm/try.html in place of the picture.
+
+The page contains the WebAssembly module, so it needs no other file. `bash ci/wasm` builds the module. If the module was
+not built, the page is left out, and links to it become text.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 `--check` changes nothing, and fails if the stub differs. A test runs it.
 
-A class that exists only in the stub is a base class. It gets the docstrings that all of its subclasses share.
+The stub has base classes that the module lacks. Such a class gets the docstrings that all of its subclasses share.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Documented = ast.ClassDef | ast.FunctionDef
 
 
 def docstring(name: str, owners: list[object]) -> str | None:
-    """Returns the docstring of `name` if all owners have the same. `None` for `__init__` and other special methods."""
+    """Returns the docstring of `name` if all owners have the same one. Returns `None` for special methods."""
     found = {inspect.getdoc(inspect.getattr_static(owner, name, None)) for owner in owners}
     (text,) = found if len(found) == 1 else (None,)
     return text if text and not (name.startswith("__") and name.endswith("__")) else None

@@ -3,9 +3,9 @@
     pip install '.[tokenizers]' 'ray[data]' datasets && python examples/dataset.py --rows 20000 --workers 2
 
 A `StopSet` and the `Vocabulary` of a tokenizer can be pickled, so Ray and `datasets` send them to their workers. The
-functions `cut_…` take a batch, and return it with the answer and its match as columns. A row has some text of Python's
-manual, as text and as token ids of a real tokenizer. Most rows have a stop. The example prints the seconds on one
-worker and on several, compares their results, and shows `str.split` at each stop for comparison.
+functions `cut_…` take a batch of rows, and add columns for the answer and its match. A row has an excerpt of Python's
+manual, as text and as token ids. Most rows contain a stop. The example prints how many seconds one worker and several
+workers take, checks that their results are equal, and also times `str.split` at each stop.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from stopscan.finish import Finish
 from stopscan.tokens import TokenScanner, Vocabulary
 
 STOPS = ["\n\nHuman:", "</answer>", "<|im_end|>", "###"]
-TOKENS = 500  # in each row
-BATCH = 1_000  # rows in a batch
+TOKENS = 500  # the tokens in each row
+BATCH = 1_000  # the rows in each batch
 
 Cut = Callable[[pa.Table], pa.Table]
 

@@ -6,7 +6,7 @@
 
 use stopscan::{Options, StopMatch, StopScanner, StopSet, StopSetError};
 
-/// What a request says about its end.
+/// The options of a request that say where its answer ends.
 #[derive(Default)]
 struct StopConfig {
     stop: Vec<String>,
@@ -16,7 +16,7 @@ struct StopConfig {
     visible_token_ids: Vec<u32>,
     /// Whether every stop string and pattern stays in the answer.
     include_stop: bool,
-    /// No stop counts that completes in so many first tokens.
+    /// In this many tokens at the start, no stop counts.
     min_tokens: usize,
     /// The markers of the model's reasoning, in which no stop string fires, and whether the prompt ends inside it.
     reasoning: Option<(&'static str, &'static str)>,
@@ -101,8 +101,8 @@ impl<'a, D: FnMut(u32) -> String> StopDecoder<'a, D> {
         event.finish = output.stop_match.map(Finish::from);
     }
 
-    /// Sends the held text at the end of the stream, for which `reason` is the reason unless a pattern that only the
-    /// end completes, such as `END$`, fires.
+    /// Sends the held text at the end of the stream. The stream ends for `reason`, unless a pattern fires that matches
+    /// only at the end, such as `END$`.
     fn flush(&mut self, reason: Finish, event: &mut Event) {
         let output = self.scanner.flush();
         event.text += output.text;
@@ -134,8 +134,8 @@ fn main() -> Result<(), StopSetError> {
 mod tests {
     use super::*;
 
-    /// Returns the text that a client gets, and why the stream ended. Whether the engine sends one token a step or all of
-    /// them at once makes no difference.
+    /// Returns the text that a client gets, and why the stream ended. Checks that both are the same whether the engine
+    /// sends one token a step or all tokens at once.
     fn run(config: StopConfig) -> (String, Option<Finish>) {
         let at_once = StopDecoder::new(&config, decode).unwrap().step(&[0, 1, 2, 3, 4, 5, 6, 7], Some("length"));
         let mut decoder = StopDecoder::new(&config, decode).unwrap();
@@ -227,7 +227,7 @@ mod tests {
         let config = StopConfig { stop: strings(&["42"]), ..StopConfig::default() };
         let mut decoder = StopDecoder::new(&config, decode).unwrap();
         assert_eq!(decoder.step(&[3], None), Event { text: " ".into(), finish: None });
-        // The model rejects a draft model's token, so the decoder goes back to its earlier state.
+        // The model rejects a token of its draft model, so the decoder goes back to its earlier state.
         let before = decoder.clone();
         assert!(decoder.step(&[4], None).finish.is_some());
         decoder = before;

@@ -19,7 +19,7 @@ from stopscan_conformance.reciter import Reciter
 
 
 class Request:
-    """One row: its detokenizer and its scanner, with the text that they hold, and why the row ended."""
+    """One row: its detokenizer, its scanner, and why it ended."""
 
     def __init__(self, tokenizer: Any, stop: list[str]) -> None:
         self._eos_token_ids = tokenizer.eos_token_ids
@@ -51,7 +51,7 @@ class Scheduler:
         self._running: dict[int, Request] = {}
 
     def add(self, prompt: str, stop: list[str], max_tokens: int = 100) -> int:
-        request = Request(self._tokenizer, stop)  # first, because bad stops raise here
+        request = Request(self._tokenizer, stop)  # before the row is inserted, because bad stops raise here
         (uid,) = self._generator.insert([self._tokenizer.encode(prompt)], [max_tokens])
         self._running[uid] = request
         return uid

@@ -21,7 +21,7 @@ def events(model: Any, tokenizer: Any, prompt: str, stop: list[str], max_tokens:
     row = RowScanner(tokenizer, stop, max_tokens=max_tokens, prompt=prompt)
     with closing(mlx_lm.stream_generate(model, tokenizer, prompt, max_tokens=max_tokens)) as responses:
         for response in responses:
-            if text := row.feed(response.token):  # instead of response.text
+            if text := row.feed(response.token):  # the row decodes the token, so response.text is not needed
                 yield {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}
             if row.finish is not None:
                 break

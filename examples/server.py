@@ -195,7 +195,7 @@ async def endpoint(request: Request) -> Response:
         field = api.stop
         stops = SegmentSet(MARKERS, stop=body.get(field), stop_in=["answer"])  # they fire only in the answer
         field = None
-        json.dumps(body, ensure_ascii=False).encode()  # raises for half a surrogate pair, which nobody could send back
+        json.dumps(body, ensure_ascii=False).encode()  # raises for half a surrogate pair, which no answer can contain
         answer = Answer(request, body, prompt, stops, limit)
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         return JSONResponse(api.error(400, f"bad {field or 'request'}: {error}", field), 400)

@@ -1,9 +1,9 @@
 """Streams real prose and code through a tokenizer's decoder and a StopScanner, and shows which text is held, and when.
 
-The text is the Python manual's page on `pass` and the source of `json.scanner`. The vocabulary is trained on the spot,
-on the manual: byte-level BPE, as most models have it. Text comes out as soon as it is safe. On a terminal, held text is
-yellow until it comes out or turns into a stop, which is red. Elsewhere, text that was held stands in « ». A summary
-follows on standard error.
+The text is the Python manual's page on `pass` and the source of `json.scanner`. The vocabulary is a byte-level BPE, as
+most models have it, and is trained on the manual when the program starts. Text comes out as soon as it is safe. On a
+terminal, held text is yellow until it comes out or turns into a stop, which is red. Elsewhere, text that was held is
+printed in « ». A summary follows on standard error.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""Compares `vllm serve` without and with stopscan: prints the text that a streaming client has received after each
-token.
+"""Compares `vllm serve` without and with stopscan: prints what a streaming client has received after each token.
 
     "$(ci/vllm-env)/bin/python" examples/vllm_serve.py
 
-You change no code: `STOPSCAN_VLLM=1` in the server's environment switches the plugin on. The model is a tiny one that
-always writes the same text for a prompt, so that it runs on any CPU. The official openai client asks for a stop of 19
-characters, and then for a stop that also occurs in the model's reasoning.
+`STOPSCAN_VLLM=1` in the server's environment switches the plugin on. You change no code. The model is tiny, so that it
+runs on any CPU, and always writes the same text for a prompt. The official openai client sends a request with a stop of
+19 characters, and then a request with a stop that also occurs in the model's reasoning.
 """
 
 from __future__ import annotations

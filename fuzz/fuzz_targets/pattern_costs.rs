@@ -1,5 +1,5 @@
-//! Compiles sets of patterns, which the fuzzer builds in the style of patterns that people write. `fuzz/run` limits the
-//! time and memory of each input, so a set that costs too much is reported as a failure.
+//! Compiles sets of patterns. The fuzzer makes patterns that look like those of people. `fuzz/run` limits the time and
+//! memory of each input, so the fuzzer reports a set that costs too much as a failure.
 
 #![no_main]
 
