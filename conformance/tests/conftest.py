@@ -56,5 +56,7 @@ def served(*arguments: str) -> Iterator[str]:
         assert process.stdout is not None
         port = process.stdout.readline().strip()
         assert port, f"{command} did not start"
-        yield f"http://127.0.0.1:{port}"
-        process.terminate()
+        try:
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.terminate()

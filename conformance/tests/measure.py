@@ -12,7 +12,6 @@ right server fails.
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -20,29 +19,19 @@ from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatch
 from functools import cache
 from itertools import islice
-from pathlib import Path
 from urllib.parse import quote
 
+from conftest import served
 from staged.right import RIGHT
 from staged.wrong import WRONG
 
 from stopscan_conformance import APIS, Case, Server, cases
 
 CHOICES: dict[str, dict[str, bool]] = {"default": {}, "deep": {"deep": True}, "thorough": {"thorough": True}}
-LOOP = [sys.executable, "-c", "while True: pass"]
+LOOP = ("-c", "print(0, flush=True)\nwhile True: pass")
 # The timeout in seconds. It is long, because right answers may be late on a busy machine.
 PATIENT = 60
-
-
-@contextmanager
-def running(command: list[str]) -> Iterator[str]:
-    """Runs the command until the block ends. Yields its first line of output, or "" for LOOP, which prints nothing."""
-    pipe = subprocess.PIPE if command is not LOOP else None
-    with subprocess.Popen(command, cwd=Path(__file__).parent, stdout=pipe, text=True) as process:
-        try:
-            yield process.stdout.readline().strip() if process.stdout else ""
-        finally:
-            process.terminate()
+running = contextmanager(served)
 
 
 @cache
@@ -71,10 +60,8 @@ def main() -> None:
         asked = [(one.staged.name, api) for one in RIGHT for api in one.apis]
     asked = [one for one in asked if fnmatch(one[0], options.only)]
     with ExitStack() as stack:
-        port = stack.enter_context(running([sys.executable, "-m", "staged"]))
-        for _ in range(options.loops):
-            stack.enter_context(running(LOOP))
-        bad = sum(told(f"http://127.0.0.1:{port}", *one, options) for one in asked)
+        url, *_ = (stack.enter_context(running(*command)) for command in [("-m", "staged"), *[LOOP] * options.loops])
+        bad = sum(told(url, *one, options) for one in asked)
     print(f"{bad} of {len(asked)} {options.what} servers {'pass' if options.what == 'wrong' else 'fail'}")
     sys.exit(int(bad > 0))
 

@@ -183,7 +183,6 @@ def test_lines_come_as_cases_end_into_a_pipe_too(staged_url: str) -> None:
     """The command prints each line when its case ends, not all lines at the end, even if the output is a pipe."""
     arguments = [f"{staged_url}/right", "--api", "openai-chat", "--model", "reciter"]
     command_line = [sys.executable, "-m", "stopscan_conformance", *arguments]
-    began = time.monotonic()
     with subprocess.Popen(command_line, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         first = process.stdout.readline()
@@ -193,7 +192,6 @@ def test_lines_come_as_cases_end_into_a_pipe_too(staged_url: str) -> None:
         process.stdout.read()
     assert first.startswith("openai-chat: ")
     assert all(line.startswith("pass  openai-chat-") for line in lines)
-    assert time.monotonic() - began < 30  # takes about one second, but the machine may be busy
 
 
 def test_the_kit_needs_httpx_alone(tmp_path: Path) -> None:

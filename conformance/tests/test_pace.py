@@ -139,3 +139,12 @@ def test_a_delay_of_a_few_tokens_is_late(recital: Recital, count: int) -> None:
     told = f"the text of the last {count + 1} tokens comes at once, at the end"
     assert said_of(delayed(recital, count), recital) == told
     assert said_of(joined(delayed(recital, count)), recital) == told
+
+
+def test_a_short_sleep_hides_no_delay_at_the_end() -> None:
+    chunks = delayed(FREE, 8)
+    end = chunks[-1][0]
+    assert "the last 9 tokens" in str(said_of(chunks, FREE, [(end - 2 * PACE, end)]))
+    begin = end - 9 * PACE
+    read_late = [(end if time > begin else time, text_end) for time, text_end in on_time(FREE)]
+    assert said_of(read_late, FREE, [(begin, end)]) is None

@@ -185,9 +185,8 @@ async def _seconds(server: Server, load: Load, request: Request) -> float:
 
 # Limits for the pace of a stream. Each lies between what right and wrong servers of `tests/staged` do.
 FAST = 0.0005  # seconds for each token. Of a faster stream this process reads several tokens at a time
-UNHURRIED = (
-    0.0018  # seconds for each token. Below it, one late read joins chunks of four tokens or delays one by `BEHIND`
-)
+# Seconds for each token. Below it, one late read joins chunks of four tokens, or delays one by `BEHIND`.
+UNHURRIED = 0.0018
 AT_ONCE = 0.3  # of a token's time. One token's chunks come closer than this, and two tokens' chunks a whole time apart
 PAUSE = 0.15  # seconds, the least wait for the end that is a fault. Users do not see a shorter one
 WAITED = 0.25  # of all the time. A server that replays a whole answer sends its first text later than this
@@ -245,7 +244,7 @@ def unevenness(answer: Answer, recital: Recital, /) -> str | None:
     ]
     return (
         _crowded(known, awake, len(steps))
-        or _end(bursts, known, answer)
+        or _end(bursts, known, answer, pace)
         or _inner(bursts, recital)
         or (_gathered(ends, bursts, known, awake) or _after_holds(bursts, recital) if pace > UNHURRIED else None)
     )
@@ -260,15 +259,15 @@ def _crowded(known: Sequence[int], awake: Sequence[bool], total: int) -> str | N
     return crowded(seen, total) if came > total / 2 else None
 
 
-def _end(bursts: list[tuple[float, int]], known: list[int], answer: Answer) -> str | None:
+def _end(bursts: list[tuple[float, int]], known: list[int], answer: Answer, pace: float) -> str | None:
     """Returns a complaint if the last burst has many more tokens than the earlier ones, or if the end comes late: both
-    show that the server delays text."""
+    show that the server delays text. Tokens that may have come while this process slept do not count."""
     times = [*(time for time, _ in bursts), answer.last]
     gaps = [after - before for before, after in pairwise(times)]
     *before, late = [now - earlier for earlier, now in pairwise([0, *known])]
     usual = sorted(before)[len(before) * 9 // 10] if before else 0
     slept = answer.slept(times[max(0, len(times) - 3)], times[-1])
-    if late > MANY_MORE + usual and not slept:
+    if late - slept / pace > MANY_MORE + usual:
         return f"the text of the last {late} tokens comes at once, at the end"
     pause = max(gaps[-2:], default=0.0) - slept
     if gaps[:-1] and pause > max(PAUSE, 30 * median(gaps)):

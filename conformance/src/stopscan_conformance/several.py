@@ -89,7 +89,9 @@ def leaving_early(left: Single, short: Single) -> Run:
         await asyncio.wait(tasks, timeout=max(EARLY, LEAVING * seconds))
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        ends = await asyncio.gather(*tasks, return_exceptions=True)
+        if not any(isinstance(one, asyncio.CancelledError) for one in ends):
+            raise NotSupported(TOO_FAST)
         return {}
 
     return run

@@ -55,7 +55,7 @@ class Staged:
     async def answer(self, form: Form, body: Any, receive: Receive, send: Send, scope: Any) -> None:
         try:
             ask = form.read(self.body(body), self.stops)
-            ask.client, ask.headers = scope["client"], dict(scope["headers"])
+            ask.client, ask.headers, ask.slower = scope["client"], dict(scope["headers"]), scope.get("slower", 1)
             ask = self.ask(ask)
             made = self.generation(self, ask)
         except (Refusal, KeyError, TypeError, IndexError) as refusal:
@@ -131,7 +131,8 @@ async def _left(receive: Receive) -> None:
 
 
 def application(every: Iterable[Staged]) -> Any:
-    """Returns one application for all servers. The first part of a path is the name of a server."""
+    """Returns one application for all servers. The first part of a path is the name of a server. If `slower/8` follows,
+    answers come 8 times slower."""
     servers = {staged.name: staged for staged in every}
 
     async def app(scope: Any, receive: Receive, send: Send) -> None:
@@ -139,6 +140,9 @@ def application(every: Iterable[Staged]) -> Any:
 
     async def routed(scope: Any, receive: Receive, send: Send) -> None:
         _, name, path = scope["path"].split("/", 2)
+        if path.startswith("slower/"):
+            _, slower, path = path.split("/", 2)
+            scope = {**scope, "slower": int(slower)}
         staged, form = servers[name], FORMS.get(f"/{path}")
         if path == "v1/models":
             await _send_json(send, 200, {"object": "list", "data": [{"id": staged.model, "object": "model"}]})

@@ -29,10 +29,11 @@ EOS = b""
 Piece = tuple[int, bytes]
 
 
-async def step(script: str) -> None:
+async def step(script: str, slower: int = 1) -> None:
     """Takes the time of a token. Where times are compared, a step blocks the loop, so answers slow each other."""
-    await asyncio.sleep(PACE_SECONDS if script == "paced" else 0)
-    end = time.perf_counter() + (STEP_SECONDS if "stream" in script or script == "thought" else 0)
+    blocks = "stream" in script or script == "thought"
+    await asyncio.sleep(PACE_SECONDS * (0 if blocks else slower if script == "paced" else slower - 1))
+    end = time.perf_counter() + (STEP_SECONDS * slower if blocks else 0)
     while time.perf_counter() < end:
         pass
 
@@ -93,7 +94,7 @@ class Generation:
     async def steps(self) -> AsyncIterator[Piece]:
         """Yields the model's tokens."""
         for piece in self.pieces():
-            await step(self.script)
+            await step(self.script, self.ask.slower)
             self.tokens += 1
             self.spelled += [piece[1].decode(errors="replace")] if piece[1] else []
             yield piece

@@ -29,6 +29,7 @@ class Ask:
     body: Mapping[str, Any] = field(default_factory=dict)
     client: Any = None  # the connection
     headers: Mapping[bytes, bytes] = field(default_factory=dict)
+    slower: int = 1  # how many times slower than usual the answer comes
 
 
 def right_limit(given: Any) -> int:

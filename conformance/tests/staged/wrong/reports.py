@@ -208,20 +208,20 @@ class HeldTextIsLostWithEcho(Ended):
 
 
 class OneRequestId(Generation):
-    """Requests that share the header X-Request-Id share the stops of the first of them."""
+    """Three requests that share the header X-Request-Id share the stops of the first. Waits until all three came."""
 
     async def texts(self) -> Parts:
-        running: dict[bytes, list[Any]] = self.staged.memory.setdefault("running", {})
-        key = self.ask.headers.get(b"x-request-id", self.id.encode())
-        here = running.setdefault(key, [])
-        self.scanner = self.staged.scanner(here[0].ask.stops) if here else self.scanner
-        here.append(self)
-        try:
-            await asyncio.sleep(0.01)
-            async for part in super().texts():
-                yield part
-        finally:
-            here.remove(self)
+        key = self.ask.headers.get(b"x-request-id")
+        if key is not None:
+            stops, complete = self.staged.memory.setdefault(key, ([], asyncio.Event()))
+            stops.append(self.ask.stops)
+            if len(stops) == 3:
+                complete.set()
+                del self.staged.memory[key]
+            await complete.wait()
+            self.scanner = self.staged.scanner(stops[0])
+        async for part in super().texts():
+            yield part
 
 
 async def lf_for_crlf(made: Generation) -> Parts:

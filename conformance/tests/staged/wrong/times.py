@@ -118,7 +118,7 @@ def bursts(full: Callable[[list[tuple[str, str]], float], bool]) -> Chunks:
         since = time.perf_counter()
         async for part in made.texts():
             waiting.append(part)
-            if full(waiting, time.perf_counter() - since):
+            if full(waiting, (time.perf_counter() - since) / made.ask.slower):
                 for one in waiting:
                     yield one
                 waiting, since = [], time.perf_counter()
@@ -223,8 +223,8 @@ def goes_on_by_its_own_clock(made: Generation) -> None:
 
     async def rest() -> None:
         for burst in range(8):
-            await asyncio.sleep(0.004 * (1 + (burst + TICKS[0]) % 3))
-            end = time.perf_counter() + 0.012
+            await asyncio.sleep(0.004 * made.ask.slower * (1 + (burst + TICKS[0]) % 3))
+            end = time.perf_counter() + 0.012 * made.ask.slower
             while time.perf_counter() < end:
                 pass
 
@@ -270,7 +270,7 @@ async def late_end(made: Generation) -> Parts:
         if before:
             yield before
         before = part
-    await asyncio.sleep(0.3)
+    await asyncio.sleep(0.3 * made.ask.slower)
     if before:
         yield before
 

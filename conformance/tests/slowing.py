@@ -1,0 +1,24 @@
+"""Runs a case of the conformance kit on slower and slower staged servers, until it shows what it should show."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from stopscan_conformance import Case, Result, Server
+
+
+def slowing(case: Case, server: Server, outcome: Literal["pass", "fail"], **options: Any) -> Result:
+    """Returns the first result that has the outcome, or the last one.
+
+    On a busy machine, a delay of a few tokens does not stand out from other delays, and requests do not run together if
+    their answers are short. Slow answers help. What a request leaves behind shows only in the next request, so the
+    second try is not slower.
+    """
+    url = server.url
+    for slower in (1, 1, 2, 4, 8, 16):
+        server.url = f"{url}/slower/{slower}"
+        result = case.run(server, **options)
+        if result.outcome == outcome:
+            break
+    server.url = url
+    return result
