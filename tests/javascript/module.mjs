@@ -1,4 +1,4 @@
-// The module as the tests use it, from where `bash ci/wasm` builds it.
+// Loads the WebAssembly module for the tests, from the place where `bash ci/wasm` builds it.
 import { readFileSync } from "node:fs";
 
 import { load } from "../../rust/wasm/stopscan.mjs";

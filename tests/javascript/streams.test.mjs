@@ -77,7 +77,7 @@ test("bad_options_are_named", () => {
   assert.equal(error({ format: "think", regions: { a: {} } }, Segmenter), "format and regions exclude each other");
   assert.match(error({ protect: [["a", "b"]] }, Segmenter), /^protect: /);
   assert.match(error({ region: "call" }), /call/);
-  // None of them is left over.
+  // The refused options above must not affect the next stream.
   assert.equal(error({ stop: null, patterns: undefined }), "no error");
 });
 

@@ -29,7 +29,7 @@ function options(vector) {
   };
 }
 
-/** Does a step. The text of a feed is cut into deltas of `size` characters. Returns the output of all of them. */
+/** Does a step of a case, and returns its outputs. Cuts the text of a feed into deltas of `size` characters. */
 function step(stream, { op, text }, size) {
   if (op === "flush") return [stream.flush()];
   if (op === "bypass") return [stream.bypass(text)];
@@ -40,7 +40,7 @@ function step(stream, { op, text }, size) {
   return deltas.map((delta) => stream.feed(delta, { armed: op === "feed" }));
 }
 
-/** Joins neighbours of one region, as the vectors have them. */
+/** Joins neighbouring segments of one region, as in the vectors. */
 function joined(segments) {
   const all = [];
   for (const { region, text } of segments) {

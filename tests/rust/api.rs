@@ -1,4 +1,4 @@
-//! Tests of what the public types do besides finding stops: threads, sizes, accessors, limits and errors.
+//! Tests of the public types, apart from finding stops: threads, sizes, accessors, limits and errors.
 
 use std::error::Error;
 
@@ -22,7 +22,7 @@ fn one_set_serves_many_threads() {
         for thread in 0..4 {
             let set = &set;
             scope.spawn(move || {
-                // The first search in a long text builds a prefilter. Here the threads race to do that.
+                // The first search in a long text builds a prefilter. Here all threads do their first search at once.
                 let text = ".".repeat(1_000 + thread) + "END";
                 assert_eq!(set.find(&text).unwrap().offset(), 1_000 + thread);
                 assert_eq!(StopScanner::new(set).feed(&text).text.len(), 1_000 + thread);

@@ -1,4 +1,5 @@
-//! The formats of known models: the markers of each region. Python's tests compare the formats with vLLM's parsers.
+//! The formats of known models: which markers begin and end each region. Python's tests compare the formats with vLLM's
+//! parsers.
 
 use std::collections::HashSet;
 

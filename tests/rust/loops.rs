@@ -90,7 +90,7 @@ fn the_history_begins_anew_at_the_edge_of_a_region() {
     assert!(segmenter.feed(&format!("{half}|{half}|{half}")).stop_match().is_none());
     let found = segmenter.feed("x").stop_match().unwrap();
     assert_eq!((found.period(), found.offset(), found.end()), (Some(1), 64, 96));
-    assert_eq!(segmenter.region(), "a"); // a loop fires in "a", though other stops fire only in "b"
+    assert_eq!(segmenter.region(), "a"); // a loop fires in "a", although other stops fire only in "b"
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The tests of the crate: against references, with the conformance kit's test cases (vectors), and by example.
+//! The tests of the crate: comparisons with references, the named cases in `tests/vectors/`, and examples.
 
 mod api;
 mod case;

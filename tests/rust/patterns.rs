@@ -1,4 +1,4 @@
-//! Tests of patterns: random ones, compared with the reference, and examples.
+//! Tests of patterns: random patterns, which are compared with the reference, and examples.
 
 use arbitrary::{Arbitrary, Unstructured};
 use stopscan::{Finish, Options, SegmentSet, Segmenter, StopScanner, StopSet, TokenOptions, TokenScanner, Vocabulary};
@@ -6,7 +6,8 @@ use stopscan::{Finish, Options, SegmentSet, Segmenter, StopScanner, StopSet, Tok
 use crate::case::patterns::Case;
 use crate::random::Random;
 
-/// Compares match and output (in one case of 16 also held text) for every way to cut a text, in `STOPSCAN_CASES` cases.
+/// Compares the match and the output with the reference for every way to cut a text, and in one case of 16 also the
+/// held text. `STOPSCAN_CASES` is the number of cases.
 #[test]
 fn random_patterns() {
     let cases = std::env::var("STOPSCAN_CASES").map_or(600, |cases| cases.parse().expect("it is a number"));
@@ -64,8 +65,8 @@ fn a_match_that_cannot_be_the_first_is_not_held() {
     }
 }
 
-/// Of many matches that have begun, the one that began first fires. With the second pattern, matches in equal states
-/// are merged.
+/// If many matches have begun, the one that began first fires. With the second pattern, matches in equal states are
+/// merged.
 #[test]
 fn many_matches_at_once() {
     let text = "c".repeat(5) + &"a".repeat(20) + "b";

@@ -1,4 +1,4 @@
-//! Compares the library with the reference, on random streams that are the same in every run.
+//! Compares the library with the reference on random streams. The streams are the same in every run.
 
 use std::fs;
 
@@ -46,7 +46,7 @@ fn fuzz_regressions() {
     }
 }
 
-/// The result does not depend on the cut: output, match and held text are as if the text came in a single delta.
+/// However the text is cut into deltas, the output, the match and the held text are those of a single delta.
 #[test]
 fn every_chunking_gives_one_answer() {
     let rules = Rules {
@@ -119,7 +119,8 @@ fn stops_anywhere_in_long_deltas() {
     }
 }
 
-/// Stops seem to begin everywhere, so the vector search (the prefilter) gives up. The rest of the text is still read.
+/// The texts have so many beginnings of stops that the vector search (the prefilter) gives up. The rest of the text
+/// must still be read.
 #[test]
 fn long_deltas_full_of_beginnings() {
     let rules = hidden(&["abcabd", "bca!"]);
@@ -142,12 +143,12 @@ fn long_deltas_and_many_stops() {
     }
 }
 
-/// So many stops that the deep states of the automaton have sparse edges instead of a dense row of transitions.
+/// With so many stops, the deep states of the automaton have sparse edges instead of a dense row of transitions.
 #[test]
 fn large_sets() {
     let random = &mut Random(1);
     let mut letters = |count: usize| -> String { (0..count).map(|_| ['a', 'b', 'é'][random.below(3)]).collect() };
-    // A dense row has a column for each byte that occurs in a stop. This stop has so many different bytes that only few
+    // A dense row has a column for each byte that occurs in a stop. This stop has many different bytes, so only few
     // rows fit in the memory that dense rows may use.
     let wide: String = (' '..='~').chain('À'..='ÿ').chain('\u{2000}'..='\u{203F}').collect();
     let mut rules = Rules { visible: vec![wide.clone()], ..Rules::default() };

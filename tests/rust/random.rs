@@ -1,6 +1,6 @@
 //! Random numbers that are the same in every run and on every platform.
 
-/// The generator SplitMix64: any seed is a good one.
+/// The generator SplitMix64, which gives good numbers for any seed.
 pub struct Random(pub u64);
 
 impl Random {

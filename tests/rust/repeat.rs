@@ -120,8 +120,7 @@ fn what_is_forgotten_and_what_fired_repeats_nothing() {
 }
 
 /// A stream keeps text of about three times the longest period, and a little more that a check may need. It drops old
-/// text only when it has a quarter more text than that. In text that is not ASCII, each character of a period may have
-/// four bytes.
+/// text when it has a quarter more than that. A character that is not ASCII may take four bytes.
 #[test]
 fn what_a_stream_keeps_is_bounded() {
     for (character, bytes) in [("a", 1), ("日", 4), ("🤦", 4)] {

@@ -1,4 +1,4 @@
-//! Tests of rewriters: compared with brute force in the output, and in how much is held.
+//! Tests of rewriters. Their outputs and held texts are compared with those of a brute-force search.
 
 use arbitrary::{Arbitrary, Unstructured};
 use stopscan::{RewriteSet, Rewriter, Snapshot, SnapshotError, StopSetErrorKind};
@@ -30,7 +30,7 @@ fn ten_million_steps_of_rewriters() {
     println!("{} streams, {replaced} with a replacement", seed - (1 << 40));
 }
 
-/// All texts of up to 6 characters, in all chunkings, with keys that have borders in borders and are nested.
+/// All texts of up to 6 characters, cut in all ways, with keys that overlap themselves and contain each other.
 #[test]
 fn all_chunkings_of_small_texts() {
     let sets: [&[&str]; 4] = [&["aab", "ab", "abab"], &["a", "aa", "aaab"], &["abaab", "ba"], &["éa", "aé", "aéa"]];

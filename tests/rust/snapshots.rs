@@ -1,4 +1,4 @@
-//! Tests of snapshots that are damaged or restored with another set than they were made with. The tests in the module
+//! Tests of damaged snapshots, and of snapshots that are restored with a different set. The tests in the module
 //! `reference` restore undamaged snapshots with the same set.
 
 use stopscan::{Options, Repeat, Snapshot, SnapshotError, StopScanner, StopSet, StopSetBuilder};

@@ -85,7 +85,7 @@ fn every_byte_has_a_spelling() {
     let vocabulary = Vocabulary::builder().spelled(&spell(text.as_bytes())).spelled("two words").spelled("Ġ你").build();
     let vocabulary = vocabulary.unwrap();
     assert_eq!(decoded(&vocabulary, &[0]), text);
-    assert_eq!(decoded(&vocabulary, &[1, 2]), "two wordsĠ你"); // neither spells bytes: both are taken literally
+    assert_eq!(decoded(&vocabulary, &[1, 2]), "two wordsĠ你"); // " " and "你" spell no bytes, so the tokens are text
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn a_scanner_with_options_keeps_them() {
 
 #[test]
 fn close_counts_stops_only_behind_min_tokens() {
-    // Half a character becomes U+FFFD when the stream ends, and counts as text of the second token, the last.
+    // When the stream ends, half a character becomes U+FFFD, which counts as text of the second and last token.
     let vocabulary = Vocabulary::builder().text("a").text(b"\xC3").build().unwrap();
     let stops = StopSet::new(["a\u{FFFD}"]).unwrap();
     for (min_tokens, text, finish) in [
@@ -170,8 +170,8 @@ fn an_end_beyond_the_vocabulary_is_counted() {
     }
 }
 
-/// The library compares the lowest six bits of ids first. In these bits, the id 67 is equal to the stop token 3, but 67
-/// must not end the stream.
+/// The library compares the lowest six bits of ids first. These bits are the same in the id 67 and the stop token 3,
+/// but the id 67 must not end the stream.
 #[test]
 fn an_id_with_the_lowest_bits_of_an_end_is_none() {
     let vocabulary = (0..200).fold(Vocabulary::builder(), |builder, _| builder.text("a")).build().unwrap();
@@ -207,7 +207,7 @@ fn more_tokens_without_an_end_than_there_may_be_are_refused() {
     assert_eq!(error.unwrap_err().to_string(), "min_tokens 3 is greater than max_tokens 2");
 }
 
-/// The first character of the token began in the token before it, and completes a marker. A stop follows.
+/// The last token begins with the rest of a character, which completes a marker. Then it has a stop.
 #[test]
 fn a_token_with_a_marker_and_then_a_stop_counts_in_the_region_of_the_stop() {
     let set = SegmentSet::builder().region("reasoning", [("èê", "answer")]).region("answer", [("|", "reasoning")]);

@@ -1,8 +1,8 @@
-//! Texts in which the search for loops takes the most work: much of the text is repeated, at many distances.
+//! Texts in which the search for loops has the most work: much of the text is repeated, at many distances.
 
 type Text = fn(usize) -> String;
 
-/// The name of each text, and the function that makes about `length` characters of it.
+/// The name of each text, and the function that makes a text of about `length` characters.
 pub const NAMED: [(&str, Text); 9] = [
     ("one character", |length| "a".repeat(length)),
     ("abab", |length| "ab".repeat(length / 2)),

@@ -13,7 +13,7 @@ const LOOKS: [Look; 6] = [Look::Start, Look::End, Look::LineStart, Look::LineEnd
 /// The most characters of a text. They are few because every cut of the text is tried.
 const LONGEST: usize = 7;
 
-/// To find which text a scanner must hold back, the reference tries every continuation of up to this many characters.
+/// The reference finds the text that a scanner must hold by trying every continuation of up to this many characters.
 const REACH: usize = 5;
 
 #[derive(Clone, Debug)]
@@ -45,8 +45,8 @@ impl Case {
         if self.rules.set().is_err() {
             return false; // for example, a pattern can match the empty string
         }
-        // The letters of the texts, and what a look-around may need next: a word character, and the end of a line, which
-        // is not a word character either.
+        // The letters of the texts. Also a word character and a line break, because a look-around may need one of them
+        // as the next character.
         let letters: String = self.alphabet.iter().chain(&['x', '\n']).collect();
         let reference = Reference::new(&self.rules, &letters, REACH);
         let mut patterns = self.rules.patterns.iter().chain(&self.rules.visible_patterns);

@@ -5,7 +5,7 @@ use crate::reference::rewrite::rewritten;
 
 const ALPHABETS: [&str; 7] = ["ab", "a", "abc", "aé🤦", "🤦🤷éè", "ab<>1", "a日本"];
 
-/// The keys of a set with their replacements, and what is done to one stream.
+/// The keys of a set with their replacements, and the calls of one stream.
 #[derive(Clone, Debug)]
 pub struct Case {
     pub pairs: Vec<(String, String)>,
@@ -56,7 +56,7 @@ fn text(u: &mut Unstructured<'_>, alphabet: &[char], longest: usize) -> Result<S
 }
 
 impl Case {
-    /// Panics unless the library gives what the reference gives, and holds no more, after each step. Returns whether a
+    /// Panics unless, after each step, the library's output and held text are those of the reference. Returns whether a
     /// key was replaced.
     pub fn check(&self) -> bool {
         let set = RewriteSet::new(self.pairs.iter().map(|(key, value)| (key, value))).expect("no key is empty");

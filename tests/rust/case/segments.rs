@@ -58,8 +58,8 @@ pub fn rules(words: &Words, u: &mut Unstructured<'_>) -> Result<Rules> {
             }
         }
     }
-    // Drop what the library refuses: a string in two roles (hidden stop, visible stop, marker); a marker that leads
-    // from one region to two; and a marker that cannot complete because another marker ends inside it.
+    // Remove what the library refuses: a string in two roles (hidden stop, visible stop, marker); a marker that leads
+    // from one region to two regions; and a marker that cannot complete because another marker ends inside it.
     rules.stop.retain(|stop| !rules.visible.contains(stop));
     for region in &mut regions {
         let mut taken = HashSet::new();

@@ -45,7 +45,7 @@ impl<'a> Arbitrary<'a> for Case {
         plan.options.skip_special_tokens = u.arbitrary()?;
         plan.options.unknown_ids = *u.choose(&[UnknownIds::Refuse, UnknownIds::Count])?;
         plan.options.eos_ends_early = u.arbitrary()?;
-        // Ids up to 12: ids are given to tokens in the order in which they are first drawn, so most ids are small.
+        // Ids up to 12, because most tokens have small ids: a token gets the next id when it is first drawn.
         let end = |u: &mut Unstructured<'_>| u.int_in_range(0..=12);
         if u.ratio(1, 3)? {
             plan.options.stop_token_ids = vec![end(u)?];
@@ -103,9 +103,9 @@ fn stops_of_strays(mut rules: Rules, u: &mut Unstructured<'_>) -> Result<Rules> 
     Ok(rules)
 }
 
-/// Draws a text or stray bytes, and cuts them into tokens at random: with `Strays::Parts` between any bytes, otherwise
-/// between characters or into single bytes. Or draws one token: a gap (an id without a token), a special token, an
-/// empty one or a word.
+/// Draws a text or stray bytes, and cuts them into tokens at random: with `Strays::Parts` between any two bytes,
+/// otherwise between characters or into single bytes. Or draws one token: a gap (an id without a token), a special
+/// token, an empty token or a word.
 fn tokens(u: &mut Unstructured<'_>, words: &Words, strays: Strays) -> Result<Vec<Token>> {
     let bytes = match u.int_in_range(0..=15)? {
         0 => return Ok(vec![Token::Gap]),

@@ -1,4 +1,4 @@
-//! Sets as the users of a server write them: patterns for keys, addresses, roles, markdown, tags, log lines, numbers
+//! Sets like those that users send to a server: patterns for keys, addresses, roles, markdown, tags, log lines, numbers
 //! and dates, together with strings, in one region and in several.
 
 use arbitrary::{Arbitrary, Result, Unstructured};
@@ -83,7 +83,7 @@ pub struct UserSet {
 
 impl UserSet {
     /// A set of one pattern and `strings`, in one region.
-    #[allow(dead_code)] // not every test that includes this file uses it
+    #[allow(dead_code)] // some programs that include this file do not use this function
     pub fn one(pattern: &str, strings: &[&'static str]) -> UserSet {
         UserSet { patterns: vec![pattern.into()], strings: strings.to_vec(), regions: 1, max_held: None }
     }

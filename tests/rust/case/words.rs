@@ -11,7 +11,7 @@ const ALPHABETS: [&[char]; 5] =
 /// Characters that none of the words contains.
 const FILLERS: [char; 3] = ['.', 'ü', '本'];
 
-/// The words of which stops, markers and text are made, and the letters of these words.
+/// The words that stops, markers and text are made of, and the letters of these words.
 pub struct Words {
     alphabet: &'static [char],
     pub words: Vec<String>,
@@ -45,7 +45,8 @@ impl Words {
         (0..u.int_in_range(count)?).map(|_| u.choose(self.alphabet)).collect()
     }
 
-    /// Draws text that is full of words and their beginnings, sometimes long enough for the library's vector search.
+    /// Draws text that is full of words and their beginnings. It is sometimes long enough for the library's vector
+    /// search.
     pub fn text(&self, u: &mut Unstructured<'_>) -> Result<String> {
         let mut text = String::new();
         for _ in 0..u.int_in_range(0..=4)? {

@@ -1,10 +1,10 @@
-//! Stops and streams with which users could attack a server. The tests count the allocated memory. Quadratic work would
-//! show because a test would not end.
+//! Stops and streams that users could send to overload a server. The tests count the allocated memory. They measure no
+//! time, but with quadratic work a test would not end.
 
 mod no_memory;
 mod patterns;
 #[path = "../random.rs"]
-#[allow(dead_code)] // the other tests use the rest
+#[allow(dead_code)] // other tests use the rest of the module
 mod random;
 mod stops;
 mod tokens;
@@ -19,7 +19,7 @@ use cap::Cap;
 #[global_allocator]
 static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
 
-/// Each test locks this, so that one runs at a time: the tests count what the whole process allocates.
+/// Each test holds this lock, so that only one test runs at a time: the tests count the memory of the whole process.
 static ALONE: Mutex<()> = Mutex::new(());
 
 const MIB: usize = 1 << 20;
@@ -28,7 +28,8 @@ const MILLION: usize = 1_000_000;
 /// The most bytes that the test runner may allocate during a test.
 const SMALL: usize = 4_096;
 
-/// A bound for memory that must not grow: more than the test runner allocates, far less than a million tokens need.
+/// The limit for memory that must not grow: more than the test runner allocates, and far less than a million tokens
+/// need.
 const FLAT: usize = 16 * SMALL;
 
 fn alone() -> MutexGuard<'static, ()> {

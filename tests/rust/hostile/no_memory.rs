@@ -4,9 +4,10 @@ use stopscan::{SegmentSet, SetBuilder, StopScanner, StopSet, StopSetErrorKind, T
 
 use crate::{ALLOCATOR, MIB, MILLION, SMALL, alone, kept_since};
 
-/// How many bytes compiling a set without patterns may allocate without checking first that they are free.
+/// The most bytes that may be allocated unchecked while a set without patterns is compiled. A failed unchecked
+/// allocation aborts the process.
 const UNASKED: usize = 1 << 16;
-/// The same for a set with patterns.
+/// The same limit for a set with patterns.
 const UNASKED_OF_PATTERNS: usize = MIB;
 
 /// Builds a set with little memory, then with more and more until it is enough. Each failure must be an error.

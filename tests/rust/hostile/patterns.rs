@@ -1,4 +1,4 @@
-//! Hostile patterns: their automata and their matches stay within bounds.
+//! Hostile patterns: their automata and the matches that have begun stay within bounds.
 
 use std::process::{Command, Stdio};
 use std::thread::sleep;
@@ -16,8 +16,9 @@ const SEEDS: &str = "STOPSCAN_SEEDS";
 
 /// Patterns as users write them must compile in little time and memory. In an earlier version, a pattern with a count
 /// such as `{16,48}` killed the process: a pass over the pattern's automaton had no limit, and doubled a list at each
-/// character. So a child process with little memory prints each set and then compiles it. If a set takes too much time
-/// or memory, the child dies, and the last set that it printed is the culprit. `STOPSCAN_CASES` is the number of sets.
+/// character. So a child process with little memory compiles the sets, and prints each set before it compiles it. If a
+/// set takes too much time or memory, the child dies, and the last set that it printed is the cause. `STOPSCAN_CASES`
+/// is the number of sets.
 #[test]
 fn sets_of_users_compile_in_bounded_time_and_memory() {
     let _alone = alone();
@@ -75,7 +76,7 @@ fn compile_sets_of_users() {
     assert!(taken > all / 2, "only {taken} of {all} are taken");
 }
 
-/// Patterns that make a backtracking engine take exponential time, or an automaton exponential memory. Each must
+/// Patterns with which a backtracking engine takes exponential time, or an automaton exponential memory. Each must
 /// either be refused as too large, or compile within bounds and then read 100,000 characters.
 #[test]
 fn hostile_patterns() {
@@ -114,8 +115,8 @@ fn hostile_patterns() {
     }
 }
 
-/// The error must come soon, so it names no pattern. To name one, an earlier version compiled each pattern alone, and
-/// took minutes.
+/// The error must come soon, so it does not name a pattern. An earlier version compiled each pattern alone to find the
+/// name, which took minutes.
 #[test]
 fn patterns_that_are_too_large_together() {
     let _alone = alone();
@@ -128,7 +129,7 @@ fn patterns_that_are_too_large_together() {
     assert!(error.to_string().starts_with("the 10000 patterns together are too large; "));
 }
 
-/// A match may begin at every character and stays possible for long. Matches in the same state must be merged into one.
+/// A match may begin at every character, and stays possible for long. Matches in the same state must be merged.
 #[test]
 fn a_million_beginnings_of_a_match() {
     let _alone = alone();

@@ -1,4 +1,4 @@
-//! Many stops, long stops, and long text that is held for them.
+//! Many stops, long stops, and long text that is held because a stop may have begun.
 
 use stopscan::{MAX_SET_BYTES, StopScanner, StopSet};
 
@@ -66,7 +66,8 @@ fn as_many_stops_as_the_limit_allows() {
     let _alone = alone();
     let letters: Vec<char> = (' '..='~').collect();
     let letter = |number: usize| letters[number % letters.len()];
-    // Because of the prime factor, neighbouring stops share no prefix. So the tree of all stops is as large as can be.
+    // Because of the prime factor, neighbouring stops do not share a prefix. So the tree of all stops is as large as
+    // possible.
     let stop = |number: usize| (0..20).map(|place| letter((number * 7_919) >> place)).collect::<String>() + "é";
     let stops: Vec<String> = (0..MAX_SET_BYTES / 22).map(stop).collect();
     compile(&stops);
@@ -148,7 +149,7 @@ fn memory_of_long_deltas_is_given_back() {
     assert!(kept <= SMALL, "{kept} bytes");
 }
 
-/// The buffer gives a long delta's memory back, also if short text is held before the delta and after it.
+/// The buffer gives the memory of a long delta back, even if short text is held before and after the delta.
 #[test]
 fn memory_of_long_deltas_is_given_back_while_text_is_held() {
     let _alone = alone();

@@ -4,7 +4,7 @@ use stopscan::{StopScanner, StopSet, Strays, TokenOptions, TokenScanner, Vocabul
 
 use crate::{ALLOCATOR, FLAT, MILLION, alone, kept_since};
 
-/// A model can be made to repeat each of these tokens a million times. Memory must not grow, even while text is held.
+/// Users can make a model repeat each of these tokens a million times. Memory must not grow, even while text is held.
 #[test]
 fn a_million_tokens_that_are_no_text() {
     let _alone = alone();

@@ -1,7 +1,7 @@
-//! References for the library: the rules of matching, written as directly as possible, however slow.
+//! References for the library: the rules of matching, written as directly as possible, even if that is slow.
 //!
-//! The whole text is kept as one string. After every character a reference asks, with `ends_with`, which stops and
-//! markers complete there. It has no automaton, and does not remember where stops begin: it searches the text again.
+//! A reference keeps the whole text as one string. After every character it asks, with `ends_with`, which stops and
+//! markers complete there. It has no automaton and does not remember where stops begin: it searches the text again.
 
 pub mod pattern;
 pub mod patterns;

@@ -1,4 +1,4 @@
-//! A pattern as a tree, and where it matches. Every way to match is tried.
+//! A pattern as a tree. To find where the pattern matches, every way to match is tried.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ pub enum Look {
 /// A character beside a position. `None` at the beginning and at the end of the stream.
 type Beside = Option<char>;
 
-/// What may follow a text: a line break, a word character, any other character, or the end. `Look` tells these apart.
+/// What may follow a text: a line break, a word character, another character, or the end. A `Look` can depend on it.
 const BEHIND: [Beside; 4] = [Some('\n'), Some('a'), Some('.'), None];
 
 impl Pattern {

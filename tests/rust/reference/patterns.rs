@@ -1,7 +1,7 @@
-//! The reference for patterns: a simple program with which the library is compared.
+//! The reference for patterns, which is compared with the library.
 //!
-//! After every character it asks, for each place in the text, which stops begin at the place and complete with the
-//! character. It finds the text that may become a stop, which a scanner holds, by trying every continuation.
+//! After every character it asks, for each place in the text, which stops begin at this place and complete with this
+//! character. To find the text that a scanner must hold, it tries every continuation of the text.
 
 use stopscan::{StopSet, StopSetError};
 
@@ -45,14 +45,14 @@ impl Rules {
     }
 }
 
-/// A stop that the last character of a text completes or, as for `END\b`, confirms. The least event fires: of those
-/// that begin first, the one that ends first.
+/// A stop that the last character of a text completes or, as for `END\b`, confirms. The least event fires: the one that
+/// begins first or, if several begin there, that ends first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Event {
     start: usize,
     end: usize,
-    /// The index of the pattern among all patterns, the hidden ones first. `None` for a string: it is the least, so a
-    /// string wins over patterns.
+    /// The index of the pattern among all patterns, the hidden ones first. `None` for a string. `None` is less than any
+    /// index, so a string wins over patterns.
     pattern: Option<usize>,
     hidden: bool,
 }
@@ -68,7 +68,7 @@ pub struct Fired {
 
 pub struct Reference<'a> {
     rules: &'a Rules,
-    /// The characters of the continuations that are tried, to see whether a hidden stop may still complete.
+    /// The characters of the continuations that `can_begin` tries.
     alphabet: Vec<char>,
     /// The most characters of a continuation.
     reach: usize,
@@ -79,7 +79,7 @@ pub(super) struct Reading {
     pub(super) fired: Option<Fired>,
     /// Where the current region began. `None` if this region is protected.
     region: Option<usize>,
-    /// A stop that begins here or earlier cannot fire: it would contain a match that has completed in unarmed text.
+    /// A stop that begins here or earlier cannot fire, because it would contain a match that completed in unarmed text.
     over: Option<usize>,
 }
 
@@ -185,7 +185,7 @@ impl<'a> Reference<'a> {
         events.min().map(|event| self.fired(&event))
     }
 
-    /// How many characters at the end of `text`, in which nothing fired, may still be the beginning of a hidden stop.
+    /// How many characters at the end of `text` may still be the beginning of a hidden stop. No stop fired in `text`.
     /// Whether a stop can begin at a place is decided as if no other stop had begun earlier in the text.
     pub(super) fn held(&self, text: &[char], reading: &Reading) -> usize {
         let Some(region) = reading.region else {

@@ -1,4 +1,4 @@
-//! The reference for loops, with which the library is compared: the rule of a loop, checked anew at every character.
+//! The reference for loops, which is compared with the library. It checks the rule of a loop anew at every character.
 
 /// What counts as a loop.
 #[derive(Clone, Copy, Debug)]
@@ -8,7 +8,7 @@ pub struct Rule {
     pub min_length: usize,
 }
 
-/// Where the loop ends, how many characters it has, and how many its period has.
+/// The place where a loop ends, and the number of characters in the loop and in its period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
     pub end: usize,
@@ -16,7 +16,7 @@ pub struct Found {
     pub period: usize,
 }
 
-/// The first loop of `text` that completes at a character with the flag `true`: stops are armed there and may fire.
+/// The first loop of `text` that completes at an armed character. The flag of a character says whether it is armed.
 pub fn first_loop(rule: Rule, text: &[(char, bool)]) -> Option<Found> {
     (1..=text.len()).filter(|end| text[end - 1].1).find_map(|end| loop_at_end(rule, &text[..end]))
 }
@@ -26,7 +26,7 @@ fn loop_at_end(rule: Rule, text: &[(char, bool)]) -> Option<Found> {
     (1..=rule.max_period.min(end)).find_map(|period| {
         let length = rule.min_length.max(rule.count * period);
         let repeats = |at: usize| text[at].0 == text[at - period].0;
-        // The newest characters first: they usually differ, which ends the check early.
+        // Checks the newest characters first: usually they differ, so the check ends early.
         let is_loop = length <= end && (end - length + period..end).rev().all(repeats);
         is_loop.then_some(Found { end, length, period })
     })

@@ -1,4 +1,4 @@
-//! The reference for segmenters: a simple program with which the library is compared.
+//! The reference for segmenters, which is compared with the library.
 
 use stopscan::{
     Emit, Options, SegmentSet, Segmenter, SetBuilder, StopScanner, StopSet, StopSetError, Target, keep, stay,
@@ -57,7 +57,7 @@ impl Rules {
         }
     }
 
-    /// Whether a marker of the state `from` stays in the text, and its part goes on in the state `to`.
+    /// Whether a marker of the state `from` stays in the text of its part, which continues in the state `to`.
     fn stays(&self, from: &str, marker: &str, to: &str) -> bool {
         let chosen = |markers: &[String]| markers.iter().any(|one| one == marker);
         chosen(&self.staying) && !chosen(&self.kept) && region_of(from) == region_of(to)
@@ -162,7 +162,7 @@ impl<'a> Reference<'a> {
         segments
     }
 
-    /// As `feed`, for a token that is a marker of the current region. No stop completes inside the marker.
+    /// Like `feed`, for a token that is a marker of the current region. No stop completes inside the marker.
     pub fn feed_marker(&mut self, marker: &str, armed: bool) -> Vec<Segment> {
         let mut segments = Vec::new();
         if self.matched.is_none() {
@@ -217,8 +217,8 @@ impl<'a> Reference<'a> {
         segments
     }
 
-    /// Enters the state that `marker` leads to. A part begins if the state changes, or if the marker is kept, but not if
-    /// it stays in its part.
+    /// Enters the state that `marker` leads to. A new part begins if the state changes or if the marker is kept, but
+    /// not if the marker stays in its part.
     fn follow(&mut self, marker: &str) {
         let leads = self.rules.markers(self.region).iter().find(|(other, _)| other == marker);
         let region = &leads.expect("it is one of them").1;

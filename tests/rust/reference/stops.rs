@@ -88,7 +88,7 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// The output of a call, as owned values.
+/// The results of a call, as owned values.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Given {
     pub text: String,
@@ -176,7 +176,7 @@ impl<'a> Reference<'a> {
         self.send()
     }
 
-    /// As `feed`, for a token that is a marker of the current region. No stop completes inside the marker.
+    /// Like `feed`, for a token that is a marker of the current region. No stop completes inside the marker.
     pub(super) fn feed_marker(&mut self, marker: &str, armed: bool) -> String {
         if self.matched.is_none() {
             self.text.push_str(marker);

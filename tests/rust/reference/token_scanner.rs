@@ -33,8 +33,8 @@ pub struct TokenPair<'a> {
 }
 
 impl<'a> TokenPair<'a> {
-    /// Returns `None` if the library refuses the plan: the prompt has an id that it refuses, or special
-    /// tokens are skipped although a marker contains one and other text.
+    /// Returns `None` if the library refuses the plan: the prompt has an unknown id, or special tokens are skipped
+    /// although a marker contains a special token and other text.
     pub fn new(plan: &'a Plan) -> Option<TokenPair<'a>> {
         let vocabulary = plan.vocabulary();
         let scanner = TokenScanner::new(&vocabulary, plan.rules.scanner(), &plan.options);
@@ -144,7 +144,7 @@ impl<'a> TokenPair<'a> {
         if unknown && options.unknown_ids == UnknownIds::Refuse {
             return Err(UnknownToken(id));
         }
-        // An EOS that does not end the stream has no text. So it is noted as `u32::MAX`, the id of no token.
+        // An EOS that does not end the stream has no text. So it is recorded as `u32::MAX`, an id that no token has.
         self.ids.push(if eos { u32::MAX } else { id });
         self.stops.marker_ended = false;
         let marker = self.plan.own_text(&self.ids, self.ids.len()).filter(|_| !eos);
@@ -187,7 +187,7 @@ impl<'a> TokenPair<'a> {
         self.end(Finish::Ended(EndReason::Unknown), self.ids.len() > self.plan.options.min_tokens)
     }
 
-    /// Ends the stream at a token whose text is not emitted. But if the token's whole text is a stop, that stop fires.
+    /// Ends the stream at a token whose text is not emitted. But if this text is a stop, the stop fires.
     fn end_at(&mut self, id: u32, finish: Finish, armed: bool) -> String {
         let with_token = [&self.ids[..], &[id]].concat();
         let stop = self.plan.own_text(&with_token, with_token.len()).filter(|_| armed);
@@ -215,7 +215,7 @@ impl<'a> TokenPair<'a> {
     }
 
     /// Scans the new text. `own` is the text of the newest token when it is decoded alone. If `own` is a marker, and
-    /// the token adds exactly this text, the marker is followed, even if a stop has begun before the token.
+    /// the token adds exactly this text, the stream follows the marker even if a stop has begun before the token.
     fn scan(&mut self, ended: bool, armed: bool, own: Option<&str>) -> String {
         let characters = self.plan.spelled(&self.ids, ended);
         let new = &characters[self.scanned..];

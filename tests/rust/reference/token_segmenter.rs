@@ -6,8 +6,8 @@ use super::Match;
 use super::segments;
 use super::tokens::{Character, Plan, Token};
 
-/// Panics unless a segmenter of tokens cuts the tokens' text into segments as the reference does. Stop tokens, EOS and
-/// limits are not tested here: `token_scanner` tests them.
+/// Panics unless a segmenter of tokens divides the text of the tokens into the same segments as the reference. Stop
+/// tokens, EOS and limits are tested in `token_scanner`.
 pub fn check_segmenter(plan: &Plan, rules: &segments::Rules, ids: &[u32]) {
     let Plan { options: TokenOptions { skip_special_tokens, unknown_ids, prompt_token_ids, .. }, .. } = plan;
     let options = TokenOptions::default().skip_special_tokens(*skip_special_tokens).unknown_ids(*unknown_ids);

@@ -1,4 +1,4 @@
-//! The reference for the decoding of token ids: after each token, the text of all tokens is made anew.
+//! The reference for the decoding of token ids: after each token, it decodes all tokens again.
 
 use std::str;
 
@@ -49,8 +49,8 @@ impl Plan {
         self.tokens.iter().fold(builder, add).build().expect("these tokens compile")
     }
 
-    /// Whether the space at the beginning of a text is left out even if it is a byte token. Llama's decoder does that,
-    /// because it strips the decoded text.
+    /// Whether the space at the beginning of a text is left out even if the space is a byte token. Llama's decoder
+    /// leaves it out, because it strips the decoded text.
     fn strips_byte(&self) -> bool {
         self.strip_first_space && self.strays == Strays::Runs
     }
@@ -115,7 +115,7 @@ impl Plan {
         let mut out = Vec::new();
         let mut at = 0;
         while at < run.len() {
-            // At most one size fits, because no proper prefix of a character is a character.
+            // At most one size fits, because a proper prefix of a character's bytes is never a character.
             let bytes: Vec<u8> = run[at..].iter().map(|byte| byte.0).collect();
             let sizes = 1..=bytes.len().min(4);
             if let Some(character) = sizes.rev().find_map(|size| only_character(&bytes[..size])) {
@@ -135,7 +135,7 @@ impl Plan {
             if let [space] = &mut out[..]
                 && Some(*space) == stripped
             {
-                space.0 = REPLACEMENT; // nothing of this run was sent, so even the space that is left out is replaced
+                space.0 = REPLACEMENT; // before a stray byte, this space is not left out, but becomes U+FFFD
             }
             let tokens = || run[at..at + size].iter().map(|byte| byte.1);
             if of_all {

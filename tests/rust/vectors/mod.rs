@@ -1,4 +1,4 @@
-//! Runs the cases in `tests/vectors/` with the library. A reference also runs those without patterns.
+//! Runs the cases in `tests/vectors/` with the library. The references also run the cases without patterns.
 
 mod patterns;
 mod rewrite;
