@@ -1,7 +1,8 @@
 //! The library as a WebAssembly module without imports. `stopscan.mjs` is its JavaScript side.
 //!
-//! Text goes in and out through one buffer: the caller asks for `room`, writes UTF-8 there, and calls a function that
-//! takes the text. A function that gives text returns its length, and `buffer` is where it begins. A stream is a number.
+//! Text goes in and out through one buffer. To pass text, the caller calls `room`, writes UTF-8 at the address that it
+//! returns, and then calls the function that takes the text. A function that "gives" text writes it to the buffer and
+//! returns its length in bytes; `buffer` returns the address. A stream is named by a number.
 
 use std::cell::RefCell;
 
@@ -11,7 +12,7 @@ thread_local! {
     static STATE: RefCell<state::State> = RefCell::default();
 }
 
-/// Exports methods of `State` as functions. Only here is a word `unsafe`: `state` forbids it.
+/// Exports methods of `State` as functions. The word `unsafe` is needed only here: `state` forbids it.
 macro_rules! export {
     ($($(#[$doc:meta])* fn $name:ident($($argument:ident: $type:ty),*) $(-> $output:ty)?;)*) => {$(
         $(#[$doc])*
@@ -67,11 +68,11 @@ export! {
     fn unused(stream: usize) -> usize;
     /// Gives the name of the current region.
     fn region(stream: usize) -> usize;
-    /// Whether a stop has fired. The functions below are for a stream in which one has.
+    /// Whether a stop has fired. The four functions below are for a stream in which a stop has fired.
     fn has_fired(stream: usize) -> bool;
     /// Gives the stop that fired.
     fn sequence(stream: usize) -> usize;
-    /// Gives the pattern that matched. For a string it is empty, which no pattern is.
+    /// Gives the pattern that matched, or an empty text if the stop that fired is a string. No pattern is empty.
     fn pattern(stream: usize) -> usize;
     /// Returns where the stop begins, in code points.
     fn offset(stream: usize) -> usize;

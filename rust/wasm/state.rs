@@ -182,7 +182,7 @@ impl State {
     }
 }
 
-/// Returns the text in a buffer. JavaScript's encoder writes valid UTF-8, of which nothing is replaced.
+/// Returns the text in a buffer. JavaScript's encoder writes valid UTF-8, so nothing is replaced.
 fn text(buffer: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(buffer)
 }

@@ -139,7 +139,7 @@ APIS: dict[Api, Row] = {
         name="Bedrock stopReason",
         words=paths("stopReason"),
         bodies=_bodies("messageStop"),
-        # The second path is that of Anthropic's models (vercel/ai#11410).
+        # Anthropic's models use the second path (vercel/ai#11410).
         stops=paths("additionalModelResponseFields.stop_sequence additionalModelResponseFields.delta.stop_sequence"),
         # The errors in a stream, after which no `messageStop` comes (ConverseStreamOutput, ResponseStream in botocore).
         failed=conditions(

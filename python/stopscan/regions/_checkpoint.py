@@ -9,7 +9,8 @@ from typing import Any
 from stopscan.regions._names import NAMES, Graph, edges_of, region_name, region_names
 from stopscan.segments import FORMATS, from_response_template
 
-# For each form in `FORMATS` whose markers another form also has: text that is only in the chat templates of this form.
+# Some forms in `FORMATS` have the same markers. By the name of a form: text that only the chat templates of this form
+# have.
 SIGNS = {"glm45": "<arg_key>"}
 
 # mlx-lm calls regions "parts". For the parts with another name here: the name in mlx-lm, and the name here.

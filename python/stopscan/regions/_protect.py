@@ -51,10 +51,10 @@ def protected(stops: StopSet, graph: Graph | None, protect: Protect = NAMES, /) 
 
 
 def segments_of(stops: StopSet, graph: Graph, protect: Protect = NAMES, /) -> SegmentSet:
-    """Returns a ``SegmentSet`` of ``graph`` and ``stops``, whose stops do not fire in the regions of ``protect``.
+    """Returns a ``SegmentSet`` of ``graph`` and ``stops``. Its stops do not fire in the regions of ``protect``.
 
-    ``protect`` and the errors are those of ``protected``. The markers of a pair stay in the text. The text between them
-    is a segment of its own: its region is the name of the region around it, followed by ``PROTECTED``.
+    ``protect`` and the errors are the same as in ``protected``. The markers of a pair stay in the text. The text
+    between them is a segment of its own: its region is the name of the region around it, followed by ``PROTECTED``.
 
     >>> segments = segments_of(StopSet("END"), FORMATS["qwen3"], ["reasoning", "(", ")"])
     >>> list(split(["<think>END</think>Yes (END). END"], segments))
@@ -136,7 +136,7 @@ def _regions_and_stop_in(
     of each pair.
     """
     edges, taken, readable = edges_of(graph), {*stops.stop, *stops.visible}, readable_in(graph)
-    # A pair whose opening marker opens a region of the graph counts as the name of that region.
+    # If the opening marker of a pair opens a region of the graph, the pair counts as the name of that region.
     opened_by = {marker: to for _, marker, to in edges if to in NAMES}
     closed = {*names, *(opened_by[opening] for opening, _ in pairs if opening in opened_by)}
     # A region is not protected if one of its markers is a stop.

@@ -31,7 +31,7 @@ PROMPT_CONTEXT = 16
 # The replacement character: stands for bytes that are not valid UTF-8, such as half a character.
 REPLACEMENT = "\ufffd"
 
-# A piece of text, and the number of the last token that has a part in it: the stream's tokens are numbered from 1.
+# A piece of text, and the number of the last token that has a part in it. The tokens of a stream are numbered from 1.
 Piece = tuple[str, int]
 
 

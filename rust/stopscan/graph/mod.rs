@@ -531,8 +531,8 @@ impl History {
         self.threads.as_mut().map_or(0, |threads| threads.hold(delta, hides_stops))
     }
 
-    /// The text that is kept for unfinished matches whose text is not held: from the beginning of the first such match
-    /// on. These are the matches of visible patterns and, in a stream that hides no stop, of all patterns.
+    /// The text since the first of certain unfinished matches began: those whose text is not held, but needed when they
+    /// complete. These are the matches of visible patterns and, in a stream that hides no stop, of all patterns.
     pub(crate) fn kept_text(&self) -> &str {
         self.threads.as_ref().map_or("", PatternState::text)
     }

@@ -34,7 +34,7 @@ pub struct Loops {
 const MAX_DIVISIBLE: u32 = 16;
 
 impl Loops {
-    /// Makes the state of a new stream, of which no text was read.
+    /// Makes the state of a stream that has not read any text.
     pub fn new(repeat: &Repeat) -> Loops {
         let (text, runs) = (Vec::new(), Vec::new());
         Loops { repeat: *repeat, block: repeat.block(), text, base: 0, limit: 0, followed: 0, continuing: 0, runs }

@@ -108,7 +108,7 @@ pub(super) struct Run {
     pub(super) period: usize,
     /// The place where the first copy of the repeated text begins.
     pub(super) start: usize,
-    /// The place where the text becomes a loop if the run goes on.
+    /// The place where the text becomes a loop, if the run lasts until there.
     pub(super) fires: usize,
     /// The period in characters.
     pub(super) characters: usize,

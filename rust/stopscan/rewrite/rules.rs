@@ -24,7 +24,7 @@ pub(crate) struct Rules {
     values: Words,
     /// For each node, the number of bytes of its text. A stream at the node holds this text.
     depths: Vec<u32>,
-    /// For each node, a key that begins with its text.
+    /// For each node, a key that begins with the text of the node.
     keys: Vec<u32>,
     /// For each node, the node at which to continue if the node has no child for the next byte. The beginning of the
     /// text is then *settled*: the keys in it are replaced, and all of it is emitted. The rest of the text, which may

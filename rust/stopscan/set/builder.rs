@@ -100,7 +100,8 @@ impl<E: Emit> SetBuilder<E> {
         self
     }
 
-    /// Adds patterns whose matches stay in the output. No text is held back for them, so they have no limit.
+    /// Adds patterns whose matches stay in the output. No text is held back for them, so [`SetBuilder::max_held`] does
+    /// not limit them.
     ///
     /// ```
     /// use stopscan::StopSet;
@@ -115,7 +116,8 @@ impl<E: Emit> SetBuilder<E> {
     }
 
     /// Sets how many code points a stream may hold back for an unfinished match of a hidden pattern. A match that needs
-    /// more is given up. Without this call the limit is 65,536, and a pattern that could hold back text for ever is refused.
+    /// more is given up. Without this call the limit is 65,536, and a pattern that could hold back text for ever is
+    /// refused.
     ///
     /// ```
     /// use stopscan::StopSet;
@@ -155,11 +157,11 @@ impl<E: Emit> SetBuilder<E> {
     /// ```
     /// use stopscan::{SegmentSet, StopSet};
     ///
-    /// let set = SegmentSet::builder().region("answer", [("|", "answer/quoted")]).region("answer/quoted", [("|", "answer")]);
-    /// assert!(set.build()?.regions().eq(["answer"]));
+    /// let set = SegmentSet::builder().region("answer", [("|", "answer/quoted")]).region("answer/quoted", [("|",
+    /// "answer")]); assert!(set.build()?.regions().eq(["answer"]));
     ///
-    /// let set = StopSet::builder().stop(["b"]).region("out", [("(", "in")]).region("in", [(")", "out")]).stop_in(["out"]);
-    /// assert_eq!(set.build()?.truncate("a(b)b").0, "a(b)");
+    /// let set = StopSet::builder().stop(["b"]).region("out", [("(", "in")]).region("in", [(")",
+    /// "out")]).stop_in(["out"]); assert_eq!(set.build()?.truncate("a(b)b").0, "a(b)");
     /// # Ok::<(), stopscan::StopSetError>(())
     /// ```
     pub fn region<M: AsRef<str>, T: Into<Target>>(
@@ -180,7 +182,8 @@ impl<E: Emit> SetBuilder<E> {
     ///
     /// let set = SegmentSet::builder().region("a", [("|", "b")]).region("b", [("|", "a")]);
     /// assert!(set.clone().stop_in(["a"]).build().is_ok());
-    /// assert_eq!(set.stop_in(["c"]).build().unwrap_err().to_string(), "stop_in: there is no region \"c\"; there are a, b");
+    /// assert_eq!(set.stop_in(["c"]).build().unwrap_err().to_string(), "stop_in: there is no region \"c\"; there are a,
+    /// b");
     /// # Ok::<(), stopscan::StopSetError>(())
     /// ```
     pub fn stop_in(mut self, regions: impl IntoIterator<Item: AsRef<str>>) -> SetBuilder<E> {
@@ -200,8 +203,8 @@ impl<E: Emit> SetBuilder<E> {
     /// - A region has no name or was added twice, or a marker or `stop_in` names a region that was not added.
     /// - The set has no regions, or both regions and protected pairs.
     /// - A pattern is not supported, or the patterns are too large.
-    /// - The stops and markers have more bytes than [`MAX_SET_BYTES`](crate::MAX_SET_BYTES), or there are more states of
-    ///   regions than [`MAX_REGIONS`](crate::MAX_REGIONS).
+    /// - The stops and markers have more bytes than [`MAX_SET_BYTES`](crate::MAX_SET_BYTES), or there are more states
+    ///   of regions than [`MAX_REGIONS`](crate::MAX_REGIONS).
     /// - There is not enough memory.
     ///
     /// ```

@@ -109,8 +109,8 @@ impl<E: Emit> Set<E> {
         self.0.patterns().of_kind(true)
     }
 
-    /// The most code points that a stream holds back for a match of a hidden pattern. `None` if the builder was not given such
-    /// a limit; then the default applies.
+    /// The most code points that a stream holds back for a match of a hidden pattern. `None` if the builder was given
+    /// no limit: then the default applies.
     pub fn max_held(&self) -> Option<usize> {
         self.0.patterns().max_held
     }
@@ -168,15 +168,15 @@ impl<E: Emit> Set<E> {
     /// ```
     /// use stopscan::SegmentSet;
     ///
-    /// let set = SegmentSet::builder().region("answer", [("<think>", "reasoning")]).region("reasoning", [("</think>", "answer")]);
-    /// assert_eq!(set.build()?.region_after("<think>\n"), "reasoning");
+    /// let set = SegmentSet::builder().region("answer", [("<think>", "reasoning")]).region("reasoning", [("</think>",
+    /// "answer")]); assert_eq!(set.build()?.region_after("<think>\n"), "reasoning");
     /// # Ok::<(), stopscan::StopSetError>(())
     /// ```
     pub fn region_after(&self, prefix: &str) -> &str {
         self.0.name(self.0.node_after(prefix))
     }
 
-    /// Returns the match at which a scanner would end if it were fed all of `text`, or `None` if no stop fires.
+    /// Returns the match that a scanner reports when it reads all of `text`, or `None` if no stop fires.
     ///
     /// ```
     /// use stopscan::StopSet;
@@ -189,7 +189,7 @@ impl<E: Emit> Set<E> {
         self.search(0, text)
     }
 
-    /// As [`Set::find`], with `options` instead of the default options.
+    /// Does the same as [`Set::find`], with `options` instead of the default options.
     ///
     /// # Errors
     /// If the set does not have the region in which the text begins according to `options`, or if both `region` and
@@ -277,8 +277,8 @@ impl Set<Text> {
         closings.map(pair)
     }
 
-    /// Returns the text before the stop, and the match; or all of `text` and `None` if no stop fires. A visible stop
-    /// stays at the end of the text, and so does the first copy of a loop.
+    /// Returns the text before the stop, and the match. If no stop fires, returns all of `text` and `None`. A visible
+    /// stop stays at the end of the text, and so does the first copy of a loop.
     ///
     /// ```
     /// use stopscan::StopSet;
@@ -292,7 +292,7 @@ impl Set<Text> {
         self.cut(text, self.find(text), false)
     }
 
-    /// As [`StopSet::truncate`], with `options` instead of the default options.
+    /// Does the same as [`StopSet::truncate`], with `options` instead of the default options.
     ///
     /// # Errors
     /// If the set does not have the region in which the text begins according to `options`, or if both `region` and

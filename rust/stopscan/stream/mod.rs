@@ -20,7 +20,7 @@ pub(crate) use output::{Fired, FiredStop, SafeText};
 
 /// One stream of text: `feed` it each delta, emit the output, and `flush` it at the end. `E` is the kind of output.
 ///
-/// A clone goes on independently. A stream is small, and is `Send` and `Sync`.
+/// A clone and its original are independent. A stream is small, and is `Send` and `Sync`.
 ///
 /// ```
 /// use stopscan::{StopScanner, StopSet};
@@ -50,7 +50,7 @@ pub struct Stream<E: Emit> {
     pub(crate) history: Option<Box<History>>,
     pub(crate) fired: Option<Box<Fired>>,
     /// The texts that the last `feed` had to join from several pieces. Only a `Segmenter` uses the field. A
-    /// `StopScanner` has it too, so that both have the same layout and the compiler makes most of their code once.
+    /// `StopScanner` has it too: if both have the same layout, the compiler generates most of their code only once.
     joined: Box<str>,
 }
 

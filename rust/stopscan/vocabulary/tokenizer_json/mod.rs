@@ -36,8 +36,8 @@ pub fn read(json: &[u8], given: bool) -> Result<Vocabulary, VocabularyError> {
     .build()
 }
 
-/// Returns an error if the id of an added token in the file is not the id that the tokenizers library would give it.
-/// The library gives it the id that the model has for the same text, or else the next id. Models whose ids have gaps
+/// Returns an error if an added token has another id in the file than the tokenizers library would give it. The library
+/// gives an added token the id that the model has for the same text, or else the next id. Models whose ids have gaps
 /// are not checked, because the library finds the next id by counting tokens.
 fn check_ids(added_tokens: &[Added], model: &Tokens) -> Result<(), VocabularyError> {
     let of_model: HashMap<&str, u32> = (0..).zip(model.iter()).filter_map(|(id, token)| Some((token?, id))).collect();
