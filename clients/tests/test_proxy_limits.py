@@ -24,6 +24,11 @@ from running import Running, free_port, raw_server, running, until
 from through import endless
 from wholes import WHOLES
 
+from stopscan import StopSet
+from stopscan_clients.machine import Options
+from stopscan_clients.proxy import Limits
+from stopscan_clients.proxy._app import _plan_of
+
 CHAT = "/v1/chat/completions"
 JSON = {"content-type": "application/json"}
 
@@ -357,6 +362,34 @@ def test_a_long_body_is_read_beside_the_streams(server: Replay, name: str) -> No
         assert b"two" not in answer.content
         _, log = made.stop()
     assert log.splitlines()[1:] == []
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "is_slow"),
+    [
+        (b"[" + b"[]," * 5_000 + b"1]", {}, False),
+        (b'"' + b"a" * 200_000 + b'"', {}, False),
+        (b'"' + b"a" * 300_000 + b'"', {}, True),
+        (b"[" * 300 + b"1" + b"]" * 300 + b",[]" * 10_000, {}, True),
+        (b"1", {"content-encoding": "identity"}, True),
+    ],
+    ids=["few values", "short", "long", "many values", "encoded"],
+)
+def test_a_body_that_is_slow_to_parse_is_read_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, body: bytes, headers: dict[str, str], is_slow: bool
+) -> None:
+    """A body of 1 MiB, just below the only limit, once took 0.47 s in the process of the streams."""
+    elsewhere = []
+
+    async def run_sync(read: Any, cancellable: bool) -> Any:
+        elsewhere.append(cancellable)
+        return read()
+
+    monkeypatch.setattr("anyio.to_process.run_sync", run_sync)
+    content = b'{"stop": "AB", "a": [%b]}' % body
+    plan = asyncio.run(_plan_of("POST", CHAT, headers, content, Options(StopSet("END")), None, Limits()))
+    assert plan.options.stops.stop == ("END", "AB")
+    assert elsewhere == [True] * is_slow
 
 
 @pytest.mark.parametrize(("last", "status"), [(b"1]}", 404), (b"1,1]}", 413)], ids=["as many", "too many"])
