@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stopscan_clients.machine import Machine, Options, machine_of
+from stopscan_clients.machine import Machine, ScanOptions, machine_of
 
 # The paths of the text in events that have nothing else to look at.
 OTHERS: dict[str, tuple[str | int, ...]] = {
@@ -57,7 +57,7 @@ def text_of(api: str, event: Any) -> str | None:
     return field(event, "contentBlockDelta", "delta", "text")
 
 
-def machine_for(event: Any, options: Options) -> Machine:
+def machine_for(event: Any, options: ScanOptions) -> Machine:
     """Returns the machine for a stream that begins with this event."""
     machine = machine_of(event, options)
     assert machine is not None

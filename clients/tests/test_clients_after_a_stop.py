@@ -14,7 +14,7 @@ from test_recorded import through
 from stopscan import StopSet
 from stopscan_clients import StopTransport, scan_events, truncate_response
 from stopscan_clients.body import Body, Plan
-from stopscan_clients.machine import Options
+from stopscan_clients.machine import ScanOptions
 
 
 def chunk(text: str | None, reason: str | None = None, index: int = 0, **fields: Any) -> dict[str, Any]:
@@ -202,7 +202,7 @@ def test_the_fast_path_does_not_scan_an_echoed_prompt() -> None:
     """All events are alike but for their texts, so all but the first could take the fast path."""
     events = [wire.completions_chunk([wire.completions_choice(text)]) for text in ("Q: ", "EN", "D A", ": ", "4 END 5")]
     frames = [sse(event) for event in events]
-    body = Body(Plan(Options(StopSet("END"), echoed=(len("Q: END A: "),)), True), "text/event-stream")
+    body = Body(Plan(ScanOptions(StopSet("END"), echoed=(len("Q: END A: "),)), True), "text/event-stream")
     out = b"".join(body.feed(frame) for frame in frames)
     assert out.startswith(b"".join(frames[:4]))
     assert body.matches[0].offset == len("Q: END A: 4 ")

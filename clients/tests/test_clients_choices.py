@@ -14,7 +14,7 @@ from reference import Reference
 
 from stopscan import StopSet
 from stopscan_clients import scan_events
-from stopscan_clients.machine import Options
+from stopscan_clients.machine import ScanOptions
 from stopscan_clients.request import choices_in
 
 Step = tuple[int, str]  # a choice and its next text; an empty text ends the choice
@@ -66,7 +66,7 @@ def test_any_interleaving(api: str, steps: list[Step], stop: list[str], together
     events = [chunk([make(step) for step in group]) for group in grouped]
 
     seen = {index for group in grouped for index, _ in group}
-    machine = machine_for(events[0], Options(StopSet(stop), choices=len(seen)))
+    machine = machine_for(events[0], ScanOptions(StopSet(stop), choices=len(seen)))
     oracles = {index: Reference(stop) for index in seen}
     expected, ends = dict.fromkeys(seen, ""), dict.fromkeys(seen, 0)
     for event, group in zip(events, grouped, strict=True):
@@ -165,11 +165,11 @@ def test_a_choice_that_ends_by_itself_counts_as_ended() -> None:
 def test_an_ended_choice_is_silent_while_another_runs() -> None:
     """The ended choice's chunks are not sent although they have a usage, as with vLLM's continuous_usage_stats."""
     first, more = (wire.chat_chunk([wire.chat_choice(content=text)], usage={}) for text in ("one END", "more"))
-    machine = machine_for(first, Options(StopSet("END"), choices=2))
+    machine = machine_for(first, ScanOptions(StopSet("END"), choices=2))
     assert [len(machine.feed(first, first)), machine.feed(more, more)] == [2, []]
     assert not machine.ended
     both = wire.chat_chunk([wire.chat_choice(0, "length", content="END"), wire.chat_choice(1, content="END")])
-    machine = machine_for(both, Options(StopSet("END"), drain=True))
+    machine = machine_for(both, ScanOptions(StopSet("END"), drain=True))
     machine.feed(both, both)
     more["choices"][0]["index"] = 1
     assert machine.feed(more, more) == []

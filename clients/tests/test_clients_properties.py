@@ -14,7 +14,7 @@ from wire import TOKENS, WIRES
 from wire_mixed import MIXED
 
 from stopscan import StopSet, finish
-from stopscan_clients.machine import Options
+from stopscan_clients.machine import ScanOptions
 
 APIS = ["chat", "responses", "anthropic", "gemini", "ollama", "bedrock"]
 BLOCKS = ("responses", "anthropic", "bedrock")  # APIs whose answers have several texts, each with its own scanner
@@ -52,7 +52,7 @@ class Oracle:
 
 def run(api: str, events: list[Any], stop: list[str], **options: Any) -> tuple[Any, list[Any]]:
     """Returns the machine and its outputs: one for each event, and one for the end of a source that no stop ended."""
-    machine = machine_for(events[0], Options(StopSet(stop), **options))
+    machine = machine_for(events[0], ScanOptions(StopSet(stop), **options))
     out = []
     for event in events:
         if machine.ended and not options.get("drain"):

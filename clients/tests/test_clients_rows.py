@@ -21,7 +21,7 @@ from stopscan import StopSet
 from stopscan_clients import scan_events, truncate_response
 from stopscan_clients.body import loads
 from stopscan_clients.framing import Sse
-from stopscan_clients.machine import Options
+from stopscan_clients.machine import ScanOptions
 from stopscan_clients.request import NO_LIMITS, plan_of
 
 NAMES = ["tgi", "watsonx", "llama_on_bedrock", "conversations", *wire.CUMULATIVE]
@@ -105,7 +105,7 @@ def test_stops_of_a_request_are_not_sent_on(path: str) -> None:
     names = PATHS_OF_REQUESTS[path]
     request: Any = reduce(lambda inner, name: {name: inner}, reversed(names), ["END"])
     plan = plan_of(
-        "POST", path, {}, json.dumps({"stream": True, **request}).encode(), Options(StopSet()), None, NO_LIMITS
+        "POST", path, {}, json.dumps({"stream": True, **request}).encode(), ScanOptions(StopSet()), None, NO_LIMITS
     )
     assert (plan.options.stops, plan.streamed) == (StopSet("END"), True)
     assert plan.body == b'{"stream":true}'

@@ -25,7 +25,7 @@ from through import endless
 from wholes import WHOLES
 
 from stopscan import StopSet
-from stopscan_clients.machine import Options
+from stopscan_clients.machine import ScanOptions
 from stopscan_clients.proxy import Limits
 from stopscan_clients.proxy._app import _plan_of
 
@@ -387,7 +387,7 @@ def test_a_body_that_is_slow_to_parse_is_read_elsewhere(
 
     monkeypatch.setattr("anyio.to_process.run_sync", run_sync)
     content = b'{"stop": "AB", "a": [%b]}' % body
-    plan = asyncio.run(_plan_of("POST", CHAT, headers, content, Options(StopSet("END")), None, Limits()))
+    plan = asyncio.run(_plan_of("POST", CHAT, headers, content, ScanOptions(StopSet("END")), None, Limits()))
     assert plan.options.stops.stop == ("END", "AB")
     assert elsewhere == [True] * is_slow
 

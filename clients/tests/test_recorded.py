@@ -21,7 +21,7 @@ from replay import aws, line, sse
 from stopscan import StopSet
 from stopscan_clients import scan_events
 from stopscan_clients.body import Body, Plan
-from stopscan_clients.machine import Options
+from stopscan_clients.machine import ScanOptions
 
 STREAMS = {path.stem: path for path in sorted((Path(__file__).parent / "streams").glob("*.jsonl"))}
 APIS = {
@@ -51,7 +51,7 @@ def recorded(name: str) -> tuple[list[Any], list[bytes]]:
 
 
 def through(pieces: list[bytes], stop: list[str], media: str, **options: Any) -> tuple[bytes, Body]:
-    body = Body(Plan(Options(StopSet(stop), **options), True), media)
+    body = Body(Plan(ScanOptions(StopSet(stop), **options), True), media)
     out = b""
     for piece in pieces:
         out += b"".join(body.emit(body.feed(piece)))

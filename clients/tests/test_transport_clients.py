@@ -16,6 +16,7 @@ from apis import BY_NAME, MESSAGES, bedrock
 from events import field, text_of
 from reference import Reference
 from replay import Recording, Replay
+from test_transport_properties import FORMS, cut, read
 from through import APIS, asker, async_asker, endless, is_gone
 from wholes import PATHS, WHOLES
 
@@ -44,23 +45,38 @@ def check(api: str, events: list[Any], fired: dict[int, StopMatch], text: str, s
     assert fired == expected
 
 
+def few(text: str) -> list[list[str]]:
+    """Returns five of the chunkings, with the text in one piece and in single characters."""
+    every = [*chunkings(text)]
+    return [every[at * (len(every) - 1) // 4] for at in range(5)]
+
+
+@pytest.mark.parametrize(("text", "stop"), CASES, ids=str)
+@pytest.mark.parametrize("api", BY_NAME)
+def test_every_chunking_of_a_body(api: str, text: str, stop: list[str]) -> None:
+    framing, form = FORMS[api]
+    for deltas in chunkings(text):
+        out, fired = cut(framing, [*map(form, wire.WIRES[api](deltas))], stop)
+        check(api, read(framing, out), fired, text, stop)
+
+
 @pytest.mark.parametrize(("text", "stop"), CASES, ids=str)
 @pytest.mark.parametrize("api", APIS)
-def test_every_chunking(server: Replay, api: str, text: str, stop: list[str]) -> None:
+def test_chunkings(server: Replay, api: str, text: str, stop: list[str]) -> None:
     fired: dict[int, StopMatch] = {}
     ask = asker(server.url, api, StopTransport(stop, on_match=fired.__setitem__))
-    for deltas in chunkings(text):
+    for deltas in few(text):
         fired.clear()
         check(api, list(ask(server.record(Recording(wire.WIRES[api](deltas))))), fired, text, stop)
 
 
 @pytest.mark.parametrize(("text", "stop"), CASES, ids=str)
 @pytest.mark.parametrize("api", APIS)
-def test_every_chunking_async(server: Replay, api: str, text: str, stop: list[str]) -> None:
+def test_chunkings_async(server: Replay, api: str, text: str, stop: list[str]) -> None:
     async def read() -> None:
         fired: dict[int, StopMatch] = {}
         ask = async_asker(server.url, api, AsyncStopTransport(stop, on_match=fired.__setitem__))
-        for deltas in chunkings(text):
+        for deltas in few(text):
             fired.clear()
             stream = await ask(server.record(Recording(wire.WIRES[api](deltas))))
             check(api, [event async for event in stream], fired, text, stop)
@@ -69,8 +85,8 @@ def test_every_chunking_async(server: Replay, api: str, text: str, stop: list[st
 
 
 @pytest.mark.parametrize(("text", "stop"), CASES, ids=str)
-def test_every_chunking_of_boto3s_events(server: Replay, text: str, stop: list[str]) -> None:
-    for deltas in chunkings(text):
+def test_chunkings_of_boto3s_events(server: Replay, text: str, stop: list[str]) -> None:
+    for deltas in few(text):
         stream = scan_events(bedrock(server.url, server.record(Recording(wire.bedrock(deltas)))), stop)
         check("bedrock", list(stream), dict(stream.matches), text, stop)
 

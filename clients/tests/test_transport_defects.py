@@ -18,7 +18,7 @@ from wholes import WHOLES
 
 from stopscan import StopMatch, StopSet
 from stopscan_clients import StopTransport, scan_events, truncate_response
-from stopscan_clients.machine import Options, machine_of
+from stopscan_clients.machine import ScanOptions, machine_of
 from stopscan_clients.request import Limits, plan_of
 
 CHUNKS = wire.chat(["one E", "ND two"])
@@ -317,7 +317,7 @@ def test_done_is_sent_once() -> None:
 def test_logprobs_of_a_chat_are_not_kept() -> None:
     logprobs = {"content": [{"token": "a", "logprob": 0.0, "top_logprobs": []}]}
     event = {"choices": [{"index": 0, "delta": {"content": "a"}, "logprobs": logprobs}]}
-    machine = machine_of(event, Options(StopSet("END")), {})
+    machine = machine_of(event, ScanOptions(StopSet("END")), {})
     for _ in range(3):
         machine.feed(event, event)
     assert [passage.entries for passage in machine.passages.values()] == [[]]
@@ -342,7 +342,7 @@ def test_endless_options_are_refused_early(monkeypatch: pytest.MonkeyPatch, pars
     monkeypatch.setattr("stopscan_clients.request.read_protect", None)
     content = json.dumps({"stopscan": parsed}).encode()
     with pytest.raises(ValueError, match=r"^stopscan has more than 65,536 bytes$"):
-        plan_of("POST", CHAT, {}, content, Options(StopSet("END")), None, Limits())
+        plan_of("POST", CHAT, {}, content, ScanOptions(StopSet("END")), None, Limits())
 
 
 def test_options_that_were_nested_too_deeply_raised() -> None:

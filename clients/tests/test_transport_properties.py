@@ -19,7 +19,7 @@ from stopscan import StopMatch, StopSet
 from stopscan_clients import body as body_module
 from stopscan_clients.body import Body, Plan, sniffed
 from stopscan_clients.framing import Array, Aws, Lines, Sse
-from stopscan_clients.machine import Options
+from stopscan_clients.machine import ScanOptions
 from stopscan_clients.rows import api_of_event
 
 FORMS: dict[str, tuple[type[Lines], Any]] = {
@@ -42,7 +42,7 @@ def cut(
 
 
 def body_of(framing: type[Lines], stop: list[str], fast: bool = True, **options: bool) -> Body:
-    body = Body(Plan(Options(StopSet(stop), **options), True), "", False)
+    body = Body(Plan(ScanOptions(StopSet(stop), **options), True), "", False)
     body._alike._tries *= fast
     body._framing, body._framed = framing(), True  # instead of the framing that the first bytes show
     return body
@@ -236,7 +236,7 @@ def _mutated(tree: Any, data: st.DataObject) -> Any:
 @given(answer=values)
 def test_random_json_as_an_answer_never_raises(answer: Any) -> None:
     body = json.dumps(answer).encode()
-    Body(Plan(Options(StopSet(["END", "b"]))), "", False).whole(body)
+    Body(Plan(ScanOptions(StopSet(["END", "b"]))), "", False).whole(body)
 
 
 @pytest.mark.parametrize("framing", [Sse, Lines, Array])
@@ -305,7 +305,7 @@ def test_blanks_before_a_stream_are_read_once(monkeypatch: pytest.MonkeyPatch, b
         body_module, "sniffed", lambda head, *options: read.append(len(head)) or sniffed(head, *options)
     )
     for rest in (b"".join(map(form, wire.chat(["x" * 9_000, "one END two"]))), b"raw"):
-        body, out = Body(Plan(Options(StopSet(["END"])), True), "", strict=rest != b"raw"), b""
+        body, out = Body(Plan(ScanOptions(StopSet(["END"])), True), "", strict=rest != b"raw"), b""
         for byte in before + rest:
             out += b"".join(body.emit(body.feed(bytes([byte]))))
             if body.ended:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from stopscan import StopMatch
 from stopscan_clients.framing import BOM, LIMIT, Array, Aws, Lines, Sse, dumps
-from stopscan_clients.machine import Machine, Options, Passage, machine_of
+from stopscan_clients.machine import Machine, Passage, ScanOptions, machine_of
 from stopscan_clients.paths import has, put
 from stopscan_clients.whole import cut
 
@@ -72,7 +72,7 @@ class Alike:
 class Plan:
     """The options of a request, and the bodies to send to the server instead of the request's own."""
 
-    options: Options
+    options: ScanOptions
     streamed: bool = False
     own: bool = False  # the request itself has stops
     body: bytes | None = None  # sent instead of the request's own body; ``None``: its own body is sent

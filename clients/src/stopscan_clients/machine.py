@@ -14,10 +14,10 @@ from typing import Any, TypeAlias
 
 from stopscan import StopMatch, StopScanner, StopSet
 from stopscan.finish import Finish
-from stopscan_clients.api import Api, Run
 from stopscan_clients.beside import Token
 from stopscan_clients.paths import Path, dotted, get, index, items, members, named, only, put, without
 from stopscan_clients.rows import api_of_event, is_error, is_ping
+from stopscan_clients.wire_format import Run, WireFormat
 
 Out: TypeAlias = list[tuple[Any, Any]]
 
@@ -30,7 +30,7 @@ def clean(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Options:
+class ScanOptions:
     """The stops and options by which a stream or an answer is cut."""
 
     stops: StopSet
@@ -64,7 +64,7 @@ class Passage:
     """One text of a stream: that of a choice, of a content block, or of a part of an item. Keeps the held text and its
     tokens."""
 
-    def __init__(self, place: Path, options: Options, matches: dict[int, StopMatch], repeated: bool) -> None:
+    def __init__(self, place: Path, options: ScanOptions, matches: dict[int, StopMatch], repeated: bool) -> None:
         self.place = place  # the index of the choice, then the indexes of the block, or of the item and the part
         self._repeated = repeated  # later events repeat the text and the entries of its tokens
         self.scanner = options.scanner()
@@ -179,7 +179,7 @@ class Machine:
 
     _PASSAGE = Passage
 
-    def __init__(self, row: Api, options: Options, matches: dict[int, StopMatch] | None = None) -> None:
+    def __init__(self, row: WireFormat, options: ScanOptions, matches: dict[int, StopMatch] | None = None) -> None:
         self.row, self.options, self._memory = row, options, row.memory(row)
         self.matches = {} if matches is None else matches
         self.ended = False  # stops have ended all choices
@@ -380,7 +380,7 @@ class Machine:
 class Choices(Machine):
     """A stream whose events have the next text of one or more choices. A choice says in a field that it ends."""
 
-    def __init__(self, row: Api, options: Options, matches: dict[int, StopMatch] | None = None) -> None:
+    def __init__(self, row: WireFormat, options: ScanOptions, matches: dict[int, StopMatch] | None = None) -> None:
         super().__init__(row, options, matches)
         self._final = row.final  # no text has come after an end
 
@@ -497,7 +497,7 @@ class Choices(Machine):
 class Blocks(Machine):
     """A stream of one message in blocks or parts, whose events have kinds. A stop in one of them ends the message."""
 
-    def __init__(self, row: Api, options: Options, matches: dict[int, StopMatch] | None = None) -> None:
+    def __init__(self, row: WireFormat, options: ScanOptions, matches: dict[int, StopMatch] | None = None) -> None:
         super().__init__(row, options, matches)
         self._opened: set[Path] = set()  # the places in the message of which an event was sent
 
@@ -647,7 +647,7 @@ class Blocks(Machine):
         return self._memory.made(self.row.piece, {**self._facts(passage), "text": text, "entries": entries})
 
 
-def machine_of(event: Any, options: Options, matches: dict[int, StopMatch] | None = None) -> Machine | None:
+def machine_of(event: Any, options: ScanOptions, matches: dict[int, StopMatch] | None = None) -> Machine | None:
     """Returns the machine for a stream with this event. The machine adds each match to ``matches``.
 
     Returns ``None`` if the event does not show its API but a later event may. Raises ``TypeError`` for an event of an

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from stopscan_clients.api import Memory
 from stopscan_clients.paths import Path, get, index, items, members, only, put
+from stopscan_clients.wire_format import Memory
 
 # The field that has the object of an event, by the event's kind without the last word: `response.output_item.added` has
 # an `item`. Events of other kinds have the `response`.

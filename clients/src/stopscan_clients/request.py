@@ -16,13 +16,13 @@ import stopscan.engines
 from stopscan import StopSet
 from stopscan.engines import Defaults, read_options
 from stopscan.regions.shared import NAMES, read_protect, start_region
-from stopscan_clients.api import Api
 from stopscan_clients.body import Plan
 from stopscan_clients.framing import LIMIT, dumps
-from stopscan_clients.machine import Options
+from stopscan_clients.machine import ScanOptions
 from stopscan_clients.native import LIMITS, native_stops
 from stopscan_clients.paths import dotted, get, items, put, without
 from stopscan_clients.rows import CHAT, GEMINI, OLLAMA, TABLE, camel
+from stopscan_clients.wire_format import WireFormat
 
 # The row for each path of a request. It gives the field of the stops and the form of errors, but not the form of the
 # answer, which is recognized in the answer itself.
@@ -60,7 +60,7 @@ def values_in(content: bytes) -> int:
     return sum(map(content.count, SEPARATORS))
 
 
-def route_of(method: str, path: str) -> Api | None:
+def route_of(method: str, path: str) -> WireFormat | None:
     """Returns the row of the API that takes requests at this path, or ``None``. Only POST requests have stops."""
     return next((api for route, api in ROUTES if route.search(path)), None) if method == "POST" else None
 
@@ -71,7 +71,13 @@ def is_signed(headers: Mapping[str, str]) -> bool:
 
 
 def plan_of(
-    method: str, path: str, headers: Mapping[str, str], content: bytes, own: Options, api: str | None, limits: Limits
+    method: str,
+    path: str,
+    headers: Mapping[str, str],
+    content: bytes,
+    own: ScanOptions,
+    api: str | None,
+    limits: Limits,
 ) -> Plan:
     """Returns how the answer to a request is cut, and the body to send on. The only stops in that body are those that a
     server of ``api`` can find itself. ``own`` are the options of the transport.
@@ -111,7 +117,7 @@ def plan_of(
     return replace(plan, body=dumps(sent), bare=None if sent is bare else dumps(bare))
 
 
-def _body_of(route: Api | None, headers: Mapping[str, str], content: bytes, has_stops: bool, most: int) -> Any:
+def _body_of(route: WireFormat | None, headers: Mapping[str, str], content: bytes, has_stops: bool, most: int) -> Any:
     """Returns the parsed body of a request, or ``None`` if it is not JSON. A body is not parsed if nothing in it
     matters: its path is unknown, it has no object ``stopscan``, and the transport has no stops.
 
@@ -191,7 +197,7 @@ def in_camel_case(body: Any) -> Any:
     return {**without(body, "generation_config"), "generationConfig": spelled}
 
 
-def _options(own: Options, field: str, body: Any, limits: Limits) -> Options:
+def _options(own: ScanOptions, field: str, body: Any, limits: Limits) -> ScanOptions:
     """Returns the options of the transport and of the request together. ``field`` is the path of the request's
     stops."""
     given = _stopscan_of(body, limits)
@@ -280,7 +286,7 @@ def _merged(own: StopSet, new: StopSet, limits: Limits, regions: Any, stop_in: A
     )
 
 
-def error_body(route: Api | None, message: str, status: int = 400) -> dict[str, Any]:
+def error_body(route: WireFormat | None, message: str, status: int = 400) -> dict[str, Any]:
     """Returns an error in the form of the API of a request. The form of an unknown API is that of OpenAI."""
     wrong = status < 500  # the request, and not a server
     kind, code = ("invalid_request_error", "INVALID_ARGUMENT") if wrong else ("server_error", "UNAVAILABLE")

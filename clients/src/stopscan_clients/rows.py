@@ -1,4 +1,4 @@
-"""The table of APIs, with one row (``Api``) for each, and the choice of the row for an event or an answer."""
+"""The table of APIs, with one row (``WireFormat``) for each, and the choice of the row for an event or an answer."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from stopscan import finish
-from stopscan_clients.api import Api, Ref, Text
 from stopscan_clients.beside import Beside, Spans, Tokens
 from stopscan_clients.outline import Outline
 from stopscan_clients.paths import dotted, get, has
+from stopscan_clients.wire_format import Ref, Text, WireFormat
 
 
 def fields(text: str) -> tuple[str, ...]:
@@ -23,8 +23,8 @@ def fields(text: str) -> tuple[str, ...]:
 REASONING = "reasoning reasoning_content reasoning_details thinking refusal audio"
 
 
-def _chat(at: str, **more: Any) -> Api:
-    return Api(
+def _chat(at: str, **more: Any) -> WireFormat:
+    return WireFormat(
         name="chat",
         signs=("choices.*.delta", "choices.*.message"),
         each="choices",
@@ -73,7 +73,7 @@ COMPLETIONS = replace(
 
 AT = {"index": Ref("place.0")}
 
-ANTHROPIC = Api(
+ANTHROPIC = WireFormat(
     name="anthropic",
     kinds=("message_start", "message_stop"),
     answers=("type=message&content[]",),
@@ -106,7 +106,7 @@ ANTHROPIC = Api(
 
 CONVERSE_USAGE = "usage.# metrics.# serviceTier.#.type performanceConfig.#.latency"
 
-BEDROCK = Api(
+BEDROCK = WireFormat(
     name="bedrock",
     kinds=("messageStart", "contentBlockDelta", "metadata"),
     answers=("output.message",),
@@ -132,7 +132,7 @@ BEDROCK = Api(
 
 COHERE_END = {"finish_reason": Ref("finish_reason"), "usage": Ref("usage")}
 
-COHERE = Api(
+COHERE = WireFormat(
     name="cohere",
     kinds=("message-start", "tool-plan-delta", "tool-call-", "citation-"),
     answers=("message.content.*", "message.tool_calls.*&finish_reason"),
@@ -178,7 +178,7 @@ IN, OUT = dict.fromkeys(("cached_tokens", "cache_write_tokens"), 0), {"reasoning
 DETAILS: dict[str, Any] = {"input_tokens_details": IN, "output_tokens_details": OUT}
 NO_USAGE = {**DETAILS, "input_tokens": 0, "output_tokens": 0, "total_tokens": 0}
 
-RESPONSES = Api(
+RESPONSES = WireFormat(
     name="responses",
     kinds=("response.",),
     answers=("output[]", "object=response"),
@@ -234,7 +234,7 @@ GROUNDING = (
     Spans("citationMetadata.citations", ("endIndex",)),
 )
 
-GEMINI = Api(
+GEMINI = WireFormat(
     name="gemini",
     signs=("candidates", "usageMetadata", "promptFeedback"),
     each="candidates",
@@ -272,8 +272,8 @@ COUNTS = fields(
 )
 
 
-def _ollama(name: str, text: str, calls: tuple[str, ...], role: tuple[str, ...]) -> Api:
-    return Api(
+def _ollama(name: str, text: str, calls: tuple[str, ...], role: tuple[str, ...]) -> WireFormat:
+    return WireFormat(
         name=name,
         signs=(f"done&{text}",),
         each="",
@@ -296,7 +296,7 @@ def _ollama(name: str, text: str, calls: tuple[str, ...], role: tuple[str, ...])
 OLLAMA = _ollama("ollama", "message.content", ("message.tool_calls",), ("message.role",))
 GENERATE = _ollama("generate", "response", (), ())
 
-LLAMA = Api(
+LLAMA = WireFormat(
     name="llama.cpp",  # llama.cpp's own /completion
     signs=("content&stop",),
     each="",
@@ -312,7 +312,7 @@ LLAMA = Api(
     path=r"/completion/?$",
 )
 
-TGI = Api(
+TGI = WireFormat(
     name="tgi",  # Text Generation Inference's own /generate and /generate_stream
     signs=("token.text",),
     answers=("generated_text",),
@@ -331,7 +331,7 @@ TGI = Api(
 )
 TGI = replace(TGI, whole=replace(TGI, texts={None: Text("generated_text")}, names=("generated_text",), copies=()))
 
-WATSONX = Api(
+WATSONX = WireFormat(
     name="watsonx",
     signs=("results.*.generated_text",),
     each="results",
@@ -346,7 +346,7 @@ WATSONX = Api(
     stops="parameters.stop_sequences",
 )
 
-LLAMA_ON_BEDROCK = Api(
+LLAMA_ON_BEDROCK = WireFormat(
     name="llama",  # Llama by Bedrock's InvokeModel
     signs=("generation",),
     each="",
@@ -362,7 +362,7 @@ LLAMA_ON_BEDROCK = Api(
     errors="bedrock",
 )
 
-SGLANG = Api(
+SGLANG = WireFormat(
     name="sglang",  # sglang's own /generate
     signs=("meta_info&text",),
     each="",
@@ -378,8 +378,8 @@ SGLANG = Api(
 )
 
 
-def _dashscope(at: str, role: str) -> Api:
-    return Api(
+def _dashscope(at: str, role: str) -> WireFormat:
+    return WireFormat(
         name="dashscope",
         signs=(f"output.{at.replace('0', '*')}",),
         each="",
@@ -397,7 +397,7 @@ def _dashscope(at: str, role: str) -> Api:
     )
 
 
-CONVERSATIONS = Api(
+CONVERSATIONS = WireFormat(
     name="conversations",  # Mistral's
     kinds=("conversation.", "tool.execution.", "agent.handoff.", "function.call."),
     answers=("object=conversation.response",),
@@ -445,7 +445,7 @@ def is_error(event: Mapping[str, Any]) -> bool:
 NEUTRAL = ("error", "choices", "usage", "done")
 
 
-def api_of_event(event: Mapping[str, Any]) -> Api | None:
+def api_of_event(event: Mapping[str, Any]) -> WireFormat | None:
     """Returns the row of an event, or ``None`` if the event does not show its API but a later event may.
 
     Raises ``TypeError`` for an event of an unknown API.
@@ -459,7 +459,7 @@ def api_of_event(event: Mapping[str, Any]) -> Api | None:
     raise TypeError(f"not an event of a known API: {described(event)}")
 
 
-def api_of_answer(answer: Mapping[str, Any]) -> Api | None:
+def api_of_answer(answer: Mapping[str, Any]) -> WireFormat | None:
     """Returns the row of ``TABLE`` for an answer that is not a stream, or ``None`` if the answer has no text to cut,
     such as an error of MiniMax or a tool call of Cohere.
 

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
 from stopscan import StopMatch, StopSet
-from stopscan_clients.machine import Machine, Options, machine_of
+from stopscan_clients.machine import Machine, ScanOptions, machine_of
 from stopscan_clients.steps import at_once, called, run
 from stopscan_clients.whole import cut
 
@@ -32,7 +32,7 @@ class _Events(Generic[E]):
 
     _CLOSERS: ClassVar[tuple[str, ...]]  # the methods that close a source
 
-    def __init__(self, source: Any, iterator: Any, step: Callable[[], Any], options: Options) -> None:
+    def __init__(self, source: Any, iterator: Any, step: Callable[[], Any], options: ScanOptions) -> None:
         self._next, self._options = step, options
         sources = [source] if iterator is source else [source, iterator]
         self._closers = [method for each in sources if (method := self._closer(each)) is not None]
@@ -143,7 +143,7 @@ class EventStream(_Events[E], Iterator[E]):
 
     _CLOSERS = ("close",)
 
-    def __init__(self, source: Any, options: Options) -> None:
+    def __init__(self, source: Any, options: ScanOptions) -> None:
         iterator = iter(source)
         super().__init__(source, iterator, at_once(iterator.__next__), options)
 
@@ -175,7 +175,7 @@ class AsyncEventStream(_Events[E], AsyncIterator[E]):
 
     _CLOSERS = ("aclose", "close")
 
-    def __init__(self, source: Any, options: Options) -> None:
+    def __init__(self, source: Any, options: ScanOptions) -> None:
         iterator = aiter(source)
         super().__init__(source, iterator, iterator.__anext__, options)
 
@@ -267,10 +267,10 @@ def truncate_response(response: E, stop: StopSet | str | Iterable[str] | None, /
     return kept
 
 
-def _options(stop: Any, include_stop: Any, drain: Any, region: Any, choices: Any) -> Options:
+def _options(stop: Any, include_stop: Any, drain: Any, region: Any, choices: Any) -> ScanOptions:
     if choices is not None and (type(choices) is not int or choices < 1):
         raise ValueError(f"choices must be a positive integer, not {choices!r}")
     begin = {} if region is None else {"region": region}
-    options = Options(StopSet(stop), include_stop, drain, begin, 1 if choices is None else choices)
+    options = ScanOptions(StopSet(stop), include_stop, drain, begin, 1 if choices is None else choices)
     options.scanner()  # raises for a wrong option here, before the first event
     return options

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from stopscan import StopMatch, StopSet
 from stopscan_clients.body import EVENTS, Body, Plan
-from stopscan_clients.machine import Options
+from stopscan_clients.machine import ScanOptions
 from stopscan_clients.native import Name, limits_of
 from stopscan_clients.request import NO_LIMITS, TooLargeError, error_body, is_signed, plan_of, route_of
 from stopscan_clients.steps import at_once, each, run, settled
@@ -79,7 +79,7 @@ class _Transport:
             limits_of(api)
         if transport is not None and not hasattr(transport, self._HANDLE):
             raise TypeError(f"transport needs a method {self._HANDLE}: {type(transport).__name__} has none")
-        self._options = Options(StopSet(stop), include_stop, drain)
+        self._options = ScanOptions(StopSet(stop), include_stop, drain)
         self._options.scanner()  # raises for a wrong option here, before the first answer
         self._api, self._on_match, self._strict = api, on_match, strict
         self._given = transport

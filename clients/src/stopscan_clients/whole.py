@@ -7,14 +7,14 @@ from typing import Any
 
 from stopscan import StopMatch
 from stopscan.finish import Finish
-from stopscan_clients.api import Api
 from stopscan_clients.beside import Token
-from stopscan_clients.machine import Choices, Options, Passage, clean
+from stopscan_clients.machine import Choices, Passage, ScanOptions, clean
 from stopscan_clients.paths import Path, dotted, get, items, only, put
 from stopscan_clients.rows import api_of_answer, is_error
+from stopscan_clients.wire_format import WireFormat
 
 
-def cut(options: Options, answer: Any, matches: dict[int, StopMatch]) -> Any:
+def cut(options: ScanOptions, answer: Any, matches: dict[int, StopMatch]) -> Any:
     """Returns the answer up to the stop of each choice, or the same dict if no stop fires. Adds each match to
     ``matches``.
 
@@ -40,7 +40,7 @@ def cut(options: Options, answer: Any, matches: dict[int, StopMatch]) -> Any:
     return answer
 
 
-def _up_to_stop(api: Api, answer: Any, at: Path, text: str, kept: str) -> Any:
+def _up_to_stop(api: WireFormat, answer: Any, at: Path, text: str, kept: str) -> Any:
     """Returns the answer up to the stop, which fired in the piece at ``at``, with only the fields that the row names.
     Removes the piece, and the objects that have nothing else in them, if ``kept``, its text up to the stop, is
     empty."""

@@ -5,7 +5,7 @@ reads a whole stream.
 """
 
 from stopscan.finish._apis import (
-    Api,
+    ApiName,
     from_anthropic,
     from_bedrock,
     from_gemini,
@@ -42,7 +42,7 @@ from stopscan.finish._write import (
 
 __all__ = [
     "AnthropicFinish",
-    "Api",
+    "ApiName",
     "BedrockFinish",
     "EndReason",
     "Finish",

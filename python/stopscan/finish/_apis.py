@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Literal, TypeAlias
 
 from stopscan.finish._finish import Finish
-from stopscan.finish._read import WRAPPERS, Row, conditions, field, is_call, paths
+from stopscan.finish._read import WRAPPERS, FinishFields, conditions, field, is_call, paths
 
-Api: TypeAlias = Literal[
+ApiName: TypeAlias = Literal[
     "anthropic", "openai", "responses", "ollama", "sglang", "llama_cpp", "gemini", "bedrock", "tgi"
 ]  # fmt: skip
 
@@ -47,8 +47,8 @@ def _waits_for_caller(item: Any) -> bool:
     return kind is not None and is_call(item)
 
 
-APIS: dict[Api, Row] = {
-    "anthropic": Row(
+APIS: dict[ApiName, FinishFields] = {
+    "anthropic": FinishFields(
         name="Anthropic stop_reason",
         words=paths("stop_reason"),
         bodies=_bodies("delta message"),
@@ -59,7 +59,7 @@ APIS: dict[Api, Row] = {
         calls=paths("content_block content.*"),
         is_call=_is_tool_use,
     ),
-    "openai": Row(
+    "openai": FinishFields(
         name="OpenAI finish_reason",
         words=paths("finish_reason finishReason completionReason stop_reason"),
         # Who has these fields, in order: OpenAI's `stream` helper, DashScope, OCI, the end of Cohere v2's streams.
@@ -87,7 +87,7 @@ APIS: dict[Api, Row] = {
             "delta.refusal message.refusal delta.content.*.type=refusal message.content.*.type=refusal"
         ),
     ),
-    "responses": Row(
+    "responses": FinishFields(
         name="Responses status",
         words=paths("status"),
         silent=(".delta",),
@@ -106,22 +106,22 @@ APIS: dict[Api, Row] = {
         ),
         raw_is_type=True,
     ),
-    "ollama": Row(
+    "ollama": FinishFields(
         name="Ollama done_reason",
         words=paths("done_reason"),
         done_field="done",
         reason_if_done="eos",
         calls=paths("message.tool_calls.*"),
     ),
-    "sglang": Row(name="sglang finish_reason", words=paths("finish_reason"), bodies=_bodies("meta_info")),
-    "llama_cpp": Row(
+    "sglang": FinishFields(name="sglang finish_reason", words=paths("finish_reason"), bodies=_bodies("meta_info")),
+    "llama_cpp": FinishFields(
         name="llama.cpp stop_type",
         words=paths("stop_type"),
         done_field="stop",
         flags=("stopped_word", "stopped_eos", "stopped_limit"),  # sent by servers that are older than `stop_type`
         stops=paths("stopping_word"),
     ),
-    "gemini": Row(
+    "gemini": FinishFields(
         name="Gemini finishReason",
         words=paths("finish_reason finishReason"),
         choice_lists=("candidates",),
@@ -135,7 +135,7 @@ APIS: dict[Api, Row] = {
         blocked=paths("prompt_feedback.block_reason promptFeedback.blockReason"),
         calls=paths("content.parts.*.function_call content.parts.*.functionCall"),
     ),
-    "bedrock": Row(
+    "bedrock": FinishFields(
         name="Bedrock stopReason",
         words=paths("stopReason"),
         bodies=_bodies("messageStop"),
@@ -148,7 +148,7 @@ APIS: dict[Api, Row] = {
         ),
         calls=paths("contentBlockStart.start.toolUse output.message.content.*.toolUse"),
     ),
-    "tgi": Row(name="TGI finish_reason", words=paths("finish_reason"), bodies=_bodies("details")),
+    "tgi": FinishFields(name="TGI finish_reason", words=paths("finish_reason"), bodies=_bodies("details")),
 }  # fmt: skip
 
 

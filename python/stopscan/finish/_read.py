@@ -1,4 +1,4 @@
-"""Reads the payloads of all APIs. A `Row` has the names of an API's fields; `_apis.py` has the table of the rows."""
+"""Reads the payloads of all APIs. `_apis.py` has the table of their `FinishFields`, the names of an API's fields."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def is_call(call: object, /) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class FinishFields:
     """The names of the fields in which an API says why an answer ended, with a word such as "stop".
 
     The word is in a choice: one answer of a response. A body is the payload, or the part of the payload at one of the
@@ -221,7 +221,7 @@ class Row:
 
 
 class Answer(NamedTuple):
-    """The choice that counts in a payload, and its finish word, which says why the choice ended. Made by `Row.find`."""
+    """The choice that counts in a payload, and its finish word, which says why the choice ended."""
 
     choice: Any
     payload: Any

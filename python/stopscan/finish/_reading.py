@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from stopscan.finish._apis import APIS, Api
+from stopscan.finish._apis import APIS, ApiName
 from stopscan.finish._finish import Finish
 from stopscan.finish._read import DONE, decide
 
@@ -22,8 +22,8 @@ class Reading:
 
     __slots__ = ("_api", "_content", "_finish", "_index", "_is_over")
 
-    def __init__(self, api: Api, /) -> None:
-        if api not in get_args(Api):
+    def __init__(self, api: ApiName, /) -> None:
+        if api not in get_args(ApiName):
             raise ValueError(f"unknown api {api!r}; the apis are {', '.join(APIS)}")
         self._api = APIS[api]
         self._content: Finish | None = None

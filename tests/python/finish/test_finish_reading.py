@@ -12,7 +12,7 @@ from finish_streams import STREAMS, Stream
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stopscan.finish import Api, Finish, Reading
+from stopscan.finish import ApiName, Finish, Reading
 
 
 def chat(finish_reason: str | None = None, index: int = 0, **delta: Any) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def test_every_payload_by_itself_is_read_alike() -> None:
 
 
 def test_the_names_of_apis_are_those_of_the_readers() -> None:
-    assert set(get_args(Api)) == set(APIS)
+    assert set(get_args(ApiName)) == set(APIS)
 
 
 @pytest.mark.parametrize("name", ["chat", "from_openai", "", None, ["openai"]], ids=repr)

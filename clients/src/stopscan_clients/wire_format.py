@@ -1,5 +1,5 @@
-"""``Api``: the description of an API as one row of a table. The machine reads only the row, and has no code that is
-specific to an API."""
+"""``WireFormat``: the description of an API as one row of a table. The machine reads only the row, and has no code for
+an API."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Ref(str):
 class Memory:
     """The facts of a stream that its closing events repeat, such as the usage. An API may have a subclass."""
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: WireFormat) -> None:
         self.api = api
         self.facts: dict[str, Any] = dict(api.default)
 
@@ -84,7 +84,7 @@ def _filled(template: Any, facts: Mapping[str, Any]) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Api:
+class WireFormat:
     name: str
     # How to recognize the events and answers of the API.
     kinds: tuple[str, ...] = ()  # prefixes of kinds that no field below lists; a kind is the ``type`` or the only key
@@ -133,7 +133,7 @@ class Api:
     default: Mapping[str, Any] = field(default_factory=dict)
     memory: type[Memory] = Memory
     # Whole answers.
-    whole: Api | None = None  # the row for whole answers with choices, if it is another one
+    whole: WireFormat | None = None  # the row for whole answers with choices, if it is another one
     answer: str = ""  # if there are no choices: the path of the pieces of text, with ``*`` for each element of a list
     beside_answer: Beside = NOTHING
     beside_piece: Beside = NOTHING  # for the piece in which a stop fired
