@@ -54,7 +54,9 @@ BODIES = {name: rest for name, *rest in bodies() if name != "cohere_tools.sse"} 
 def places(framing: type[Lines], data: bytes) -> list[int]:
     """Returns the places at which a body is cut: all around the end of an event, and one in 47 elsewhere."""
     ends = accumulate(map(len, framing().split(data)))
-    return sorted({*range(1, len(data), 47), *(end + at for end in ends for at in range(-2, 3) if end + at < len(data))})
+    return sorted(
+        {*range(1, len(data), 47), *(end + at for end in ends for at in range(-2, 3) if end + at < len(data))}
+    )
 
 
 @pytest.mark.parametrize("name", BODIES)

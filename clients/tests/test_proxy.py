@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -122,9 +124,9 @@ def test_repeat_without_a_value_is_the_default() -> None:
 def test_a_wrong_repeat_ends_the_start_with_a_word() -> None:
     for text, words in (("4", "COUNT,PERIOD,LENGTH"), ("1,100,64", "at least 3")):
         made = Running("http://127.0.0.1:9", "--repeat", text)
-        _, log = made.process.communicate(timeout=60)
-        assert made.process.returncode == 2
-        assert words in log.decode()
+        made.process.join(60)
+        assert made.process.exitcode == 2
+        assert words in made.stop()[1]
 
 
 def test_wrong_stops_and_too_many_are_a_400(proxied: Running) -> None:
@@ -162,9 +164,9 @@ def test_headers_of_a_connection_are_not_passed_on() -> None:
 def test_a_wrong_upstream_or_stop_is_a_usage_error(capfd: pytest.CaptureFixture[str]) -> None:
     for options, words in ((["nowhere"], "http or https"), (["http://a", "--stop", ""], "empty")):
         made = Running(options[0], *options[1:])
-        _, log = made.process.communicate(timeout=30)
-        assert made.process.returncode == 2
-        assert words in log.decode()
+        made.process.join(60)
+        assert made.process.exitcode == 2
+        assert words in made.stop()[1]
 
 
 def test_the_proxy_says_where_it_listens_and_reads_escapes(server: Replay) -> None:
@@ -173,6 +175,15 @@ def test_the_proxy_says_where_it_listens_and_reads_escapes(server: Replay) -> No
         answer = httpx.post(f"{made.url}{CHAT}", json={"model": model, "messages": MESSAGES}, timeout=60).json()
         assert answer["choices"][0]["message"]["content"] == "one"
     assert made.stop()[1].splitlines()[0] == f"stopscan_clients.proxy listens at {made.url}"
+
+
+def test_the_module_is_a_command(server: Replay) -> None:
+    options = [sys.executable, "-m", "stopscan_clients.proxy", server.url, "--port", "0"]
+    with subprocess.Popen(options, stderr=subprocess.PIPE) as made:
+        assert made.stderr is not None
+        url = made.stderr.readline().decode().split()[-1]
+        assert httpx.get(f"{url}/health").json() == {"status": "ok"}
+        made.terminate()
 
 
 @pytest.mark.parametrize("target", [b"/reader/https://host/a", b"http://proxy:8080/reader/https://host/a"])

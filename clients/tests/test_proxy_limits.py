@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -127,7 +126,7 @@ def test_a_client_that_does_not_read_is_cut(server: Replay, hasty: Running) -> N
 
 
 def test_a_client_that_reads_slowly_gets_all(server: Replay, hasty: Running) -> None:
-    texts = [f"{number} " * 500 for number in range(300)]
+    texts = [f"{number} " * 500 for number in range(100)]
     recording = Recording(wire.chat(texts))
     body = json.dumps({"model": server.record(recording), "stream": True}).encode()
     out = bytearray()
@@ -141,7 +140,7 @@ def test_a_client_that_reads_slowly_gets_all(server: Replay, hasty: Running) -> 
         while piece := connection.recv(8192):
             out += piece
             time.sleep(0.01)
-    assert out.count(b'"content":') >= 300
+    assert out.count(b'"content":') >= 100
     assert out.endswith(b"0\r\n\r\n")
 
 
@@ -236,12 +235,12 @@ def test_an_unknown_stream_is_a_502_without_a_retry() -> None:
     assert (answer.status_code, answer.headers["x-should-retry"]) == (502, "false")
 
 
-def test_six_hundred_streams_while_clients_leave(server: Replay) -> None:
+def test_two_hundred_streams_while_clients_leave(server: Replay) -> None:
     """Each stream is cut at its stop, also while other clients leave, and none keeps the others waiting until the
     client's timeout. What the clients that left have asked for ends."""
     recording = Recording(wire.chat(["one ", "two ", "E", "ND", "three"]))
     body = {"model": server.record(recording), "stream": True}
-    deserted = [endless("chat") for _ in range(200)]
+    deserted = [endless("chat") for _ in range(60)]
     models = [server.record(each) for each in deserted]
 
     async def ask(client: httpx.AsyncClient) -> str:
@@ -256,7 +255,7 @@ def test_six_hundred_streams_while_clients_leave(server: Replay) -> None:
         limits = httpx.Limits(max_connections=None)
         async with httpx.AsyncClient(base_url=url, timeout=120, limits=limits, trust_env=False) as client:
             leaving = asyncio.gather(*[leave(client, model) for model in models])
-            answers = await asyncio.gather(*[ask(client) for _ in range(400)])
+            answers = await asyncio.gather(*[ask(client) for _ in range(140)])
             await leaving
             return answers
 
@@ -265,7 +264,7 @@ def test_six_hundred_streams_while_clients_leave(server: Replay) -> None:
         until(lambda: all(each.gone.is_set() for each in deserted), 60)
         _, log = made.stop()
     assert log.splitlines()[1:] == []
-    assert len(answers) == 400
+    assert len(answers) == 140
     for answer in answers:
         assert '"two "' in answer
         assert '"matched_stop":"END"' in answer
@@ -285,12 +284,12 @@ def test_sigterm_with_slow_clients_ends_in_time(server: Replay) -> None:
         unread.sendall(b"POST %b HTTP/1.1\r\nhost: a\r\ncontent-length: %d\r\n\r\n" % (CHAT.encode(), len(body)) + body)
         until(lambda: recording.sent > 1)
         begun = time.monotonic()
-        made.process.send_signal(signal.SIGTERM)
+        made.process.terminate()
         head, error = error_in(rest(half))
         assert head.startswith(b"HTTP/1.1 503 ")
         assert error["type"] == "error"
         assert rest(idle) == b""
-        made.process.wait(20)
+        made.process.join(20)
         assert time.monotonic() - begun < 15
     assert recording.gone.wait(10)
 
@@ -347,8 +346,8 @@ def test_clients_that_leave_early_end_the_upstreams_work() -> None:
 
 BODIES: dict[str, bytes] = {
     "objects": b'{"stream": true, "model": "%b", "a": [' + b"{}," * 666_000 + b"{}]}",
-    "distinct keys": b'{"stream": true, "model": "%b", ' + b",".join(b'"%07d":1' % at for at in range(500_000)) + b"}",
-    "a picture": b'{"stream": true, "model": "%b", "a": "' + b"A" * (60 << 20) + b'"}',
+    "distinct keys": b'{"stream": true, "model": "%b", ' + b",".join(b'"%07d":1' % at for at in range(200_000)) + b"}",
+    "a picture": b'{"stream": true, "model": "%b", "a": "' + b"A" * (20 << 20) + b'"}',
 }
 
 
@@ -415,7 +414,7 @@ def test_sigterm_with_open_streams_logs_a_single_line(server: Replay) -> None:
         ]
         for answer in answers:
             next(answer)
-        made.process.send_signal(signal.SIGTERM)
+        made.process.terminate()
         for answer in answers:
             with contextlib.suppress(httpx.RemoteProtocolError):
                 assert b"the proxy is shutting down" in b"".join(answer)

@@ -180,7 +180,7 @@ JSON = st.recursive(
 
 
 @pytest.mark.parametrize("name", STREAMS)
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(data=st.data(), drain=st.booleans())
 def test_arbitrary_json_in_a_stream_raises_nothing(name: str, data: st.DataObject, drain: bool) -> None:
     """The one error that is documented is a ``TypeError`` for a stream that begins with an event of an unknown API."""

@@ -156,14 +156,14 @@ def test_a_whole_answer_async(server: Replay, api: str) -> None:
 
 def test_the_answer_names_the_stop(server: Replay) -> None:
     for stream in (True, False):
-        for api, read in (
+        for api, name_in in (
             ("chat", lambda e: field(e, "choices", 0, "matched_stop")),
             ("anthropic", lambda e: field(e, "delta", "stop_sequence") or field(e, "stop_sequence")),
             ("responses", lambda e: field(e, "response", "matched_stop") or field(e, "matched_stop")),
         ):
             model = server.record(Recording(wire.WIRES[api](["one END"]), whole=WHOLES[api]("one END")))
             answer = asker(server.url, api, StopTransport("END"))(model, stream=stream)
-            assert [named for event in (answer if stream else [answer]) if (named := read(event))] == ["END"]
+            assert [named for event in (answer if stream else [answer]) if (named := name_in(event))] == ["END"]
 
 
 def test_the_helpers_of_openai_and_anthropic(server: Replay) -> None:
