@@ -1,5 +1,7 @@
-"""Shared by all tests: settings of hypothesis, and a tiny model that recites given texts, for tests that run an engine.
-By default, hypothesis tries the same examples each time, and keeps no database in the working tree."""
+"""For all tests: settings of hypothesis, and a tiny model that recites given texts, for tests that run an engine.
+
+By default, hypothesis tries the same examples in each run, and keeps no database in the working tree.
+"""
 
 from __future__ import annotations
 
@@ -26,21 +28,21 @@ settings.register_profile(
 )
 settings.load_profile("stopscan")
 
-# pytest collects 9,000 tests and imports a million objects, which all stay. Without the garbage collector, which would
-# search them again and again, that takes 8 s instead of 12 s (AMD EPYC, CPython 3.11.7, 2026-11-28).
+# While pytest collects 9,000 tests, a million objects are made, and all stay alive. The garbage collector would search
+# them again and again. Without it, the collection takes 8 s instead of 12 s (AMD EPYC, CPython 3.11.7, 2026-11-28).
 gc.disable()
 
 
 def pytest_collection_finish() -> None:
-    """Freezes these objects, so that the garbage collector skips them during the tests."""
+    """Freezes the objects made so far, so that the garbage collector skips them during the tests."""
     gc.freeze()
     gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _one_certificate(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Lets HTTP clients load one root certificate. Loading all 140 takes 20 ms for each client, and no test
-    needs a certificate."""
+    """Makes HTTP clients load only one root certificate. To load all 140 takes 20 ms for each client, and no test needs
+    a certificate."""
     try:
         import certifi
     except ImportError:

@@ -1,4 +1,4 @@
-"""Sources of deltas that count how often they were closed, and whose `close` fails as often as a test asks."""
+"""Sources of deltas that count the calls of `close`. A test can choose how many of these calls fail."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class AsyncSource(Source):
 
 
 class ApiStream(AsyncSource):
-    """Like the streams of the official clients: it has an async `close`, and no `aclose`."""
+    """Like the streams of the official clients, which have an async `close` and no `aclose`."""
 
     aclose = None  # type: ignore[assignment]
 

@@ -35,7 +35,7 @@ def report(sequence: str | None, offset: int | None, end: int | None) -> dict[st
 
 @contextmanager
 def running(*arguments: str, stdin: int = subprocess.PIPE) -> Iterator[subprocess.Popen[bytes]]:
-    """A running filter. It is killed after `SECONDS`, so that a test does not wait for output that never comes."""
+    """Starts a filter. Kills it after `SECONDS`, so that a test does not wait for output that never comes."""
     pipe = subprocess.PIPE
     with subprocess.Popen([*FILTER, *arguments], stdin=stdin, stdout=pipe, stderr=pipe, bufsize=0) as process:
         killer = threading.Timer(SECONDS, process.kill)
@@ -53,7 +53,7 @@ def write(process: subprocess.Popen[bytes], data: bytes) -> None:
 
 
 def read(process: subprocess.Popen[bytes], count: int) -> bytes:
-    """Waits for `count` bytes of output, and returns them. Meanwhile, the test writes no input."""
+    """Waits for `count` bytes of output, and returns them. The filter gets no input in this time."""
     assert process.stdout is not None
     data = b""
     while len(data) < count and (piece := process.stdout.read(count - len(data))):

@@ -1,4 +1,4 @@
-"""Answers with markers that engines do not know by themselves, and test models that write these answers."""
+"""Answers with markers that engines without stopscan do not know, and test models that write these answers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from pathlib import Path
 from stopscan.segments import FORMATS
 from stopscan_conformance.reciter import SCRIPTS, Reciter
 
-# For each format: the tokens of an output; its text up to the END in the reasoning; its text up to the END in the
-# answer.
+# For each format: the tokens of an output, the text up to the END in its reasoning, and up to the END in its answer.
 HARMONY = list(map(str, SCRIPTS["harmony"]))
 MISTRAL = ["[THINK]", "Is it EN", "D?", "[/THINK]", "It is 5 or 6 EN", "D here"]
 FORMS = {
@@ -20,7 +19,7 @@ THOUGHT = {"harmony": 6, "mistral": 2}
 
 
 def write(form: str, path: Path) -> Path:
-    """Writes a small model to ``path`` that answers the prompt ``[said]``. The chat template has the form's markers."""
+    """Writes to ``path`` a small model that answers the prompt ``[said]``. Its chat template has the form's markers."""
     Reciter({"said": FORMS[form][0]}, added_tokens=()).write(path)
     config = json.loads((path / "tokenizer_config.json").read_text())
     markers = sorted({marker for edges in FORMATS[form].values() for marker in edges})

@@ -1,4 +1,4 @@
-"""Answers in which a test model repeats itself, as lists of tokens, and what comes out if ``Repeat`` ends them."""
+"""Answers in which a test model repeats itself, as lists of tokens, and where ``Repeat`` must end them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def pieces(text: str, size: int) -> list[str]:
     return [text[start : start + size] for start in range(0, len(text), size)]
 
 
-# Each string is a token. The tokens of a loop begin and end at any place in the text that repeats.
+# Each string is a token. The tokens of a loop are cut at different places of each copy.
 LOOPS = {
     "sentence": ["Let me think. ", *pieces(SENTENCE * 20, 9)],
     "lines": ["def dot(values, weights):\n", *pieces(LINES * 8, 13)],

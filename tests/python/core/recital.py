@@ -12,7 +12,7 @@ from reference import Reference
 
 @dataclass
 class Recital:
-    """The text that must come out with each token, the EOS included, and why the output ended."""
+    """The text that must come out with each token, including the EOS, and why the output ended."""
 
     texts: list[str]
     matched: str | None = None
@@ -28,7 +28,7 @@ def recite(
 ) -> Recital:
     """The expected output for a script, token by token. ``args`` and ``options`` are those of ``Reference``."""
     reference, texts = Reference(*args, **options), []
-    # A character whose bytes are in two pieces comes with the second piece. Invalid bytes become U+FFFD at once.
+    # A character whose bytes are in two pieces comes out with the second piece. Invalid bytes become U+FFFD at once.
     decoder = getincrementaldecoder("utf-8")("replace")
     for number, piece in enumerate(script, 1):
         decoded = decoder.decode(piece.encode() if isinstance(piece, str) else piece)

@@ -1,8 +1,8 @@
-"""The reference: the rules of matching in simple, slow Python, with which tests compare the scanners.
+"""The reference: the rules of matching in simple, slow Python. Tests compare the scanners with it.
 
-The whole text is kept as one string. After every character the reference asks, with `endswith`, which stops and markers
-complete there, and compares the text with itself for loops. There is no automaton: the reference keeps little more than
-the text and the name of the current state of the graph, and it never undoes a step.
+The reference keeps the whole text as one string. After every character it asks, with `endswith`, which stops and
+markers complete there, and looks for a loop by comparing the text with itself. It has no automaton: it keeps little
+more than the text and the name of the current state of the graph, and it never undoes a step.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Match(NamedTuple):
 
 
 class Stream:
-    """The text of a stream, its state in the graph of regions, and the matching. Subclasses return the output."""
+    """The text of a stream, its state in the graph of regions, and the matching. Subclasses make the output."""
 
     markers_stay: bool
 
@@ -92,8 +92,8 @@ class Stream:
         return None
 
     def follow(self, marker: str) -> None:
-        """Enters the state that `marker` leads to. A new part begins if the state changes, or if the marker is kept,
-        but not if it stays."""
+        """Enters the state that `marker` leads to. A new part begins if the state changes or if the marker is kept, but
+        not if the marker stays in its part."""
         state = self.graph[self.state][marker]
         self.part += not isinstance(state, stay) and (state != self.state or isinstance(state, keep))
         self.state = state
@@ -112,7 +112,7 @@ def region_of(state: str) -> str:
 
 
 def loop(seen: str, repeat: Repeat, end: int) -> Match | None:
-    """The loop at the end of `seen`, or `None`. Of several loops, it is the one with the shortest period."""
+    """The loop at the end of `seen`, or `None`. If there are several, the one with the shortest period."""
     for period in range(1, repeat.max_period + 1):
         length = max(repeat.count * period, repeat.min_length)
         sequence = seen[-length:]
@@ -155,8 +155,8 @@ class Reference(Stream):
         )
 
     def feed(self, delta: str, *, armed: bool = True, one_step: bool = False) -> str:
-        """Returns the safe text. With ``one_step`` the delta is one token, whose text is a whole marker, so only the
-        last character of the delta completes anything."""
+        """Returns the safe text. With ``one_step``, the delta is a token whose text is a whole marker, so stops and
+        markers can complete only at its last character."""
         if self.match:
             return ""
         for index, character in enumerate(delta):

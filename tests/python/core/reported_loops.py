@@ -1,4 +1,4 @@
-"""Loops from bug reports, rebuilt as token sequences. Where each loop must end is computed here, without a scanner."""
+"""Loops from bug reports, rebuilt as tokens. This module computes without a scanner where each loop must end."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Report:
 
     @property
     def tokens(self) -> int:
-        """How many tokens there are when the loop is proven."""
+        """The number of tokens up to the one that proves the loop."""
         return len(pieces(self.before, 7)) + -(-(self.end - len(self.before)) // self.size)
 
     @property
@@ -49,7 +49,7 @@ class Report:
 
     @property
     def once(self) -> str:
-        """What ``StopSet.truncate`` leaves of the whole answer: the text before the loop, and one copy of the block."""
+        """The text that ``StopSet.truncate`` must return: the text before the loop, and one copy of the block."""
         return self.before + self.block
 
 

@@ -63,16 +63,16 @@ def numbers_in(drawn: bytes) -> list[int]:
     return [int.from_bytes(drawn[place : place + 3], "big") for place in range(1, 3 * count, 3)]
 
 
-# Numbers are drawn as bytes, because hypothesis takes much longer to draw a list of integers. Strategies are made once:
-# to make one for each example takes longer than all that the test does with the example.
+# Numbers are drawn as bytes, because hypothesis takes much longer to draw a list of integers. Strategies are made once,
+# because making a strategy takes longer than running a test on one example.
 NUMBERS = {most: st.binary(min_size=3 * most + 1, max_size=3 * most + 1).map(numbers_in) for most in (2, 3, 4, 8, 12)}
 LETTERS = {alphabet: st.text(alphabet, min_size=4, max_size=12) for alphabet in ALPHABETS}
 alphabets, coins, few = st.sampled_from(ALPHABETS), st.booleans(), st.integers(0, 7)
 
 
 def word_of(letters: str, number: int) -> str:
-    """One to three syllables of these letters. Words that share syllables contain and overlap one another more often
-    than random words do."""
+    """A word of one to three syllables of these letters. Words that share syllables contain and overlap each other more
+    often than random words."""
     number, more = divmod(number, 3)
     word = ""
     for _ in range(more + 1):
@@ -124,8 +124,8 @@ STATES = ("answer", "reasoning", "tool_call", "tool_call/in reasoning")
 
 
 def graphs(draw: st.DrawFn, letters: str, stops: list[str]) -> dict[str, dict[str, str]]:
-    """Random graphs of regions. Each marker can complete, and none is a stop. Some markers are kept in the text, or
-    stay in it within their region."""
+    """Random graphs of regions. Each marker can complete, and none is a stop. Some markers are kept (`keep`) or stay in
+    the text of their part (`stay`)."""
     states = STATES[: draw(few) % len(STATES) + 1]
     graph = {}
     for state in states:

@@ -104,7 +104,7 @@ def test_what_feed_returns_is_the_delta_when_nothing_is_held() -> None:
 
 
 class Text(str):
-    """Some tokenizers hand out a subclass of `str`."""
+    """Some tokenizers return a subclass of `str`."""
 
     __slots__ = ()
 

@@ -130,7 +130,7 @@ def test_an_error_of_async_closing_after_a_stop_comes_behind_the_text(make: Call
 @pytest.mark.parametrize("make", [ascan, asplit], ids=["ascan", "asplit"])
 def test_nothing_is_read_behind_a_stop(make: Callable[..., Any]) -> None:
     async def run() -> None:
-        source = AsyncSource("textEND more", "never")  # this source can be read even after it was closed
+        source = AsyncSource("textEND more", "never")  # this source can be read even after it is closed
         stream = make(source, "END" if make is ascan else SegmentSet({"answer": {}}, stop="END"))
         assert texts([item async for item in stream]) == "text"
         assert stream.unused == " more"

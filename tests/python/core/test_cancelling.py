@@ -15,7 +15,7 @@ from stopscan.segments import SegmentSet, asplit
 
 @pytest.mark.parametrize("make", [ascan, asplit], ids=["ascan", "asplit"])
 def test_cancelled_while_closing_after_a_stop(make: Callable[..., Any]) -> None:
-    """A timeout while the source is being closed must not lose the text before the stop. Once it did."""
+    """A timeout while the source is being closed must not lose the text before the stop. Before a fix, it was lost."""
 
     class Slow(AsyncSource):
         delays = iter([3600, 0])
@@ -47,8 +47,8 @@ def test_cancelled_while_closing_after_a_stop(make: Callable[..., Any]) -> None:
 def test_a_close_whose_task_was_cancelled_is_finished_by_the_next_step(
     make: Callable[..., Any], kind: str, cancelled_at: int
 ) -> None:
-    """If a timeout interrupts the source's `aclose`, the next step of the stream must close the source. Once, the
-    source stayed open. Here the task is cancelled at each `await` in turn."""
+    """If a timeout interrupts the source's `aclose`, the next step of the stream must close the source. Before a fix,
+    the source stayed open. Here the task is cancelled at each `await` in turn."""
 
     async def run() -> None:
         source = SOURCES[kind]()
@@ -65,7 +65,7 @@ def test_a_close_whose_task_was_cancelled_is_finished_by_the_next_step(
         reader.cancel()
         await asyncio.gather(reader, return_exceptions=True)
         await read()
-        if stream.match is None:  # a generator that is cancelled at its `await` ends before it yields the stop
+        if stream.match is None:  # the generator was cancelled at its `await`, so it ended before it yielded the stop
             assert kind == "generator"
         else:
             assert texts(items) == "text"
@@ -196,7 +196,7 @@ def test_a_step_that_is_cancelled_while_closing_is_cancelled(make: Callable[...,
 
 @pytest.mark.parametrize("make", [ascan, asplit], ids=["ascan", "asplit"])
 def test_cancelled_while_waiting_for_a_delta(make: Callable[..., Any]) -> None:
-    """After the cancellation `held` still has the held text, and the stream goes on if its source can be read again."""
+    """After the cancellation, the held text is still in `held`. If the source can be read again, the stream goes on."""
 
     class Slow(AsyncSource):
         waits = True

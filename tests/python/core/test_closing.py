@@ -39,8 +39,8 @@ def test_a_close_that_fails_changes_nothing(make: Callable[..., Any]) -> None:
 
 @pytest.mark.parametrize("make", [scan, split], ids=["scan", "split"])
 def test_close_while_another_thread_is_in_next(make: Callable[..., Any]) -> None:
-    """A `close` during `next` must raise an error. Once, it silently ended the stream, lost text and left the source
-    open."""
+    """A `close` during `next` must raise an error. Before a fix, it silently ended the stream, lost text and left the
+    source open."""
     entered, leave = threading.Event(), threading.Event()
 
     def deltas() -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""An error names the bad input, and the object that refuses it stays as it was."""
+"""Each error names the bad input. The object that refuses the input does not change."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ def test_a_scanner_has_no_attributes_to_set(name: str) -> None:
 def test_a_number_that_is_out_of_range_was_an_overflow_error(
     call: Callable[[int], object], message: str, number: int
 ) -> None:
-    """The error must be a `ValueError`. Once, `StopMatch("a", -1)` and `max_held=-1` raised an `OverflowError`,
+    """The error must be a `ValueError`. Before a fix, `StopMatch("a", -1)` and `max_held=-1` raised an `OverflowError`,
     which is not a `ValueError`."""
     with pytest.raises(ValueError, match=f"^{message}: {number} is out of range$"):
         call(number)
@@ -254,8 +254,8 @@ def test_an_error_of_the_stops_own_iterator_comes_through() -> None:
 
 
 def test_the_error_of_a_long_text_has_the_text_itself() -> None:
-    """The error's `object` must be the caller's text. Once it was the copy that stopscan makes of a long text to get
-    its UTF-8."""
+    """The error's `object` must be the caller's text. Before a fix, it was the copy that stopscan makes of a long text
+    to get its UTF-8."""
     text = "漢" * 300 + "\ud800"
     for call in (lambda: StopSet("END").truncate(text), lambda: StopScanner("END").feed(text)):
         with pytest.raises(UnicodeEncodeError, match="surrogates not allowed") as error:

@@ -204,7 +204,7 @@ def test_vllm_38499_stop_fires_inside_reasoning() -> None:
 
 
 def test_vllm_51641_splits_the_closing_marker() -> None:
-    """vLLM withholds a part of `</think>`, but its reasoning parser expects the marker in one piece."""
+    """vLLM withholds a part of `</think>`, so its reasoning parser does not get the marker in one piece."""
     scanner = StopScanner(StopSet("a stop of many characters", protect=THINK))
     deltas = ["<think>", "hm", "</think>", "yes"]
     assert feed_all(scanner, deltas) == deltas

@@ -1,4 +1,4 @@
-"""How `python -m stopscan` ends: when its writer or reader ends, at a signal, or when the disk is full."""
+"""How `python -m stopscan` ends: if its writer or its reader ends, at a signal, and if the disk is full."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stopscan.__main__ import write as write_all
 
 
 def test_a_writer_without_end_ends() -> None:
-    """Like `seq 1 100000000 | python -m stopscan --stop 4242`: the writer ends when the filter has ended."""
+    """Like `seq 1 100000000 | python -m stopscan --stop 4242`: the writer must end when the filter has ended."""
     code = "import itertools\nfor n in itertools.count(1): print(n)"
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as writer:
         assert writer.stdout is not None
@@ -100,8 +100,8 @@ def test_a_full_disk_is_an_error() -> None:
 @posix_only
 @pytest.mark.parametrize("limit", [1, 20], ids=["in-the-first-write", "later"])
 def test_a_disk_that_fills_up_in_mid_write_is_an_error(tmp_path: Path, limit: int) -> None:
-    """The filter must report that the disk is full. The system writes the part of the data that fits without an error,
-    and only the next write fails."""
+    """The filter must report that the disk is full. The system writes the part of the data that fits, without an error.
+    Only the next write fails."""
     out = tmp_path / "out"
     command = f'ulimit -f {limit} && exec "$0" -m stopscan --stop END > "$1"'
     text = b"0123456789abcde\n" * 10_000

@@ -1,4 +1,4 @@
-"""`python -m stopscan` in pipes: it writes safe text at once, however its input is cut."""
+"""`python -m stopscan` in pipes writes safe text at once, however its input is cut."""
 
 from __future__ import annotations
 

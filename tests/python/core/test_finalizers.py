@@ -1,5 +1,5 @@
-"""Before Python 3.12 the collector runs inside of an allocation: finalizers, and other threads, run in the middle of a
-call of a stream. They may read and even feed the stream, and no text is lost or doubled."""
+"""Before Python 3.12, the garbage collector runs inside an allocation. So finalizers, and other threads, may run in the
+middle of a stream's method. They may read and even feed this stream, and no text may be lost or doubled."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ STREAMS: dict[str, tuple[Callable[[], Any], list[Any]]] = {
 
 
 class Garbage:
-    """An object in a cycle: the collector frees it, and calls `act`."""
+    """An object in a cycle. When the garbage collector frees it, it calls `act`."""
 
     def __init__(self, act: Callable[[], object]) -> None:
         self.cycle, self.act = self, act
@@ -57,7 +57,7 @@ def _eager_collector() -> Iterator[None]:
 
 
 def yielded() -> bool:
-    time.sleep(0)  # other threads run
+    time.sleep(0)  # lets other threads run
     return False
 
 
@@ -84,7 +84,7 @@ def test_the_collector_runs_inside_of_calls() -> None:
     ids=["held", "snapshot", "copy", "match"],
 )
 def test_a_finalizer_that_reads_changes_nothing(name: str, read: Callable[[Any], object]) -> None:
-    """Once, `a<bE` became `a<<bE`, or `feed` panicked."""
+    """Before a fix, the text `a<bE` came out as `a<<bE`, or `feed` panicked."""
     make, pieces = STREAMS[name]
     quiet = make()
     expected = [(quiet.feed(piece), state(quiet)) for piece in pieces]
@@ -129,7 +129,7 @@ def feed_into(fed: list[object], stream: Any, piece: object) -> None:
 
 @pytest.mark.parametrize("name", STREAMS)
 def test_a_finalizer_that_feeds_loses_no_text(name: str) -> None:
-    """Its piece is read before or after the one that is being read, as a whole."""
+    """The finalizer's piece is read as a whole, either before or after the piece that `feed` was reading."""
     make, pieces = STREAMS[name]
     first = pieces[0]
     for piece in pieces:

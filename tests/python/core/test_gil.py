@@ -1,5 +1,5 @@
-"""Calls that can take more than a millisecond let other threads run. Nothing is timed: the interpreter is told never to
-take the GIL from a thread, so that another thread runs only if the call gives the GIL up."""
+"""Calls that can take more than a millisecond release the GIL, so that other threads run. No test measures time. The
+tests tell the interpreter never to take the GIL from a thread, so another thread runs only if the call releases it."""
 
 from __future__ import annotations
 

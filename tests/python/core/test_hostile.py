@@ -1,4 +1,4 @@
-"""Stops come from users, so a set must either be refused, or compile in bounded memory and scan in linear time."""
+"""Users choose stops, so a set must either be refused, or compile in bounded memory and scan in linear time."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ LIMIT = 8_000_000  # the documented limit, in bytes of stops and markers
 ON_WINDOWS = sys.platform == "win32"
 
 # Stops that a hostile request may send, as Python code. A new process runs the code, and the memory of that process is
-# measured.
-# The sets that take most. tests/rust/hostile counts the bytes of the others exactly.
+# measured. These sets take the most memory. tests/rust/hostile counts the bytes of other sets exactly.
 SETS = {
     "2,000 nested suffixes": "[''.join(map(chr, range(0x4E00 + n, 0x4DFF, -1))) for n in range(2_000)]",
     "one stop at the limit": "['a' * 7_999_999 + 'b']",
@@ -75,7 +74,7 @@ def test_three_thousand_nested_stops() -> None:
 
 
 def test_two_thousand_nested_suffixes() -> None:
-    """Each of them can fire: all complete at the same character, and the longest that is in the text wins."""
+    """Each of the stops can fire. All complete at the same character, and the longest one that is in the text wins."""
     longest = "".join(chr(0x4E00 + number) for number in range(2_000))
     stops = StopSet([longest[start:] for start in range(2_000)])
     assert stops.find(longest) == StopMatch(longest, 0)
@@ -128,7 +127,7 @@ def test_a_million_characters_held_and_given_up() -> None:
 
 
 def test_a_stop_that_falls_back_at_every_character() -> None:
-    """A Fibonacci word is the worst case of a Knuth-Morris-Pratt search: a mismatch falls back the most times."""
+    """A Fibonacci word is the worst case of a Knuth-Morris-Pratt search: a mismatch takes the most fallback steps."""
     one, two = "a", "ab"
     while len(two) < 100_000:
         one, two = two, two + one

@@ -1,4 +1,4 @@
-"""A second interpreter of the process cannot import the module: it would get objects of the first one."""
+"""A second interpreter in the same process cannot import the module, because it would get the first one's objects."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_second_interpreter_gets_an_import_error(times: int) -> None:
 
 
 def test_only_one_interpreter_imports_the_module() -> None:
-    """From CPython 3.12 on, CPython itself refuses the import in an interpreter that is not the main one."""
+    """From version 3.12 on, CPython itself refuses the import in every interpreter but the main one."""
     lines = printed("in_another()", "in_another()", "exec(IMPORT)")
     assert len(lines) == 3
     assert [line for line in lines if not line.startswith(REFUSED)] == ["imported ('a',)"]

@@ -1,4 +1,4 @@
-"""Nothing leaks: no reference, no object, no byte, however long a stream is."""
+"""No references, objects or bytes leak, however long a stream is."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ STATM = Path("/proc/self/statm")
 on_linux = pytest.mark.skipif(not STATM.exists(), reason="the resident set is read from /proc")
 
 STOPS = StopSet(["END", "é🦀END", "</answer>"], visible=["!!"], protect=[("<think>", "</think>")])
-# These deltas make the scanner hold and release text, open and close a region, and have multi-byte text. No stop fires.
+# Deltas that make the scanner hold and release text, and open and close a region. Some have multi-byte text. No stop
+# fires.
 DELTAS = ["plain text ", "EN", "d ", "é🦀", "E", "<think>", "END!!", "</think>", "</answ", "!"]
 
 
@@ -69,7 +70,7 @@ def test_calls_take_no_memory(call: Callable[[], object]) -> None:
 
 
 def fails(call: Callable[[], object]) -> None:
-    # Not `pytest.raises`, which takes much longer than the call.
+    # Without `pytest.raises`, which takes much longer than the call.
     try:
         call()
     except (TypeError, ValueError):
@@ -192,7 +193,7 @@ SEGMENTS = SegmentSet({"a": {"<b>": "b"}, "b": {"</b>": "a"}}, stop=["END"])
 )
 def test_no_utf8_of_a_long_text_is_left_behind(letter: str, read: Callable[[str], object]) -> None:
     """A CPython string keeps its UTF-8 after any call has asked for it. stopscan must not ask long strings for it:
-    once, the UTF-8 that the strings kept doubled the memory of a data set."""
+    before a fix, the UTF-8 that the strings kept doubled the memory of a data set."""
 
     def strings(found: object) -> Iterator[str]:
         if isinstance(found, str):

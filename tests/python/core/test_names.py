@@ -138,8 +138,8 @@ def test_a_delta_of_a_subclass_runs_no_method_of_its_own(text: str) -> None:
 @pytest.mark.parametrize("pattern", ["abc", "a+bc", "(?:ab|cd)e"])
 @pytest.mark.parametrize("stop", [[], ["abd"], ["xabce"]])
 def test_a_snapshot_of_a_restored_stream_is_the_same(pattern: str, stop: list[str]) -> None:
-    """The snapshots before and after `restore` must be equal. Once, they differed if the pattern was plain text and a
-    match had begun."""
+    """The snapshots before and after `restore` must be equal. Before a fix, they differed if the pattern was plain text
+    and a match had begun."""
     stops = StopSet(stop, patterns=[pattern])
     for fed in ("xab", "a", "xxcd", "ab"):
         scanner, other = StopScanner(stops), StopScanner(stops)

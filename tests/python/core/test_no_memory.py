@@ -14,8 +14,8 @@ import pytest
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="a process learns its size from /proc")
 @pytest.mark.parametrize("megabytes", [1, 10, 30])
 def test_a_process_without_memory_goes_on(megabytes: int) -> None:
-    """With a few megabytes left, calls must raise a `MemoryError` and leave the scanner usable. Once, one `feed`
-    panicked and left the scanner locked, and another `feed` ended the process."""
+    """With a few megabytes left, calls must raise a `MemoryError` and leave the scanner usable. Before a fix, one
+    `feed` panicked and left the scanner locked, and another `feed` ended the process."""
     script = Path(__file__).with_name("without_memory.py")
     environment = os.environ | {"RUST_BACKTRACE": "1"}
     command = [sys.executable, str(script), str(megabytes)]

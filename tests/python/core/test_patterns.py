@@ -1,5 +1,5 @@
-"""Compares patterns with a reference that tries `re` at every beginning and end in the text. Where deltas end, and when
-scanners are copied, is random."""
+"""Compares patterns with a reference that tries `re` at every beginning and end in the text. The tests cut the text at
+random places, and copy scanners at random times."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def test_max_held_counts_for_words_too() -> None:
 
 
 def shortest_expected(text: str, max_held: int) -> StopMatch | None:
-    """The match of `<[^>]+>` that completes first, of those that `max_held` allows. If several complete together, it is
+    """The first match of `<[^>]+>` to complete among those that `max_held` allows. If several complete together, it is
     the one that begins first."""
     for end in range(1, len(text) + 1):
         for start in range(max(0, end - max_held - 1), end):
@@ -233,8 +233,8 @@ def test_max_held_loses_no_match_that_it_allows(text: str, max_held: int, data: 
     ],
 )
 def test_max_held_lost_the_only_match_that_fits(pattern: str, max_held: int, text: str, match: StopMatch) -> None:
-    """If a match becomes too long, only that match is dropped. Once, a match that had begun later was dropped as well,
-    because both were in the same state of the automaton."""
+    """If a match becomes too long, only that match is dropped. Before a fix, a match that had begun later was dropped
+    as well, because both were in the same state of the automaton."""
     stops = StopSet(patterns=[pattern], max_held=max_held)
     scanner = StopScanner(stops)
     out = "".join(map(scanner.feed, text)) + scanner.flush()
@@ -242,7 +242,7 @@ def test_max_held_lost_the_only_match_that_fits(pattern: str, max_held: int, tex
 
 
 def test_unarmed_text_and_patterns_reported_what_no_rule_gives() -> None:
-    """The `aa` at 1 cannot fire, because it contains the `a` that was ignored in unarmed text. The `a` at 2 can."""
+    """The `aa` at 1 cannot fire, because it contains the `a` that completed in unarmed text. The `a` at 2 fires."""
     scanner = StopScanner(StopSet(["a"], patterns=["(?:c){0,2}aa"]))
     assert scanner.feed("ca", armed=False) + scanner.feed("a") == "ca"
     assert scanner.match == StopMatch("a", 2)

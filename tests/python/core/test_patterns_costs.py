@@ -20,7 +20,8 @@ ONCE_ENDLESS = [
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a process learns its size from /proc")
 def test_one_short_pattern_took_all_memory() -> None:
-    """Each pattern must compile in little memory. Once, a pass over the automaton doubled a list at each character."""
+    """Each pattern must compile in little memory. Before a fix, a pass over the automaton doubled a list at each
+    character."""
     code = textwrap.dedent(f"""
         import resource
         from pathlib import Path

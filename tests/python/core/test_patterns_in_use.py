@@ -1,12 +1,12 @@
-"""Patterns that people wrote to find where answers of models begin and end, as stops.
+"""Real patterns as stops: people wrote them to find where answers of models begin and end.
 
-`patterns_in_use.json` has them with their sources. Some are from issue trackers and agents. The others were chosen from
-eleven projects that search models' answers: they mark a place in an answer. Most of them are accepted. The tests
-check that each is accepted or refused as the file says.
+`patterns_in_use.json` has the patterns with their sources. Some are from issue trackers and agents. The others mark a
+place in an answer, and are from eleven projects that search the answers of models. Most are accepted. The tests check
+that each is accepted or refused as the file says.
 
-Of all 855 patterns of these projects, many of which are for other texts, 544 are accepted. 210 more are accepted with
-`max_held`, because they match text of any length between two places. 101 are refused: 47 look ahead or behind, 45 are
-not in the syntax of the regex crate (an unescaped brace), 6 match the empty string, and 3 refer back.
+These projects have 855 patterns, many of them for other texts. 544 are accepted. 210 more are accepted with `max_held`,
+because they match text of any length between two places. 101 are refused: 47 have look-ahead or look-behind, 45 are not
+in the syntax of the regex crate (an unescaped brace), 6 match the empty string, and 3 have backreferences.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def test_each_is_taken_as_it_says(entry: dict[str, str]) -> None:
     ],
 )
 def test_a_class_with_the_patterns_own_beginning_was_refused(pattern: str, text: str, sequence: str) -> None:
-    """These patterns must be accepted. Once, each was refused: as "too large", or because an assertion such as `$` is
-    not at the very end of the pattern."""
+    """These patterns must be accepted. Before a fix, each was refused: as "too large", or because an assertion such as
+    `$` is not at the very end of the pattern."""
     stops = StopSet(patterns=[pattern])
     match = StopMatch(sequence, text.index(sequence), pattern)
     scanner = StopScanner(stops)

@@ -1,4 +1,4 @@
-"""Patterns that are refused: each error says which pattern, why, and what to write instead."""
+"""Patterns that are refused: each error says which pattern is refused, why, and what to write instead."""
 
 from __future__ import annotations
 

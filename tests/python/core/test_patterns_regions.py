@@ -24,8 +24,8 @@ THINK = [("<think>", "</think>")]
 def test_a_delta_that_left_its_region_missed_the_patterns_behind_the_marker(
     pattern: str, text: str, match: StopMatch
 ) -> None:
-    """A match that follows a marker in the same delta must be found. Once, such a match was missed, and `feed` panicked
-    if the pattern was plain text."""
+    """A match that follows a marker in the same delta must be found. Before a fix, such a match was missed, and `feed`
+    panicked if the pattern was plain text."""
     stops = StopSet(patterns=[pattern], protect=THINK)
     for deltas in ([text], list(text)):
         scanner = StopScanner(stops, start_protected=True)
@@ -48,7 +48,8 @@ def test_a_delta_that_left_a_region_and_came_back_went_on_with_a_loop() -> None:
 @settings(max_examples=400)
 @given(data=st.data())
 def test_deltas_do_not_matter_to_patterns_beside_regions(data: st.DataObject) -> None:
-    """The whole text, single characters, random deltas and `find`, which runs in Rust alone, give the same result."""
+    """The same stop fires in the whole text, in single characters, in random deltas, and in `find`, which runs in Rust
+    alone."""
     setup = data.draw(setups())
     text = data.draw(texts(setup))
     words = [*setup.stop]

@@ -1,4 +1,4 @@
-"""Copies and pickles go on as the original does, and do not change each other."""
+"""Copies and unpickled objects behave like the original, and do not change it or each other."""
 
 from __future__ import annotations
 
@@ -198,8 +198,8 @@ def test_a_deep_copy_of_an_async_stream_is_independent(make: Callable[..., Any])
 
 @pytest.mark.parametrize("make", [ascan, asplit])
 def test_an_async_stream_has_no_shallow_copy(make: Callable[..., Any]) -> None:
-    """`copy` must raise. Once, a copy shared the scanner and the source of the stream, so the stream lacked the deltas
-    that the copy had read."""
+    """`copy` must raise. Before a fix, a copy shared the scanner and the source of the stream, so the stream lacked the
+    deltas that the copy had read."""
 
     async def run() -> None:
         stream = make(Countdown(), "END" if make is ascan else SegmentSet({"answer": {}}, stop="END"))
@@ -212,7 +212,7 @@ def test_an_async_stream_has_no_shallow_copy(make: Callable[..., Any]) -> None:
 
 @pytest.mark.parametrize("stream", [scan("a", "END"), split("a", SegmentSet({"answer": {}}))])
 def test_a_stream_of_an_iterator_has_no_copy(stream: Any) -> None:
-    """The source cannot be copied. If a copy read the same source, the stream would lack what the copy has read."""
+    """The source cannot be copied. If a copy read the same source, the stream would lack the deltas read by the copy."""
     for duplicate in COPIES.values():
         with pytest.raises(TypeError, match="cannot pickle"):
             duplicate(stream)

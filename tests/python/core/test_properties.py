@@ -1,4 +1,4 @@
-"""Properties of every set of stops and every text: the scanner is compared with the reference and with itself.
+"""Properties that hold for all stops and texts. Compares the scanner with the reference and with itself.
 
 The long texts have filler between the words, because the scanner may read long and short deltas with different code.
 """
@@ -103,7 +103,7 @@ def test_nothing_is_lost(longest_filler: int, data: st.DataObject) -> None:
 @example((Setup(("abcd", "bc")), ["ab"]))
 @example((Setup(("ab",)), ["aaaa"]))
 def test_what_is_held_could_still_be_taken_out_whole(stream: tuple[Setup, list[str]]) -> None:
-    """No more is held than must be. If too little were held, `test_nothing_is_lost` would fail."""
+    """The scanner must not hold too much text. If it held too little, `test_nothing_is_lost` would fail."""
     setup, deltas = stream
     scanner, sent = setup.scanner(), 0
     for delta in deltas:

@@ -1,5 +1,5 @@
-"""A call that reads the state of a stream waits for another thread's call. If the call raised an error instead, the
-request would end."""
+"""A call that reads the state of a stream waits for the call of another thread. An error instead would end the request.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ READERS: list[Callable[[Any], object]] = [
 
 @pytest.mark.parametrize("read", READERS)
 def test_a_reader_waits_for_a_long_delta(read: Callable[[Any], object]) -> None:
-    """`read` must wait while another thread is in `feed`. Once, `read` raised, and without a GIL `feed` raised as
-    well."""
+    """`read` must wait while another thread is in `feed`. Before a fix, `read` raised, and without a GIL `feed` raised
+    as well."""
     scanner = StopScanner(STOPS)
     scanner.feed("E")
     done = threading.Event()

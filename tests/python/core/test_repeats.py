@@ -1,4 +1,4 @@
-"""`Repeat` as requests, command lines and the environment ask for it. All of them are read in the same way."""
+"""Settings of `Repeat` from requests, command lines and environment variables. All are read in the same way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rewriters: compared with brute force, and the classes and functions around them."""
+"""Rewriters, compared with a brute-force search, and the classes and functions around them."""
 
 from __future__ import annotations
 

@@ -205,7 +205,7 @@ def test_ascan_of_an_error_keeps_what_was_withheld() -> None:
 
 
 def test_a_cancelled_ascan_keeps_what_was_withheld_and_goes_on() -> None:
-    """If one `anext` is cancelled and the source can be read again, no text is lost."""
+    """If an `anext` is cancelled, no text is lost as long as the source can be read again."""
 
     class Slow(Source):
         async def __anext__(self) -> str:

@@ -1,4 +1,4 @@
-"""What one class of streams or sets has, its sisters have."""
+"""All classes of streams have the same features, and so have all classes of sets."""
 
 from __future__ import annotations
 

@@ -30,7 +30,8 @@ def test_version_4_is_that_of_rust() -> None:
 
 
 def test_a_set_of_stops_has_one_order() -> None:
-    """A Python set's order differs between processes. If stopscan kept it, snapshots would fit no other process."""
+    """The order of a Python `set` differs between processes. If stopscan kept this order, a snapshot could not be
+    restored in another process."""
     made = "from stopscan import StopScanner; print(StopScanner({'END', 'STOP', 'Human:', '###'}).snapshot().hex())"
     snapshots = {
         subprocess.run(

@@ -14,7 +14,7 @@ THREADS = 8
 
 
 def run_in_threads(work: Callable[[int], None]) -> None:
-    """Starts all threads at once, and raises what any of them raised."""
+    """Starts all threads at once. If one of them raises an error, raises it too."""
     barrier = threading.Barrier(THREADS)
     errors: list[BaseException] = []
 
@@ -140,7 +140,7 @@ def test_a_source_that_calls_next_on_its_own_stream() -> None:
 
 
 def test_a_source_that_closes_its_own_stream() -> None:
-    """A running generator cannot be closed, nor can the stream that runs it."""
+    """A running generator cannot be closed. So the stream that runs it cannot be closed either."""
     streams: list[StopStream] = []
 
     def deltas() -> Iterator[str]:

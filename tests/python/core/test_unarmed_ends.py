@@ -1,5 +1,5 @@
-"""A match that only the end of the text confirms completes at its last character. If that is unarmed, it does not
-fire."""
+"""A pattern such as `END\\b` may match only because the text ends. Then the match completes at its last character, and
+does not fire if this character is unarmed."""
 
 from __future__ import annotations
 

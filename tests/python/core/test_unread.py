@@ -1,4 +1,4 @@
-"""Text in which no stop can begin is read only when a later call needs it. The results must not depend on that."""
+"""A scanner reads text in which no stop can begin only when a later call needs it. The results must be the same."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from stopscan import StopScanner, StopSet
 
 Case = dict[str, Any]
 
-WHOLE = 1_000_000  # longer than any step's text
+WHOLE = 1_000_000  # longer than the text of any step
 
 FOLDER = Path(__file__).parents[2] / "vectors"
 

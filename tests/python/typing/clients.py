@@ -1,4 +1,4 @@
-"""Not run, but checked by mypy and by pyright: events and answers that are dicts keep their types."""
+"""Not run, but checked by mypy and by pyright: events and answers that are dicts must keep their types."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Not run, but checked by mypy and by pyright: what `to_*` returns fits into the official clients' own types, and what
-must not type-check does not (both tools report an `ignore` that is not needed).
+"""Not run, but checked by mypy and by pyright: the values of `to_*` must fit the types of the official clients.
+
+Lines with an `ignore` must not type-check: both tools report an `ignore` that is not needed.
 """
 
 from __future__ import annotations
