@@ -212,7 +212,7 @@ def test_an_async_stream_has_no_shallow_copy(make: Callable[..., Any]) -> None:
 
 @pytest.mark.parametrize("stream", [scan("a", "END"), split("a", SegmentSet({"answer": {}}))])
 def test_a_stream_of_an_iterator_has_no_copy(stream: Any) -> None:
-    """The source cannot be copied. If a copy read the same source, the stream would lack the deltas read by the copy."""
+    """The source cannot be copied. If a copy read the same source, it would take deltas from the stream."""
     for duplicate in COPIES.values():
         with pytest.raises(TypeError, match="cannot pickle"):
             duplicate(stream)
