@@ -1,4 +1,4 @@
-"""Times how much slower `Repeat` makes `feed` and, if vLLM is installed, vLLM's own check for repeated token ids.
+"""Times how much slower `Repeat` makes `feed`. If vLLM is installed, also times its check for repeated token ids.
 
 `cargo bench -p stopscan-benches --bench loops` measures the Rust core alone, also on the texts that cost most.
 """

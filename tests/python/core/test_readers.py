@@ -1,4 +1,4 @@
-"""A call that reads the state of a stream waits for the call of another thread. An error instead would end the request."""
+"""A call that reads the state of a stream waits for other threads' calls. An error instead would end the request."""
 
 from __future__ import annotations
 
