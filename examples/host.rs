@@ -23,7 +23,7 @@ struct StopConfig {
     starts_in_reasoning: bool,
 }
 
-/// What the front end sends after a step of the engine.
+/// The message that the front end sends after a step of the engine.
 #[derive(Debug, Default, PartialEq)]
 struct Event {
     /// The text that is safe to send. It may be empty while text is held.

@@ -1,4 +1,4 @@
-"""What an engine must return for given stops when a test model recites a script. `Reference` computes it."""
+"""The output that an engine must give when a test model recites a script, for given stops. `Reference` computes it."""
 
 from __future__ import annotations
 

@@ -205,7 +205,7 @@ def test_a_stop_that_is_not_utf8() -> None:
         (b"x" * 65_535 + b"\xf0\x9fx", b"x" * 65_535, 65_535),
         ("é".encode() * 100_001 + b"\xfe", "é".encode() * 100_001, 200_002),
     ],
-    # Short names: pytest puts a test's name into the environment, whose size the system limits.
+    # These names are short, because pytest puts the name of a test into the environment, and systems limit its size.
     ids=["alone", "in-text", "continuation", "cut-short", "broken", "surrogate", "overlong", "over-a-read", "late"],
 )
 def test_invalid_utf8_is_named_after_the_good_text_was_written(data: bytes, out: bytes, offset: int) -> None:

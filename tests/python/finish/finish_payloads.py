@@ -1,4 +1,4 @@
-"""Payloads of each API, and what is read from them: a reason and a stop, or None while the stream goes on."""
+"""Payloads of each API, with the report that must be read: a reason and a stop, or None while the stream goes on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One test for each word with which a server says why an answer ended, with the document or code that has the word."""
+"""One test for each word that servers use to say why an answer ended, with the document or code that has the word."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_a_word_that_nobody_documented_is_unknown(api: str) -> None:
         assert read(api.replace("incomplete", "responses"), payload(api, word)) == Finish("unknown", raw=word)
 
 
-# Ollama is left out: its line with `done` ends the stream, whatever the word.
+# Ollama is left out, because a line with `done` ends its stream, whatever the word is.
 @pytest.mark.parametrize("api", [api for api in APIS if api != "ollama"])
 @pytest.mark.parametrize(
     "word",

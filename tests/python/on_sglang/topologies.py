@@ -88,7 +88,7 @@ class Request:
         self.body = {"text": reciter.prompt(script), "sampling_params": sampling, "stream": self.stream}
 
     def wrong(self, server: httpx.Client) -> str | None:
-        """What is wrong with a server's answer, or ``None``."""
+        """Asks a server. Returns what is wrong with its answer, or ``None``."""
         objects = self._objects(server)
         aborted = [one for one in objects if "stopscan failed in this request" in json.dumps(one)]
         if self.may_abort and aborted:

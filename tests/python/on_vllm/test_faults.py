@@ -1,4 +1,4 @@
-"""Injects faults at every call that stopscan's adapter makes: no text is lost or doubled, and vLLM goes on."""
+"""Injects faults at every call that stopscan's adapter makes: no text is lost or doubled, and vLLM keeps running."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.vllm
 
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
 NAMED = {"type": "function", "function": {"name": "f"}}
-# An answer that begins inside its reasoning and has a tool call. "END" stands in each part.
+# An answer that begins inside its reasoning and has a tool call. "END" occurs in each part.
 TEXT = 'Is it END?</think>Well. <tool_call>{"name": "f", "arguments": {"END": 1}}</tool_call> So END'
 IN_REASONING, IN_CALL = "Is it ", TEXT[: TEXT.index('END": 1')]
 

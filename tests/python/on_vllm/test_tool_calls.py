@@ -76,7 +76,7 @@ def test_every_spelling_of_a_calls_opening_marker(
     assert answer(tokenizer, text) == text[:-3]
 
 
-# Parsers whose calls have no markers, or stand between headers.
+# Parsers of calls that have no markers, or that are between headers.
 UNMARKED = {
     "beam", "hf", "inkling", "llama4_json", "muse", "muse_glimmer", "musespark1x", "openai", "pythonic", "xlam",
 }  # fmt: skip

@@ -276,6 +276,6 @@ def test_a_bare_call_ends_where_the_next_one_begins(form: str, closing: str, cal
 
 
 def test_the_markers_inside_of_a_call_begin_no_part() -> None:
-    """`<function=` begins a bare call, and also stands in each call of Qwen3-Coder."""
+    """`<function=` begins a bare call, and is also in each call of Qwen3-Coder."""
     inner = "<function=f></function><function=g></function>"
     assert Segmenter(FORMATS["qwen3_coder"]).feed(f"<tool_call>{inner}</tool_call>") == [("tool_call", inner, 1)]

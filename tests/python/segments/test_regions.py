@@ -244,7 +244,7 @@ def test_start_protected_begins_in_reasoning_not_in_header(name: str) -> None:
 
 @pytest.mark.parametrize("protect", [["(", ")", "(", "]"], ["reasoning", "(", ")", "(", "]"]])
 def test_an_opening_marker_with_two_closing_markers_is_refused(protect: list[str]) -> None:
-    """Before a fix, with a region's name beside the pairs, the second pair replaced the first one in silence."""
+    """Before a fix, if the pairs came with a region's name, the second pair silently replaced the first one."""
     for make in (protected, segments_of):
         with pytest.raises(ValueError, match=r'opening marker "\(" has two closing markers'):
             make(StopSet("END"), QWEN3, protect)

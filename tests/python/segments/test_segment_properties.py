@@ -81,7 +81,7 @@ def test_every_chunking_gives_one_answer(data: st.DataObject) -> None:
 @settings(max_examples=200)
 @given(data=st.data())
 def test_texts_and_markers_joined_are_the_input(longest_filler: int, data: st.DataObject) -> None:
-    """Each segment begins where the previous one ended, or after markers that stand there and lead to its region."""
+    """Each segment begins where the previous one ended, or after markers that begin there and lead to its region."""
     setup = data.draw(setups())
     # Replace kept markers by ordinary ones: the text of a kept marker is in the segments, not between them.
     taken_out = {state: {marker: str(to) for marker, to in leads.items()} for state, leads in setup.markers.items()}

@@ -1,4 +1,4 @@
-"""What a `TokenSegmenter` counts, how its streams end, and what it refuses, case by case."""
+"""Single cases of a `TokenSegmenter`: what it counts, how its streams end, and which arguments it refuses."""
 
 from __future__ import annotations
 

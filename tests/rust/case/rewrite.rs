@@ -15,9 +15,9 @@ pub struct Case {
 #[derive(Clone, Debug)]
 pub enum Step {
     Feed(String),
-    /// The stream goes on in a copy.
+    /// Continue with a copy of the stream.
     Copy,
-    /// The stream goes on in another stream, from a snapshot.
+    /// Continue with another stream, which is restored from a snapshot.
     Move,
     Flush,
     Reset,

@@ -111,7 +111,7 @@ fn memory_of_held_text_is_given_back() {
     let _alone = alone();
     let set = StopSet::new(["a".repeat(MILLION) + "b", "END".into()]).unwrap();
     let long = "a".repeat(MILLION);
-    set.find(&long); // builds the prefilter, whose memory stays
+    set.find(&long); // builds the prefilter, which stays in memory
     let mut scanner = StopScanner::new(&set);
     let before = ALLOCATOR.allocated();
     for release in ["flush", "go on", "reset"] {
@@ -136,7 +136,7 @@ fn memory_of_long_deltas_is_given_back() {
     let _alone = alone();
     let set = StopSet::new(["END"]).unwrap();
     let long = ".".repeat(MILLION) + "E";
-    set.find(&long); // builds the prefilter, whose memory stays
+    set.find(&long); // builds the prefilter, which stays in memory
     let mut scanner = StopScanner::new(&set);
     let before = ALLOCATOR.allocated();
     for _ in 0..3 {
@@ -156,7 +156,7 @@ fn memory_of_long_deltas_is_given_back_while_text_is_held() {
     let set = StopSet::new(["a".repeat(SMALL) + "b"]).unwrap();
     let (long, short) = (".".repeat(MILLION), "a".repeat(SMALL / 8));
     let delta = long + &short;
-    set.find(&delta); // builds the prefilter, whose memory stays
+    set.find(&delta); // builds the prefilter, which stays in memory
     let mut scanner = StopScanner::new(&set);
     let before = ALLOCATOR.allocated();
     scanner.feed(&short);

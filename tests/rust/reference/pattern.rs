@@ -61,7 +61,7 @@ impl Pattern {
         }
     }
 
-    /// Where a match that begins at `at` can end, if `behind` follows the text.
+    /// The places where a match that begins at `at` can end, if `behind` follows the text.
     fn ends(&self, text: &[char], behind: Beside, at: usize) -> BTreeSet<usize> {
         let one = |fits: bool| if fits { BTreeSet::from([at + 1]) } else { BTreeSet::new() };
         let both = |one: &Pattern, other: &Pattern| {

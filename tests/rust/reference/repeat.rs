@@ -1,6 +1,6 @@
 //! The reference for loops, which is compared with the library. It checks the rule of a loop anew at every character.
 
-/// What counts as a loop.
+/// The rule that says what a loop is.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
     pub count: usize,
