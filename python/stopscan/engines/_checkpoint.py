@@ -103,12 +103,12 @@ class Checkpoint:
     ) -> str | None:
         """Returns the region in which the answer begins, for the argument ``region`` of a scanner of the set ``stops``.
         ``None`` means the default of the scanner."""
-        start = as_options(options).start_protected
-        has_regions = isinstance(stops, SegmentSet) or stops.regions is not None or stops.protect
+        start, end = as_options(options).start_protected, prompt
+        if not isinstance(prompt, str):
+            has_regions = isinstance(stops, SegmentSet) or stops.regions is not None or stops.protect
+            end = self._end_of(prompt) if has_regions and start is None else ""
         try:
-            return start_region(
-                stops, self._end_of(prompt) if has_regions and start is None else "", start, inside=inside
-            )
+            return start_region(stops, end, start, inside=inside)
         except ValueError:  # the protected region does not exist: a stop is its marker, or the model lacks it
             return None
 
@@ -141,9 +141,7 @@ class Checkpoint:
             raise _named(error) from None
 
     def _end_of(self, prompt: Any) -> str:
-        """Returns the end of ``prompt`` as text, with its special tokens."""
-        if isinstance(prompt, str):
-            return prompt
+        """Returns the end of the token ids ``prompt`` as text, with its special tokens."""
         ids = prompt[-PROMPT_TOKENS:]
         scanner = TokenScanner(self.vocabulary, skip_special_tokens=False, unknown_ids="count")
         return scanner.feed_many(ids.tolist() if hasattr(ids, "tolist") else ids) + scanner.flush()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from functools import lru_cache
 
 from stopscan import StopSet
@@ -34,18 +35,15 @@ def region_after(graph: Graph, prompt_end: str, /) -> str:
     if not graph:
         raise ValueError("the graph has no regions")
     first = next(iter(graph))
-    readable = readable_in(graph)
-    end = prompt_end[-PROMPT_END:]
-    starts = [start for start in range(len(end)) if end.startswith(tuple(graph[first]), start)]
-    if starts:
-        segments = _segments(tuple((state, tuple(graph[state].items())) for state in graph))
-        for start in starts:
-            segmenter = Segmenter(segments)
-            parts = [*segmenter.feed(end[start:]), *segmenter.flush()]
-            if not any(
-                text.strip() if region in readable else HEADER.fullmatch(text) is None for region, text, _ in parts
-            ):
-                return segments.region_after(end[start:])
+    markers, end = tuple(graph[first]), prompt_end[-PROMPT_END:]
+    if not any(marker in end for marker in markers):
+        return first
+    segments, readable = _segments(tuple((state, tuple(graph[state].items())) for state in graph)), readable_in(graph)
+    for start in [start for start in range(len(end)) if end.startswith(markers, start)]:
+        segmenter = Segmenter(segments)
+        parts = [*segmenter.feed(end[start:]), *segmenter.flush()]
+        if not any(text.strip() if region in readable else HEADER.fullmatch(text) is None for region, text, _ in parts):
+            return segments.region_after(end[start:])
     return first
 
 
@@ -64,28 +62,28 @@ def start_region(
     >>> start_region(stops, "<|im_start|>assistant\\n<think>\\n")
     'reasoning'
     """
-    regions, pairs = (stops.markers, ()) if isinstance(stops, SegmentSet) else (stops.regions, stops.protect)
-    graph: Graph
-    if regions is not None:
-        graph = regions
-        protected_states = [state for state in graph if region_name(state) not in stops.stop_in]
-        # Stops do not fire in markup either, such as Harmony's headers, but no answer begins in it.
-        readable = readable_in(graph)
-        protected_states.sort(key=lambda state: region_name(state).removesuffix(PROTECTED) not in readable)
-    else:
-        protected_states = [opening for opening, _ in pairs]
-        graph = {"answer": {opening: opening for opening in protected_states}}
-    first = next(iter(graph)) if regions is not None else None
-    if start_protected is not None:
-        if start_protected and not protected_states:
+    regions: Graph | None = stops.markers if isinstance(stops, SegmentSet) else stops.regions
+    openings = [opening for opening, _ in stops.protect] if isinstance(stops, StopSet) else []
+    if start_protected:
+        states = openings if regions is None else _protected_states(regions, stops.stop_in)
+        if not states:
             raise ValueError("start_protected: the stops have no protected region")
-        return protected_states[0] if start_protected else first
+        return states[0]
     if regions is None:
-        end = prompt_end.rstrip()
-        return next((opening for opening in protected_states if end.endswith(opening)), None)
-    after_prompt = region_after(graph, prompt_end)
-    reasoning = [state for state in graph if region_name(state) == "reasoning"]
-    return reasoning[0] if inside and reasoning and after_prompt == first else after_prompt
+        end = "" if start_protected is False else prompt_end.rstrip()
+        return next((opening for opening in openings if end.endswith(opening)), None)
+    first = next(iter(regions))
+    after_prompt = first if start_protected is False else region_after(regions, prompt_end)
+    if not inside or start_protected is False or after_prompt != first:
+        return after_prompt
+    return next((state for state in regions if region_name(state) == "reasoning"), first)
+
+
+def _protected_states(graph: Graph, stop_in: Collection[str]) -> list[str]:
+    states = [state for state in graph if region_name(state) not in stop_in]
+    # Stops do not fire in markup either, such as Harmony's headers, but no answer begins in it.
+    readable = readable_in(graph)
+    return sorted(states, key=lambda state: region_name(state).removesuffix(PROTECTED) not in readable)
 
 
 @lru_cache(maxsize=16)

@@ -66,8 +66,8 @@ def segments_of(stops: StopSet, graph: Graph, protect: Protect = NAMES, /) -> Se
 
 def regions_in(graph: Graph | None, protect: Protect) -> list[Any]:
     """Returns ``protect`` without the names that the graph lacks. A server's default may have such names."""
-    names, pairs = read_protect(protect)
-    return [*(name for name in names if name in region_names(graph or {})), *pairs]
+    (names, pairs), regions = read_protect(protect), region_names(graph or {})
+    return [*(name for name in names if name in regions), *pairs]
 
 
 def read_protect(protect: object, regions: Sequence[str] = NAMES, /) -> tuple[list[str], list[tuple[str, str]]]:
@@ -123,8 +123,10 @@ def _names_and_pairs(stops: StopSet, graph: Graph | None, protect: Protect) -> t
     for name in names:
         if name not in regions:
             raise ValueError(f"protect: this model has no markers for {name!r}; name the markers instead")
-    taken = {*stops.stop, *stops.visible}
-    return names, [pair for pair in StopSet(protect=[*pairs, *stops.protect]).protect if taken.isdisjoint(pair)]
+    if pairs := [*pairs, *stops.protect]:
+        taken = {*stops.stop, *stops.visible}
+        pairs = [pair for pair in StopSet(protect=pairs).protect if taken.isdisjoint(pair)]
+    return names, pairs
 
 
 def _regions_and_stop_in(

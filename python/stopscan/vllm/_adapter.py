@@ -12,7 +12,9 @@ from weakref import WeakValueDictionary
 from vllm.exceptions import VLLMValidationError
 from vllm.sampling_params import RequestOutputKind, SamplingParams
 
-from stopscan.engines import Defaults, Failures, Limits, read_options
+from stopscan import StopSet
+from stopscan.engines import Defaults, Failures, Limits, StopOptions, read_options
+from stopscan.regions import Graph
 from stopscan.regions.shared import describe
 from stopscan.vllm._detokenizer import ScanningDetokenizer, arm
 from stopscan.vllm._engine import Engine
@@ -63,7 +65,7 @@ class Adapter:
         without stopscan if ``optional`` is true, and does not start otherwise."""
         self.defaults, self.failures, self.optional = defaults, failures or Failures(logger), optional
         self._unlimited = replace(defaults, limits=UNLIMITED)
-        self._kept: dict[str, Any] = {}
+        self._kept: dict[Any, tuple[Graph | None, StopOptions, StopSet]] = {}
         self._warned = False
 
     # The hooks that learn what an engine and its server are
@@ -134,18 +136,18 @@ class Adapter:
         # Requests without a queue come from a program that calls the engine directly, not from a server's client.
         defaults = self.defaults if state.queue is not None else self._unlimited
         resumable = getattr(request, "resumable", False)
-        options = self._read(params, engine, defaults, resumable=resumable)
+        options, stops = self._read(params, engine, defaults, resumable=resumable)
         if engine is None or resumable or self.failures.off or not params.detokenize or not len(options.stops):
             return
         by_route = options.protect is None and self.defaults.protect is None and "reasoning" in options.default
         if by_route and params.output_kind is RequestOutputKind.DELTA and engine.reasoning_ended(request):
             # vLLM's streams take the whole answer for content if the prompt has ended a reasoning.
             options = replace(options, default=tuple(name for name in options.default if name != "reasoning"))
-        stops = engine.stops(options)
+            stops = engine.stops(options)
         # Whether the request asks for something that vLLM cannot do. (If the whole answer is a call, no stop fires in
         # it, so `stops` has fewer stops than the request.)
         beyond = len(stops) < len(options.stops) or bool(
-            stops.patterns or stops.visible_patterns or stops.repeat or stops.regions or stops.protect
+            stops.patterns or stops.visible_patterns or stops.repeat or stops.protect or stops.regions
         )
         # In stopscan, the stop "abc" never fires if "b" is also a stop, because "b" fires first. In vLLM "abc" can
         # fire, because vLLM ignores a stop that completes within `min_tokens`, such as this "b". So leave a request
@@ -174,46 +176,53 @@ class Adapter:
     def _newest(self) -> Engine | None:
         return next(reversed([*self._engines.values()]), None)
 
-    def _read(self, params: Any, engine: Engine | None, defaults: Defaults, *, resumable: bool = False) -> Any:
-        """Returns the ``StopOptions`` of a request, which fit the engine.
+    def _read(
+        self, params: Any, engine: Engine | None, defaults: Defaults, *, resumable: bool = False
+    ) -> tuple[StopOptions, StopSet]:
+        """Returns the options of a request, of all fields that reach its scanner, and its ``StopSet``. vLLM copies the
+        parameters between the hooks, and the copies lose attributes of ours, so both are kept by the values of the
+        fields.
 
         Raises vLLM's validation error for an invalid request. vLLM answers this error with a 400 if the response has
         not begun.
         """
+        given, least = params.extra_args or {}, min(params.min_tokens, MAX_COUNT)
+        included, graph = params.include_stop_str_in_output, engine.graph if engine else None
+        key, kept = None, None
+        with suppress(RecursionError, TypeError, ValueError):  # a wrong value may be nested too deeply, or unhashable
+            own = [(name, value) for name, value in given.items() if str(name).startswith(PREFIX)]
+            # `True == 1 == 1.0`, so the key has a `repr` of all but strings.
+            key = id(graph), tuple(params.stop or ()), repr((least, included, own, defaults is self._unlimited))
+            kept = self._kept.get(key)
+        if kept is not None:
+            _, options, stops = kept
+        else:
+            options, stops = self._options(params, engine, defaults)
+            if key is not None:
+                if len(self._kept) >= MAX_KEPT:
+                    self._kept.clear()
+                self._kept[key] = graph, options, stops
+        beyond = next((name for name in BEYOND if given.get(name)), "")
+        if beyond and (resumable or not params.detokenize):  # resumable: streaming input, several answers in one stream
+            raise refusal(f"{beyond} needs detokenize, and cannot be used with streaming input")
+        if (beyond or options.protect) and self.failures.off:
+            raise refusal(f"{beyond or 'stopscan_protect'} is switched off, because stopscan failed repeatedly")
+        return options, stops
+
+    def _options(self, params: Any, engine: Engine | None, defaults: Defaults) -> tuple[StopOptions, StopSet]:
+        own = {
+            "stop": _reportable(params.stop or ()),
+            "min_tokens": min(params.min_tokens, MAX_COUNT),
+            "include_stop_str_in_output": params.include_stop_str_in_output,
+        }
         try:
-            options = self._options(params, defaults)
+            options = read_options(params.extra_args or {}, defaults, prefix=PREFIX, fields=FIELDS, own=own)
         except ValueError as error:
             raise refusal(str(error)) from None
-        given = params.extra_args or {}
-        own = next((name for name in BEYOND if given.get(name)), "")
-        if own and (resumable or not params.detokenize):  # resumable: streaming input, several answers in one stream
-            raise refusal(f"{own} needs detokenize, and cannot be used with streaming input")
-        if (own or options.protect) and self.failures.off:
-            raise refusal(f"{own or 'stopscan_protect'} is switched off, because stopscan failed repeatedly")
         try:
-            if engine:
-                engine.stops(options)
+            return options, engine.stops(options) if engine else StopSet()
         except ValueError as error:
             raise refusal(f"{PREFIX}{error}") from None
-        return options
-
-    def _options(self, params: Any, defaults: Defaults) -> Any:
-        """Returns the ``StopOptions`` of a request: of all fields that reach its scanner. vLLM copies the parameters
-        between the hooks, and the copies lose attributes of ours, so options are kept by their value."""
-        given, least = params.extra_args or {}, min(params.min_tokens, MAX_COUNT)
-        included, key = params.include_stop_str_in_output, None
-        with suppress(RecursionError, ValueError):  # a client may nest a value too deeply, or send a huge number
-            own_options = [(name, value) for name, value in given.items() if str(name).startswith(PREFIX)]
-            key = repr((params.stop, least, included, own_options, defaults is self._unlimited))
-            if key in self._kept:
-                return self._kept[key]
-        own = {"stop": _reportable(params.stop or ()), "min_tokens": least, "include_stop_str_in_output": included}
-        options = read_options(given, defaults, prefix=PREFIX, fields=FIELDS, own=own)
-        if key is not None:
-            if len(self._kept) >= MAX_KEPT:
-                self._kept.clear()
-            self._kept[key] = options
-        return options
 
     def _warn_of_missing_regions(self, request: Any, params: Any, engine: Engine | None) -> None:
         """Logs one warning if a chat comes here past ``params_made``: its stops also fire in the reasoning then."""

@@ -121,10 +121,11 @@ class Engine:
         The scanner reads tokens if ``vocabulary`` gives the text of vLLM's ``detokenizer``. Otherwise it reads
         vLLM's text.
         """
-        params, prompt = request.sampling_params, list(request.prompt_token_ids or ())
-        has_regions = stops.regions is not None or stops.protect
-        region = self._begins(stops, prompt, options, request) if has_regions else None
-        shared: dict[str, Any] = {"include_stop": options.include_stop, "region": region}
+        params, prompt = request.sampling_params, request.prompt_token_ids or []
+        shared: dict[str, Any] = {
+            "include_stop": options.include_stop,
+            "region": self._start_region(stops, prompt, options, request),
+        }
         skip = bool(params.skip_special_tokens)
         if (
             self.vocabulary
@@ -140,11 +141,14 @@ class Engine:
                 return TokenScanner(self.vocabulary, stops, **shared, **counts), {}
         return StopScanner(stops, **shared), self._hidden(stops) if skip else {}
 
-    def _begins(self, stops: StopSet, prompt: Sequence[int], options: StopOptions, request: Any) -> str | None:
+    def _start_region(self, stops: StopSet, prompt: Sequence[int], options: StopOptions, request: Any) -> str | None:
         """Returns the region (or the state of a region) in which the answer begins, or ``None`` for the first
         region."""
+        regions = stops.regions
+        if regions is None and not stops.protect:
+            return None
         end = str(self._backend.decode(prompt[-PROMPT_TOKENS:], skip_special_tokens=False)) if prompt else ""
-        thinks = options.start_protected is None and "reasoning" in map(region_name, stops.regions or ())
+        thinks = options.start_protected is None and "reasoning" in map(region_name, regions or ())
         inside = thinks and self._begins_inside(prompt, getattr(request, "reasoning_parser_kwargs", None))
         return self._checkpoint.start_region(options, stops, end, inside=inside)
 
@@ -183,7 +187,7 @@ class Engine:
             options = getattr(request, "reasoning_parser_kwargs", None) or {}
             if (key := repr(options)) not in self._parsers:
                 self._parsers = {key: self._parser(**options)}
-            return bool(self._parsers[key].is_reasoning_end(list(request.prompt_token_ids or ())))
+            return bool(self._parsers[key].is_reasoning_end(request.prompt_token_ids or []))
         except Exception:  # an error of the parser, which the route also raises
             return False
 
