@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from inspect import iscoroutinefunction, signature, unwrap
 from pkgutil import resolve_name
-from queue import Queue
-from types import SimpleNamespace
 from typing import Any
 
 import mlx_lm
@@ -26,20 +24,8 @@ BATCHES = {
     # The stops of a batch work only if `next` calls `advance` of each row's matcher.
     "generate.GenerationBatch.next": "(self) advance",
 }
-HOOKS = "_tokenize _make_state_machine stop_words fetch_nearest_cache"
+# What the self-test of the server does not reach, or would block in.
 SERVER = BATCHES | {
-    "server.Response": RESPONSE,
-    "server.ResponseGenerator.__init__": "(self,model_provider,prompt_cache)",
-    "server.ResponseGenerator._tokenize": "(self,tokenizer,request,args)",
-    "server.ResponseGenerator._make_state_machine": "(self,model_key,tokenizer,stop_words)",
-    "server.ResponseGenerator.generate": "(self,request,generation_args,progress_callback)",
-    "server.ResponseGenerator._generate": HOOKS,
-    "server.ResponseGenerator._serve_single": f"{HOOKS} advance",
-    "server.LRUPromptCache.fetch_nearest_cache": "(self,model,tokens)",
-    "server.APIHandler.do_POST": "handle_completion",
-    "server.APIHandler.handle_completion": "(self,request,stop_words) generate generate_response stream_options",
-    "server.APIHandler.generate_response": "text finish_reason tokens token_logprobs top_tokens",
-    "server.APIHandler.completion_usage_response": "prompt_token_count",
     "server._run_http_server": "handler_class server_class",
     "server.run": "ResponseGenerator _run_http_server",
 }
@@ -67,28 +53,3 @@ def _names(owner: str) -> set[str]:
         return set()
     code, parameters = getattr(part, "__code__", None), signature(part).parameters
     return {*dir(part), *parameters, f"({','.join(parameters)})", *(code.co_names if code else ())}
-
-
-def require_results() -> None:
-    """Raises ``ImportError`` if a method that the server extends does not return what the server expects."""
-    from mlx_lm.server import ResponseGenerator as Generator
-
-    stub: Any = SimpleNamespace(
-        encode=lambda _: [1],
-        request_type="text",
-        prompt="",
-        generation_available=lambda: True,
-        requests=Queue(),
-        _await_response=lambda _: "context",
-        _state_machine_cache={("", ()): ("stops", "machine")},
-    )
-    try:
-        prompt, _, _, state, *_ = Generator._tokenize(stub, stub, stub, None)
-        pair = Generator._make_state_machine(stub, "", stub, ())
-        context, responses = Generator.generate(stub, stub, stub)
-        iter(responses)
-        fits = (prompt, state, *pair, context) == ([1], "normal", "stops", "machine", "context")
-    except Exception:
-        fits = False
-    if not fits:
-        raise ImportError(f"mlx-lm {mlx_lm.__version__} has another ResponseGenerator than stopscan needs")

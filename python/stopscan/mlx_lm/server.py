@@ -27,11 +27,11 @@ from stopscan.command_line import own_arguments
 from stopscan.engines import CHAT, Defaults, Failures, StopOptions, add_defaults, read_options
 from stopscan.finish import to_openai
 from stopscan.mlx_lm._row import BatchRow, RowScanner, checkpoint_of, of_model
-from stopscan.mlx_lm._versions import SERVER, require, require_results
+from stopscan.mlx_lm._selftest import require_server
+from stopscan.mlx_lm._versions import SERVER, require
 from stopscan.regions.shared import describe
 
 require("server", SERVER)
-require_results()
 
 failures: Failures = Failures(logging.getLogger("stopscan.mlx_lm"))
 
@@ -56,7 +56,7 @@ class _Row(RowScanner):
                 self.counter.feed(token_id)
             return super().advance(token_id) or self.departed
         except BaseException as error:  # an exception here would end the thread that makes all answers
-            failures.note(error, "ended with an error")
+            failures.note(error, "ended with an error", "advance")
             self.failed = True
             return True
 
@@ -121,7 +121,7 @@ class _ResponseGenerator(server.ResponseGenerator):
         except ValueError as error:
             raise _RequestError(str(error)) from error
         except BaseException as error:
-            failures.note(error, "was refused")
+            failures.note(error, "was refused", "_tokenize")
             raise RuntimeError("stopscan failed in this request") from error
         return tokenized
 
@@ -152,7 +152,7 @@ def _safe(responses: Any, row: _Row, stops: _Stops) -> Iterator[Any]:
         try:
             text = row.text(response) if not row.failed else ""
         except BaseException as error:
-            failures.note(error, "ended with an error")
+            failures.note(error, "ended with an error", "generate")
             row.failed = True
         if row.failed:
             raise RuntimeError("stopscan failed in this request")
@@ -200,6 +200,8 @@ class _Handler(server.APIHandler):
                 stops.row.departed = True
 
     def _read_stops(self, request: Any) -> _Stops:
+        if not isinstance(request.prompt, str):  # in mlx-lm alone, some lists end the thread that makes all answers
+            raise ValueError("prompt must be a string")
         chat = request.request_type == "chat" and self.defaults.protect is None
         options = read_options(self.body, self.defaults, default=CHAT if chat else ())
         stops = _Stops(options, chat, self.connection, self.headers.get("Connection", "").lower() == "close")
@@ -268,6 +270,7 @@ def main() -> None:
         handler = type("Handler", (_Handler,), {"defaults": Defaults.from_arguments(own)})
     except ValueError as error:
         parser.error(str(error))
+    require_server(_ResponseGenerator, _Handler, failures)
     server.ResponseGenerator = _ResponseGenerator
     server._run_http_server = partial(server._run_http_server, server_class=_HTTPServer, handler_class=handler)
     server.main()

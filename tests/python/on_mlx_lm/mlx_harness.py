@@ -156,10 +156,14 @@ def serving(main: Callable[[], None], *arguments: Any) -> Iterator[Server]:
         running["http"].server_close()
         running["thread"].join()
         running["generator"].stop_and_join()
-        # Even after the join, the thread may still be freeing the functions that mlx compiled in the thread. If the
-        # process exited before that was done, the process would abort.
-        while Path(f"/proc/self/task/{running['generator']._generation_thread.native_id}").exists():
-            time.sleep(0.01)
+        joined(running["generator"])
+
+
+def joined(generator: Any) -> None:
+    """Waits for the end of a generator's thread. Even after the join, the thread may still be freeing the functions that
+    mlx compiled in it. If the process exited before that was done, the process would abort."""
+    while Path(f"/proc/self/task/{generator._generation_thread.native_id}").exists():
+        time.sleep(0.01)
 
 
 @contextmanager

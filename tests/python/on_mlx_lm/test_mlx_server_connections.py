@@ -152,7 +152,7 @@ def test_a_row_of_several_machines_does_not_end_alone(distributed: bool, monkeyp
     handler.headers = {}  # type: ignore[assignment]
     provider = SimpleNamespace(tokenizer=None)
     handler.response_generator = SimpleNamespace(_is_distributed=distributed, model_provider=provider)
-    handler.handle_completion(SimpleNamespace(request_type="chat"), [])
+    handler.handle_completion(SimpleNamespace(request_type="chat", prompt=""), [])
     assert row.departed == (not distributed)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable
-from dataclasses import make_dataclass
+from dataclasses import make_dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -84,6 +84,11 @@ def other_reference(owner: Any, name: str, held: Any) -> Patch:
     return lambda patch: patch.setattr(owner, name, changed)
 
 
+def endless(*args: Any, **options: Any) -> Any:
+    """mlx-lm's loop, whose tokens are not those that the server looks at."""
+    return (replace(response, token=0) for response in generate.stream_generate(*args, **options))
+
+
 class Tuple(NamedTuple):
     text: str
     token: int
@@ -127,6 +132,8 @@ CHANGES: dict[str, Patch] = {
     "_make_state_machine gone": gone(GENERATOR, "_make_state_machine"),
     "_make_state_machine with an argument": one_more_argument(GENERATOR, "_make_state_machine"),
     "_make_state_machine returns one": another_result(GENERATOR, "_make_state_machine", lambda pair: pair[0]),
+    "_serve_single renamed": renamed(GENERATOR, "_serve_single"),
+    "a row that mlx-lm serves alone is not asked": lambda patch: patch.setattr(server, "stream_generate", endless),
     "generate returns one": another_result(GENERATOR, "generate", lambda pair: pair[1]),
     "generate with an argument": one_more_argument(GENERATOR, "generate"),
     "generate async": asynchronous(GENERATOR, "generate"),

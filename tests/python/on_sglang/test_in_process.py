@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from itertools import combinations
 from traceback import extract_tb
 from typing import Any
 
@@ -15,6 +14,7 @@ pytest.importorskip("sglang", reason="sglang is not installed; ci/sglang-env mak
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sglang_harness import first_stop
+from wrong_values import OPTIONS, pairs, singles
 
 from stopscan import Repeat
 from stopscan.engines import Checkpoint, Defaults, Failures
@@ -518,26 +518,7 @@ def test_what_a_chat_route_does_not_tell_apart_is_content(
 
 
 # Wrong requests: each field with each wrong JSON value, alone and in pairs, with and without the hook ``DOOR``.
-NESTED: Any = "END"
-for _ in range(200):
-    NESTED = [NESTED]
-WRONG: list[Any] = [
-    None, True, False, 0, 1, -1, 2**31, 2**32, 10**12, 1.5, float("inf"), "", "x", "reasoning", "\ud800", "x" * 9000,
-    [], [[]], [None], [5], [-1], [2**40], [True], [""], ["x"], [["a"]], [["<", ">"]], ["<", ">"], ["\ud800"],
-    ["x"] * 2000, {}, {"a": 1}, [{}], NESTED,
-]  # fmt: skip
-OPTIONS = (
-    "patterns",
-    "visible_patterns",
-    "max_held",
-    "protect",
-    "start_protected",
-    "repeat",
-    "stop",
-    "default",
-    "nonsense",
-)
-CUSTOM = [*(f"stopscan_{name}" for name in OPTIONS), "__stopscan_added", "__stopscan_told"]
+CUSTOM = [*(f"stopscan_{name}" for name in (*OPTIONS, "stop")), "__stopscan_added", "__stopscan_told"]
 OWN_FIELDS = [
     "stop",
     "stop_regex",
@@ -559,20 +540,12 @@ def request_of(values: dict[str, Any], stops: dict[str, Any]) -> dict[str, Any]:
 def test_no_wrong_value_is_a_failure_or_changes_another_request(host: Host, forgiving: Failures) -> None:
     """Before a fix, a request with `custom_params: {"__stopscan_added": [5]}` ended the server, and three requests with
     `stop_token_ids: [-1]` switched stopscan off for all requests."""
-    singles = [{name: value} for name in (*CUSTOM, *OWN_FIELDS) for value in WRONG]
-    pairs = [
-        {one: value, other: WRONG[(7 * number + len(one)) % len(WRONG)]}
-        for one, other in combinations((*CUSTOM, *OWN_FIELDS[:4]), 2)
-        for number, value in enumerate(WRONG)
-    ]
     good = {"good": (host.ids(["a", "END", "b"]), {"stop": ["END"]})}
     placed, counted, left = hooks(Defaults(), forgiving), [], []
     with installed(placed):
-        for number, values in enumerate((*singles, *pairs)):
-            before, params = (
-                forgiving.count,
-                request_of(values, ({}, {"stop": ["END"]}, {"stop_regex": "a+b"})[number % 3]),
-            )
+        for number, values in enumerate((*singles((*CUSTOM, *OWN_FIELDS)), *pairs((*CUSTOM, *OWN_FIELDS[:4])))):
+            before = forgiving.count
+            params = request_of(values, ({}, {"stop": ["END"]}, {"stop_regex": "a+b"})[number % 3])
             try:
                 came = host.run({"odd": (host.ids(["a", "b"]), params), **good})
             except (ValueError, TypeError, AssertionError, AttributeError, OverflowError) as error:

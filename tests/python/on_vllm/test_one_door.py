@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import logging
 from contextlib import suppress
-from itertools import combinations
 from typing import Any
 
 import pytest
+import wrong_values
 
 pytest.importorskip("vllm", reason="vLLM is not installed; ci/vllm-env makes its environment")
 
@@ -22,6 +22,7 @@ from vllm.v1.engine.async_llm import AsyncLLM
 from vllm_harness import made, run
 from vllm_parsers import answer as answer_of
 from vllm_parsers import calls
+from wrong_values import pairs, singles
 
 from stopscan import Repeat
 from stopscan.engines import Defaults, Failures
@@ -160,31 +161,10 @@ def test_one_warning_if_a_chat_comes_past_the_hook_of_its_route(
 
 
 # Wrong requests: each field with each wrong JSON value, alone and in pairs, through vLLM's own request objects.
-NESTED: Any = "END"
-for _ in range(200):
-    NESTED = [NESTED]
-WRONG: list[Any] = [
-    None, True, False, 0, 1, -1, 5, 2**31, 2**32, 2**63, 10**30, 1.5, -0.0, float("inf"), float("nan"), "", "x",
-    "reasoning",
-    "\ud800", "x" * 9000, [], [[]], [None], [5], [-1], [2**40], [True], [""], ["x"], [["a"]], [["<", ">"]], ["<", ">"],
-    ["\ud800"], ["x"] * 2000, {}, {"a": 1}, {"": None}, [{}], NESTED,
-]  # fmt: skip
-OPTIONS = [
-    "patterns",
-    "visible_patterns",
-    "max_held",
-    "protect",
-    "start_protected",
-    "repeat",
-    "default",
-    "stop",
-    "min_tokens",
-    "nonsense",
-    "",
-]
 OWN = ["stop", "stop_token_ids", "min_tokens", "include_stop_str_in_output", "skip_special_tokens", "detokenize", "n"]
 OWN += ["max_tokens", "ignore_eos", "spaces_between_special_tokens", "logprobs"]
-FIELD_NAMES = [*(f"stopscan_{name}" for name in OPTIONS), *OWN]
+OPTIONS = [f"stopscan_{name}" for name in (*wrong_values.OPTIONS, "stop", "min_tokens")]
+FIELD_NAMES = [*OPTIONS, *OWN]
 
 
 def through(tokenizer: Any, values: dict[str, Any]) -> None:
@@ -232,14 +212,8 @@ def test_no_wrong_value_is_a_failure_or_changes_another_request(
     # The answer of a render route shows what stopscan's hook adds to a chat, so clients can send these names too.
     handed_out = ChatCompletionRequest(**FIELDS).to_sampling_params(40, {}).extra_args or {}
     assert handed_out
-    singles = [{name: value} for name in dict.fromkeys([*handed_out, *FIELD_NAMES]) for value in WRONG]
-    pairs = [
-        {one: value, other: WRONG[(7 * number + len(one)) % len(WRONG)]}
-        for one, other in combinations([*(f"stopscan_{name}" for name in OPTIONS), "stop", "min_tokens"], 2)
-        for number, value in enumerate(WRONG)
-    ]
     counted = []
-    for values in (*singles, *pairs):
+    for values in (*singles([*handed_out, *FIELD_NAMES]), *pairs([*OPTIONS, "stop", "min_tokens"])):
         before = forgiving.count
         through(tokenizer, values)
         if forgiving.count > before:

@@ -1,0 +1,152 @@
+"""Tests whether stopscan works with this mlx-lm's server: sends requests through the server's own classes.
+
+Needs neither a model nor a port: the model recites tokens, and a pair of sockets carries the requests.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+from itertools import pairwise
+from socket import socketpair
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+import mlx.core as mx
+import mlx_lm
+from mlx_lm import server
+from mlx_lm.models.cache import KVCache
+from mlx_lm.tokenizer_utils import TokenizerWrapper
+from transformers import PreTrainedTokenizerFast
+
+from stopscan.engines import Defaults, Failures
+from stopscan.engines.selftest import Tokenizer
+
+PROMPT = "go"
+# No token comes twice, because the model knows only the token before.
+ANSWER = ["a", "<think>", "E", "ND", "</think>", " b", "EN", "D", " x"]
+STREAM = {"stream": True, "stream_options": {"include_usage": True}}
+
+
+def require_server(generator: Any, handler: Any, failures: Failures) -> None:
+    """Raises ``ImportError`` if an answer of mlx-lm's server with our classes ``generator`` and ``handler`` is wrong,
+    or if one of their methods fails."""
+    # Each machine of a distributed model tests alone.
+    alone = SimpleNamespace(size=lambda: 1, rank=lambda: 0)
+    try:
+        with (
+            patch.object(mx.distributed, "init", lambda *args, **options: alone),
+            # Without a handler, the first message would configure the log, which mlx-lm's command does later.
+            patch.object(logging.root, "handlers", [logging.lastResort]),
+            Host(generator, handler) as host,
+        ):
+            problem = _problem(host)
+    except Exception as error:
+        problem = repr(error)
+    if problem or failures.count:
+        raise ImportError(
+            f"stopscan.mlx_lm.server does not fit mlx-lm {mlx_lm.__version__} (tested to 0.32.2): "
+            f"{problem or f'{failures.count} failures'}"
+        )
+
+
+def _problem(host: Host) -> str | None:
+    """Returns the first wrong answer."""
+    for chat, options in ((True, {}), (True, STREAM), (True, {"seed": 1}), (False, {}), (False, STREAM)):
+        status, reply = host.ask(host.body(chat, stop=["END"], **options), chat=chat)
+        expected = ("END", "a b", "END", 8, 2) if chat else ("", "a", "END", 4, None)
+        if status != 200 or _parts(reply) != expected:
+            return f"the answer to a {'chat' if chat else 'completion'} with {options} is {status} {reply}"
+    return None
+
+
+class Host:
+    """mlx-lm's server with our classes and a model that recites ``ANSWER``."""
+
+    def __init__(self, generator: Any, handler: Any) -> None:
+        made = Tokenizer([*ANSWER, *PROMPT], ["<|eos|>"])
+        fast = PreTrainedTokenizerFast(tokenizer_object=made.backend, eos_token="<|eos|>")
+        fast.chat_template = "{{ messages[-1].content }}"
+        tokens = [*made.ids(PROMPT)[-1:], *made.ids(ANSWER), *made.ids(["<|eos|>"])]
+        self.tokenizer: Any = TokenizerWrapper(fast)
+        provider = SimpleNamespace(
+            cli_args=_Arguments(),
+            model=_Model(tokens, len(fast)),
+            tokenizer=self.tokenizer,
+            processor=None,
+            draft_model=None,
+            is_batchable=True,
+            model_key="self-test",
+            load_default=lambda: None,
+            reset=lambda: None,
+        )
+        provider.load = lambda *args: (provider.model, provider.tokenizer)
+        self.generator: Any = generator(provider, server.LRUPromptCache(9))
+        self._handler = type("Handler", (handler,), {"defaults": Defaults(), "log_message": lambda *args: None})
+
+    def __enter__(self) -> Host:
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        self.generator.stop_and_join()
+
+    @staticmethod
+    def body(chat: bool, **options: Any) -> dict[str, Any]:
+        return {**({"messages": [{"role": "user", "content": PROMPT}]} if chat else {"prompt": PROMPT}), **options}
+
+    def ask(self, body: Any, *, chat: bool = True) -> tuple[int, str]:
+        """Returns the status and the body of the answer."""
+        data, client, connection = json.dumps(body).encode(), *socketpair()
+        with client:
+            with connection:
+                path = f"/v1/{'chat/' * chat}completions"
+                client.sendall(f"POST {path} HTTP/1.0\r\nContent-Length: {len(data)}\r\n\r\n".encode() + data)
+                self._handler(self.generator, connection, ("", 0), None, system_fingerprint="self-test")
+            head, _, reply = client.makefile("rb").read().partition(b"\r\n\r\n")
+        return int(head.split()[1]), reply.decode()
+
+
+class _Arguments(SimpleNamespace):
+    """The arguments of mlx-lm's command. Those that a new release has added are ``None``."""
+
+    temp, top_p, top_k, min_p, max_tokens, num_draft_tokens = 0.0, 1.0, 0, 0.0, 20, 3
+    allowed_origins, chat_template_args = ("*",), dict[str, Any]()
+    decode_concurrency, prompt_concurrency, prefill_step_size = 8, 8, 512
+    kv_group_size, quantized_kv_start = 64, 0
+
+    def __getattr__(self, name: str) -> None:
+        return None
+
+
+class _Model:
+    """Writes behind each of ``tokens`` the next one."""
+
+    layers = (None,)
+
+    def __init__(self, tokens: Sequence[int], size: int) -> None:
+        self._after = [tokens[-1]] * size
+        for token_id, following in pairwise(tokens):
+            self._after[token_id] = following
+
+    def make_cache(self) -> list[Any]:
+        return [KVCache()]
+
+    def __call__(self, inputs: Any, cache: Any = None, **options: Any) -> Any:
+        states = mx.zeros((inputs.shape[0], 1, inputs.shape[1], 1))
+        cache[0].update_and_fetch(states, states)
+        # Arrays belong to the thread that makes them: this one is the server's.
+        return mx.where(mx.array(self._after)[inputs][..., None] == mx.arange(len(self._after)), 0.0, -100.0)
+
+
+def _parts(reply: str) -> tuple[Any, ...]:
+    """Returns the reasoning, the text, the stop, and the numbers of tokens and of reasoning tokens of an answer."""
+    stream = [line.removeprefix("data: ") for line in reply.splitlines() if line.startswith("data: {")]
+    chunks = [json.loads(chunk) for chunk in stream or [reply]]
+    choices = [choice for chunk in chunks for choice in chunk["choices"]]
+    messages = [choice.get("message") or choice.get("delta") or {"content": choice.get("text")} for choice in choices]
+    reasoning, text = ("".join(each.get(name) or "" for each in messages) for name in ("reasoning", "content"))
+    usage = chunks[-1]["usage"]
+    details = usage.get("completion_tokens_details", {}).get("reasoning_tokens")
+    return reasoning, text, choices[-1].get("matched_stop"), usage["completion_tokens"], details
