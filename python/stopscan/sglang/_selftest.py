@@ -6,17 +6,18 @@ function of sglang's detokenizer.
 
 from __future__ import annotations
 
+import asyncio
 import pickle
 import re
 from array import array
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import wraps
-from inspect import isasyncgenfunction, iscoroutinefunction, signature
+from inspect import iscoroutinefunction, signature
 from logging import Logger
 from pkgutil import resolve_name
 from typing import Any, NamedTuple
-from unittest.mock import Mock, patch
+from unittest.mock import MagicMock, Mock, patch
 
 from sglang.srt.disaggregation.utils import DisaggregationMode
 from sglang.srt.managers import io_struct, schedule_batch
@@ -45,6 +46,8 @@ class Case(NamedTuple):
     matched: str | int | None
 
 
+# The answer of the routes' requests.
+ANSWER = ["<think>", " END", "</think>", " x", " END"]
 BETWEEN = {"stop": ["ND"], "custom_params": {"stopscan_protect": ["<think>", "</think>"]}}
 CASES = [
     Case(["hello", " world", " ", "4"], {"stop": ["world", "hello world"]}, "", "hello world"),
@@ -62,33 +65,15 @@ CASES = [
 
 
 ENTRY = "sglang.srt.entrypoints."
-CHAT = f"{ENTRY}openai.serving_chat.OpenAIServingChat"
-ANTHROPIC = f"{ENTRY}anthropic.serving.AnthropicServing"
-# For each hooked function of a route: whether it is a coroutine or an async generator, and the parameters that the hook
-# reads.
-ROUTES: dict[str, tuple[Callable[[Any], bool] | None, tuple[str, ...]]] = {
-    f"{ENTRY}http_server.serve_generate_request": (iscoroutinefunction, ("obj",)),
-    f"{CHAT}._convert_to_internal_request": (None, ("request",)),
-    f"{CHAT}._generate_stream_content": (
-        isasyncgenfunction,
-        ("content", "index", "request", "created", "choice_logprobs"),
-    ),
-    f"{ENTRY}openai.protocol.ResponsesRequest.to_sampling_params": (None, ()),
-    f"{ANTHROPIC}._convert_response": (None, ("response",)),
-    f"{ANTHROPIC}._generate_anthropic_stream": (isasyncgenfunction, ("adapted_request", "processed_request")),
-}
-# The modules of sglang that call the hooked functions, and how. A new release might call another function and keep the
-# old one.
+GENERATE = f"{ENTRY}http_server.serve_generate_request"
+# The modules of sglang that call the hooked functions which the self-test itself calls, and how. A new release might
+# call another function and keep the old one.
 CALLS = [
     ("srt.managers.tokenizer_manager", r"sampling_params\.normalize\("),
     ("srt.managers.scheduler", r"self\._add_request_to_queue\("),
     ("srt.managers.detokenizer_manager", r"self\._decode_batch_token_id_output\("),
     ("srt.entrypoints.http_server", r"await serve_generate_request\("),
-    ("srt.entrypoints.openai.serving_base", r"self\._convert_to_internal_request\b"),
-    ("srt.entrypoints.openai.serving_chat", r"self\._generate_stream_content\("),
     ("srt.entrypoints.openai.serving_responses", r"request\.to_sampling_params\("),
-    ("srt.entrypoints.anthropic.serving", r"self\._convert_response\("),
-    ("srt.entrypoints.anthropic.serving", r"self\._generate_anthropic_stream\("),
 ]
 
 
@@ -100,6 +85,7 @@ class Host:
         self.ids = made.ids
         self.tokenizer: Any = PreTrainedTokenizerFast(tokenizer_object=made.backend, eos_token="<|eos|>")
         self.tokenizer.additional_stop_token_ids = None
+        self.tokenizer.chat_template = "{{ messages[-1].content }}{# <think> </think> #}"
         self.detokenizer = object.__new__(DetokenizerManager)
         vars(self.detokenizer).update(
             tokenizer=self.tokenizer,
@@ -176,31 +162,77 @@ def installed(hooks: dict[str, Any]) -> Iterator[None]:
 
 
 def misfits(targets: Collection[str]) -> list[str]:
-    """Returns a text for each function among ``targets`` that is not what its hook takes it for, and for each module
-    that does not call it."""
+    """Returns a text if `/generate` is not what its hook takes it for, and for each module that does not call the
+    function that a hook wraps."""
     wrong = []
-    for target, (kind, parameters) in ROUTES.items():
-        if target in targets:
-            function = resolve_name(target)
-            if missing := {*parameters} - {*signature(function).parameters}:
-                wrong.append(f"{target} has no {', '.join(sorted(missing))}")
-            if [check for check in (iscoroutinefunction, isasyncgenfunction) if check(function)] != [kind] * bool(kind):
-                wrong.append(f"{target} runs otherwise")
+    if GENERATE in targets:
+        function = resolve_name(GENERATE)
+        if not iscoroutinefunction(function) or "obj" not in signature(function).parameters:
+            wrong.append(f"{GENERATE} has no obj, or runs otherwise")
     for module, call in CALLS:
         if (source := source_of(f"sglang.{module}")) and not re.search(call, source):
             wrong.append(f"sglang.{module} does not call {call}")
     return wrong
 
 
-def route_problems(targets: Collection[str]) -> list[str]:
-    """Sends a request to Responses through its hook. Returns a text if the regions of the route do not go along."""
-    if f"{ENTRY}openai.protocol.ResponsesRequest.to_sampling_params" not in targets:
-        return []
-    from sglang.srt.entrypoints.openai.protocol import ResponsesRequest
+class Manager(MagicMock):
+    """Stands for sglang's ``TokenizerManager``: its ``host`` makes the answer ``ANSWER``."""
 
-    params: Any = ResponsesRequest(model="m", input="x", stop=["END"]).to_sampling_params(64, {})
-    fits = isinstance(params, dict) and SET_APART in (params.get("custom_params") or {})
-    return [] if fits else [f"a request to Responses has the parameters {params!r}"]
+    async def generate_request(self, request: Any, raw_request: Any = None) -> AsyncIterator[dict[str, Any]]:
+        ids = self.host.ids(ANSWER)
+        texts, reason, _ = self.host.run({"r": (ids, request.sampling_params)})["r"]
+        for count in range(1, len(texts) + 1) if request.stream else [len(texts)]:
+            meta = {"id": "r", "prompt_tokens": 1, "completion_tokens": count, "weight_version": ""}
+            meta["finish_reason"] = reason if count == len(texts) else None
+            yield {"text": "".join(texts[:count]), "output_ids": ids[:count], "index": 0, "meta_info": meta}
+
+
+async def route_problems(host: Host) -> list[str]:
+    """Sends requests to Responses, to chats and to Anthropic's messages through sglang's own routes, with a reasoning
+    parser. Returns a text for each wrong answer."""
+    from sglang.srt.entrypoints.anthropic.protocol import AnthropicMessagesRequest
+    from sglang.srt.entrypoints.anthropic.serving import AnthropicServing
+    from sglang.srt.entrypoints.openai import protocol, serving_chat
+
+    wrong = []
+    params: Any = protocol.ResponsesRequest(model="m", input="x", stop=["END"]).to_sampling_params(64, {})
+    if not isinstance(params, dict) or SET_APART not in (params.get("custom_params") or {}):
+        wrong.append(f"a request to Responses has the parameters {params!r}")
+    manager = Manager(host=host, tokenizer=host.tokenizer, config_value={"reasoning_parser": "qwen3"}.get)
+    manager.model_config.configure_mock(is_multimodal=False, **{"get_default_sampling_params.return_value": {}})
+    manager.request_logger.log_requests = False
+    template = MagicMock(chat_template_name=None, jinja_template_content_format="string", reasoning_config=None)
+    with patch.multiple(serving_chat, get_serving=_Settings, get_model=_Settings):
+        chat = serving_chat.OpenAIServingChat(manager, template)
+        for stream in (True, False):
+            body: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "x"}], "stream": stream}
+            openai = protocol.ChatCompletionRequest(**body, stop=["END"], max_completion_tokens=64)
+            anthropic = AnthropicMessagesRequest(**body, stop_sequences=["END"], max_tokens=64)
+            for name, answer in (
+                ("matched_stop", await chat.handle_request(openai, None)),
+                ("stop_sequence", await AnthropicServing(chat).handle_messages(anthropic, None)),
+            ):
+                text = await _text(answer)
+                # The stop is there twice: in the reasoning, and by its name.
+                if text.count("END") != 2 or f'"{name}":"END"' not in text:
+                    wrong.append(f"a chat with stream={stream} is answered with {text}")
+    return wrong
+
+
+class _Settings:
+    """The server's settings, all ``None``."""
+
+    def __getattr__(self, name: str) -> None:
+        return None
+
+
+async def _text(answer: Any) -> str:
+    """Returns the JSON of an answer or of the events of a stream, without spaces."""
+    if hasattr(answer, "body_iterator"):
+        text = "".join([event async for event in answer.body_iterator])
+    else:
+        text = answer.body.decode() if hasattr(answer, "body") else answer.model_dump_json()
+    return text.replace(" ", "")
 
 
 def problems(hooks: Callable[[Failures], dict[str, Any]]) -> list[str]:
@@ -212,7 +244,8 @@ def problems(hooks: Callable[[Failures], dict[str, Any]]) -> list[str]:
         host = Host()
         streams = {str(number): (host.ids(case.pieces), case.params) for number, case in enumerate(CASES)}
         with installed(placed):
-            wrong += route_problems(placed)
+            if GENERATE in placed:  # this process serves HTTP
+                wrong += asyncio.run(route_problems(host))
             for step in (1, 2, 5):
                 for case, (texts, reason, _) in zip(CASES, host.run(streams, step).values(), strict=True):
                     matched = host.tokenizer.eos_token_id if case.matched == -1 else case.matched

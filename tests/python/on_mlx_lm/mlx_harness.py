@@ -160,7 +160,7 @@ def serving(main: Callable[[], None], *arguments: Any) -> Iterator[Server]:
 
 
 def joined(generator: Any) -> None:
-    """Waits for the end of a generator's thread. Even after the join, the thread may still be freeing the functions that
+    """Waits for the end of a generator's thread. After the join, the thread may still be freeing the functions that
     mlx compiled in it. If the process exited before that was done, the process would abort."""
     while Path(f"/proc/self/task/{generator._generation_thread.native_id}").exists():
         time.sleep(0.01)
