@@ -13,10 +13,10 @@ prompt is known, and feed each token.
 >>> to_openai(row.finish), row.tokens_seen, row.tokens_in.get("reasoning")
 """
 
-from stopscan.engines._checkpoint import CHAT, Checkpoint, EngineOptions, split
+from stopscan.engines._checkpoint import CHAT, Checkpoint, EngineOptions
 from stopscan.engines._failures import Failures
 from stopscan.engines._options import Defaults, Limits, StopOptions, add_defaults, read_options, switch
-from stopscan.engines._row import Row, RowOptions, TokenOptions
+from stopscan.engines.rows import Row, RowOptions, TokenOptions
 
 __all__ = [
     "CHAT",
@@ -31,6 +31,5 @@ __all__ = [
     "TokenOptions",
     "add_defaults",
     "read_options",
-    "split",
     "switch",
 ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -145,14 +144,6 @@ class Checkpoint:
         ids = prompt[-PROMPT_TOKENS:]
         scanner = TokenScanner(self.vocabulary, skip_special_tokens=False, unknown_ids="count")
         return scanner.feed_many(ids.tolist() if hasattr(ids, "tolist") else ids) + scanner.flush()
-
-
-def split(stops: Options, options: Mapping[str, Any]) -> tuple[StopOptions, dict[str, Any]]:
-    """Divides the keyword arguments of a row, as a program gives them, into ``StopOptions`` with these ``stops``, and
-    ``EngineOptions``."""
-    engine = {name: value for name, value in options.items() if name in EngineOptions.__annotations__}
-    rest = {name: value for name, value in options.items() if name not in engine and value is not None}
-    return replace(as_options(stops), **rest), engine
 
 
 def as_options(options: Options) -> StopOptions:

@@ -180,11 +180,12 @@ def read_options(
         *_named_values(given or {}, prefix, fields or (OPTIONS if prefix else (*OPTIONS, "stop_sequences"))),
         *((name, API_NAMES.get(name, name), value) for name, value in (own or {}).items() if value is not None),
     ]:
-        name_of[field] = name
         try:
             part = READERS[field](value, limits)
         except ValueError as error:
             raise ValueError(f"{name} {_message(error)}") from None
+        if part != ():  # an empty list has no part in an error
+            name_of[field] = name
         read[field] = (*read.get(field, ()), *part) if field in LISTS else part
     stop, patterns, visible = (read.pop(field, ()) for field in LISTS)
     held = read.pop("max_held", None)

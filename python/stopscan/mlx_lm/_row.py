@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from stopscan import StopSet
-from stopscan.engines import Checkpoint, Row, RowOptions, StopOptions, TokenOptions, split
+from stopscan.engines import Checkpoint, Row, RowOptions, StopOptions, TokenOptions
+from stopscan.engines.rows import split
 from stopscan.regions import graph_of
 from stopscan.segments import Segment, SegmentSet, joined
 

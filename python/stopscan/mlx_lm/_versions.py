@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from inspect import iscoroutinefunction, signature, unwrap
 from pkgutil import resolve_name
 from typing import Any
@@ -31,9 +32,18 @@ SERVER = BATCHES | {
 }
 
 
-def require(user: str, parts: dict[str, str], oldest: str = "0.32.0") -> None:
-    """Raises ``ImportError`` if mlx-lm lacks one of ``parts``. ``user`` is our module or function that needs them, and
-    ``oldest`` the first version of mlx-lm that has them."""
+# For each module or function of ours: what it needs, and the first version of mlx-lm that has it.
+NEEDS = {
+    "stream_generate": (STREAMS, "0.29.0"),
+    "batch_generate": (BATCHES, "0.32.0"),
+    "server": (SERVER, "0.32.0"),
+}
+
+
+@cache
+def require(user: str) -> None:
+    """Raises ``ImportError`` if mlx-lm lacks something that ``user`` of ``NEEDS`` needs."""
+    parts, oldest = NEEDS[user]
     for owner, names in parts.items():
         if missing := [name for name in names.split() if name not in _names(owner)]:
             raise ImportError(

@@ -28,10 +28,10 @@ from stopscan.engines import CHAT, Defaults, Failures, StopOptions, add_defaults
 from stopscan.finish import to_openai
 from stopscan.mlx_lm._row import BatchRow, RowScanner, checkpoint_of, of_model
 from stopscan.mlx_lm._selftest import require_server
-from stopscan.mlx_lm._versions import SERVER, require
+from stopscan.mlx_lm._versions import require
 from stopscan.regions.shared import describe
 
-require("server", SERVER)
+require("server")
 
 failures: Failures = Failures(logging.getLogger("stopscan.mlx_lm"))
 

@@ -87,7 +87,7 @@ class Requests:
             raise Refused(f"custom_params must be an object, not a {type(given).__name__}")
         own = {
             "stop": stop if (given or {}).get(STOP) is None else None,
-            "stop_regex": listed(params.stop_regex_strs) or None,  # else an error of stopscan_patterns would name it
+            "stop_regex": listed(params.stop_regex_strs),
             "stop_token_ids": [*(params.stop_token_ids or ())],
             "no_stop_trim": params.no_stop_trim,
         }

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from stopscan import StopSet
-from stopscan.engines import Checkpoint, RowOptions, split
+from stopscan.engines import Checkpoint, RowOptions
+from stopscan.engines.rows import split
 from stopscan.segments import SegmentSet
 
 if TYPE_CHECKING:

@@ -55,6 +55,8 @@ def test_a_field_may_have_the_name_of_an_api() -> None:
     assert (options.stops.patterns, options.include_stop) == (("a+b", "b+c"), True)
     with pytest.raises(ValueError, match=r"^stop_regex is malformed: "):
         read_options({}, prefix="stopscan_", own={"stop_regex": "("})
+    with pytest.raises(ValueError, match=r"^stopscan_patterns"):
+        read_options({"stopscan_patterns": "("}, prefix="stopscan_", own={"stop_regex": []})
     with pytest.raises(ValueError, match=r"^no_stop_trim must be true or false, not 5$"):
         read_options({}, own={"no_stop_trim": 5})
 

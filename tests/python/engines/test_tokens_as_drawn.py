@@ -16,7 +16,8 @@ from recital import recite
 from tokenizers import Tokenizer
 
 from stopscan import StopSet
-from stopscan.engines import Checkpoint, StopOptions, split
+from stopscan.engines import Checkpoint, StopOptions
+from stopscan.engines.rows import split
 from stopscan.finish import Finish
 from stopscan.segments import SegmentSet
 from stopscan_conformance.reciter import SCRIPTS, Reciter

@@ -304,15 +304,6 @@ def test_a_scanner_is_for_one_row(mlx: tuple[Any, Any], reciter: Reciter) -> Non
     generator.close()
 
 
-def test_verbose_prints_the_speed(mlx: tuple[Any, Any], reciter: Reciter, capsys: pytest.CaptureFixture[str]) -> None:
-    batch_generate(*mlx, prompts(mlx, reciter, ["count"]), stop="END")
-    assert capsys.readouterr().out == ""
-    batch_generate(*mlx, prompts(mlx, reciter, ["count", "split"]), verbose=True, stop=["END", "2"])
-    printed = capsys.readouterr().out.splitlines()
-    assert printed[1].startswith("Generation: 9 tokens, ")
-    assert [line.split(":")[0] for line in printed] == ["Prompt", "Generation", "Peak memory"]
-
-
 def test_no_prompts(mlx: tuple[Any, Any]) -> None:
     batch = batch_generate(*mlx, [], stop="END")
     assert (batch.texts, batch.finishes) == ([], [])

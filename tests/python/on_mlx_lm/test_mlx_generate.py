@@ -256,9 +256,7 @@ def test_generate_prints_what_it_returns(
     assert capsys.readouterr().out == ""
     text = generate(model, tokenizer, reciter.prompt("count"), verbose=True, stop="6")
     assert text == "1, 2, 3 hello world 4, 5, "
-    printed = capsys.readouterr().out.splitlines()
-    assert printed[0] == text
-    assert [line.split(":")[0] for line in printed[1:]] == ["Prompt", "Generation", "Peak memory"]
+    assert capsys.readouterr().out == text + "\n"
 
 
 def test_an_id_beyond_the_vocabulary_has_no_text(mlx: tuple[Any, Any], reciter: Reciter) -> None:

@@ -16,7 +16,7 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 from stopscan import StopMatch, StopSet
 from stopscan.finish import Finish
 from stopscan.mlx_lm._row import RowScanner, Stops, wrapped
-from stopscan.mlx_lm._versions import BATCHES, STREAMS, require
+from stopscan.mlx_lm._versions import require
 
 if TYPE_CHECKING:
     from stopscan.engines.untyped import Untyped as MlxBatchResponse
@@ -64,7 +64,7 @@ def stream_generate(
     >>> response.match
     StopMatch("END", 26)
     """
-    require("stream_generate", STREAMS, "0.29.0")
+    require("stream_generate")
     tokenizer, stops, options = wrapped(tokenizer), _stop_set(stop, patterns), _row_options(kwargs)
     row, limit = None, kwargs.get("max_tokens")
     if len(stops) or any(options.values()):  # a wrong value raises here, even if there are no stops
@@ -78,7 +78,7 @@ def stream_generate(
 def generate(model: Any, tokenizer: Any, prompt: Any, verbose: bool = False, **kwargs: Any) -> str:
     """Returns the text of ``stream_generate`` with these arguments.
 
-    ``verbose`` prints the text as it comes, and then the speed.
+    ``verbose`` prints the text as it comes.
 
     >>> generate(model, tokenizer, "Once upon a time", stop="END")
     ' there was a'
@@ -88,9 +88,8 @@ def generate(model: Any, tokenizer: Any, prompt: Any, verbose: bool = False, **k
         texts.append(response.text)
         if verbose:
             print(response.text, end="", flush=True)
-    if verbose and texts:
+    if verbose:
         print()
-        _print_speed(response)
     return "".join(texts)
 
 
@@ -107,7 +106,6 @@ def batch_generate(
     prompts: Sequence[Sequence[int]],
     prompt_caches: Sequence[Any] | None = None,
     max_tokens: int | Sequence[int] = 128,
-    verbose: bool = False,
     *,
     stop: Stops | Iterable[Stops] = (),
     patterns: str | Iterable[str] = (),
@@ -123,7 +121,6 @@ def batch_generate(
       the prompts.
     - ``patterns`` are for all rows.
     - Token ids and logprobs end where the text ends, and do not include the EOS.
-    - ``verbose`` prints the speed.
     - ``stop_token_ids``, ``min_tokens``, ``include_stop``, ``protect`` and ``start_protected`` are those of
       ``RowScanner``.
     - The other ``kwargs`` go to ``BatchGenerator``.
@@ -134,7 +131,7 @@ def batch_generate(
     >>> [finish.matched_stop for finish in batch.finishes]
     ['END', None]
     """
-    require("batch_generate", BATCHES)
+    require("batch_generate")
     tokenizer, options = wrapped(tokenizer), _row_options(kwargs)
     limits = [max_tokens] * len(prompts) if isinstance(max_tokens, int) else _each("max_tokens", max_tokens, prompts)
     rows = [
@@ -148,8 +145,6 @@ def batch_generate(
         while responses := generator.next_generated():
             for response in responses:
                 answer_of[response.uid].add(response, return_logprobs)
-    if verbose:
-        _print_speed(stats)
     return BatchResponse(  # type: ignore[call-arg]
         texts=["".join(answer.texts) for answer in answers],
         stats=stats,
@@ -197,13 +192,6 @@ def _each(name: str, values: Sequence[Any], prompts: Sequence[Any]) -> Sequence[
     if len(values) != len(prompts):
         raise ValueError(f"{name} has {len(values)} entries for {len(prompts)} prompts")
     return values
-
-
-def _print_speed(stats: Any) -> None:
-    """Prints the tokens, the speed and the memory of an mlx-lm response, or of a batch's statistics."""
-    print(f"Prompt: {stats.prompt_tokens} tokens, {stats.prompt_tps:.3f} tokens-per-sec")
-    print(f"Generation: {stats.generation_tokens} tokens, {stats.generation_tps:.3f} tokens-per-sec")
-    print(f"Peak memory: {stats.peak_memory:.3f} GB")
 
 
 def _stop_set(stop: Stops, patterns: str | Iterable[str]) -> StopSet:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar
 
+from stopscan.engines._checkpoint import EngineOptions, Options, as_options
+from stopscan.engines._options import StopOptions
 from stopscan.regions import RegionOptions
 from stopscan.segments import Segment
 
@@ -135,3 +138,11 @@ class Row(Generic[Piece]):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.scanner!r})"
+
+
+def split(stops: Options, options: Mapping[str, Any]) -> tuple[StopOptions, dict[str, Any]]:
+    """Divides the keyword arguments of a row, as a program gives them, into ``StopOptions`` with these ``stops``, and
+    ``EngineOptions``."""
+    engine = {name: value for name, value in options.items() if name in EngineOptions.__annotations__}
+    rest = {name: value for name, value in options.items() if name not in engine and value is not None}
+    return replace(as_options(stops), **rest), engine
