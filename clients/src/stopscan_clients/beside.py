@@ -7,13 +7,13 @@ from typing import Any, TypeAlias
 
 from stopscan_clients.paths import dotted, get, items, members, put, without
 
-Token: TypeAlias = tuple[int, Any]  # where the token begins in the text, in code points, and the token's entry
+Token: TypeAlias = tuple[int, Any]  # the offset of the token in the text, in code points, and its entry
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """Where the entries for the tokens of a text, such as logprobs, are: a list at ``path``, or parallel lists
-    (``columns``) in the object at ``path``. An empty path means that there are none.
+    """Says where a unit has the entries for the tokens of its text, such as logprobs: in a list at ``path``, or in
+    parallel lists (``columns``) of the object at ``path``. An empty ``path`` means that the API has no such entries.
 
     The entry of a token is sent with the token's first character.
     """
@@ -42,7 +42,7 @@ class Tokens:
             begin, length = _spelled(entry[0] if self.columns else entry, place)
             if i < len(offsets) and type(offsets[i]) is int and type(offsets[0]) is int:
                 begin = offsets[i] - offsets[0]
-            # `begin` may be too large: special tokens and half characters are longer in their entries than in the text.
+            # `begin` may be past the end: special tokens and half characters are longer in entries than in the text.
             tokens.append((max(0, min(begin, len(text) - 1)), entry))
             place += length
         return tokens
@@ -60,7 +60,8 @@ class Tokens:
             return put(unit, entries[0], *path) if entries else without(unit, *path)
         if not self.columns:
             return put(unit, entries, *path)
-        columns = members(value) or dict.fromkeys(self.columns, ())  # held text may come to an event without entries
+        # The value is empty if the event had no entries itself and gets those of held text.
+        columns = members(value) or dict.fromkeys(self.columns, ())
         lists = {
             name: [entry[i] for entry in entries]
             for i, name in enumerate(self.columns)
@@ -73,8 +74,8 @@ NO_TOKENS = Tokens()
 
 
 def _spelled(entry: Any, place: int) -> tuple[int, int]:
-    """Returns where the token begins, and how many characters begin in it. A token in the middle of a character begins
-    where the character begins.
+    """Returns the offset of a token in the text, and how many characters begin in the token. ``place`` is how many
+    characters begin in the tokens before it. A token that begins inside a character has the offset of this character.
 
     Uses the entry's ``bytes`` if it has any, because its ``token`` cannot spell an incomplete character.
     """
@@ -88,17 +89,18 @@ def _spelled(entry: Any, place: int) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Spans:
-    """A list of remarks on spans of the text, such as citations. At a stop, only those remarks stay that end before
-    it."""
+    """Says where a unit has remarks on spans of its text, such as citations. At a stop, only the remarks that end
+    before the stop are kept."""
 
     path: str
-    end: tuple[str, ...]  # the paths at which a remark may have its end
-    in_bytes: bool = False
-    # The field of a remark with the number of the piece that it is about, the list of pieces, the field of their text.
+    end: tuple[str, ...]  # the paths in a remark at which its end may be
+    in_bytes: bool = False  # the end is counted in bytes of UTF-8
+    # If a remark is about one piece of the text: the field of the remark with the number of the piece, the path of the
+    # list of pieces, and the field of a piece with its text.
     piece: tuple[str, str, str] | None = None
 
     def cut(self, unit: Any, text: str) -> Any:
-        """Returns the unit with only those remarks that end in the text, or the unit itself if all remarks do."""
+        """Returns the unit without the remarks that end after ``text``, or the unit itself if there are none."""
         path = dotted(self.path)
         remarks = get(unit, *path)
         if not isinstance(remarks, list):
@@ -117,14 +119,14 @@ class Spans:
 
 @dataclass(frozen=True)
 class Beside:
-    """The fields beside a text: the entries of its tokens, and remarks (see ``Spans``)."""
+    """The fields that describe a text: the entries of its tokens (``Tokens``), and remarks on it (``Spans``)."""
 
     tokens: Tokens = NO_TOKENS
     spans: tuple[Spans, ...] = ()
 
     def cut(self, tree: Any, text: str) -> Any:
-        """Returns the tree without the remarks that end after ``text``, which is the text up to a stop. Leaves the
-        tokens as they are."""
+        """Returns the tree without the remarks that end after ``text``, the text up to a stop. Does not change the
+        entries of the tokens."""
         for spans in self.spans:
             tree = spans.cut(tree, text)
         return tree

@@ -32,7 +32,7 @@ class Alike:
     """Fast path for events that differ only in their text. Remembers the bytes before and after the text of an event:
     an event with the same bytes around its text needs no parsing."""
 
-    TRIES = 5  # learn at most this many events: if later events still differ, each probably has a new id or number
+    TRIES = 5  # learn from at most this many events: if they all differ, each probably has its own id or number
 
     def __init__(self) -> None:
         self.passage: Passage | None = None  # the passage to which the text of the remembered event belongs
@@ -80,10 +80,12 @@ class Plan:
 
 
 class Body:
-    """The body of one answer. ``feed`` takes a piece of it, ``end`` is called after the last piece, ``fail`` if no more
-    can be read, and ``whole`` takes all of it at once. Each returns the bytes for the client. The caller gives these
-    bytes to ``emit``, which calls ``on_match`` for new matches, yields the bytes and, after the last bytes, raises
-    ``error``."""
+    """The body of one answer.
+
+    Call ``feed`` with each piece of the body, and ``end`` after the last piece, or ``fail`` if reading fails. Or call
+    ``whole`` with all of the body. Each returns the bytes for the client. Pass these to ``emit``: it calls ``on_match``
+    for new matches, yields the bytes and, after the last bytes, raises ``error``.
+    """
 
     def __init__(
         self, plan: Plan, media: str, strict: bool = True, on_match: Callable[[int, StopMatch], object] | None = None
@@ -111,7 +113,7 @@ class Body:
         return self._joined(self._split(data)) if out is None else out
 
     def _joined(self, pieces: Iterable[bytes]) -> bytes:
-        """Returns the pieces as one. If the next piece raises an error, the body ends there: see ``fail``."""
+        """Returns the pieces, joined. If the iterator raises an error, the body ends there: see ``fail``."""
         out = []
         try:
             for piece in pieces:
@@ -125,7 +127,7 @@ class Body:
             if self._raw:
                 yield data
                 return
-            if not self._head:  # blanks are passed at once, so that they are not read again with each piece
+            if not self._head:  # leading blanks are passed on at once: in `_head`, each piece would read them again
                 rest = data.lstrip(BLANK)
                 yield data[: len(data) - len(rest)]
                 data = rest
@@ -159,8 +161,8 @@ class Body:
         if not self._framed:
             yield self.whole(bytes(self._head))
             return
-        payload = framing.payload(last) if framing.as_read else None  # the others say where a frame ends
-        if self._machine is not None and payload != DONE and loads(payload) is None:  # the held text comes before it
+        payload = framing.payload(last) if framing.as_read else None  # `Array` and `Aws` mark the end of each frame
+        if self._machine is not None and payload != DONE and loads(payload) is None:  # `last` is not an event
             tail = framing.tail()
             yield self._held_events(False)
             yield tail + framing.closing(False)
@@ -303,8 +305,8 @@ class Body:
 def sniffed(
     head: bytes, streamed: bool, media: str, ended: bool = False
 ) -> type[Lines] | Literal["more", "whole", "raw"]:
-    """Returns the framing of a body that begins with ``head``. Many servers get the content type wrong, so it decides
-    only if the bytes do not: an event stream may begin with a field that nobody knows.
+    """Returns the framing of a body that begins with ``head``. The bytes decide, because many servers send a wrong
+    content type. ``media`` decides only if they do not: an event stream may begin with an unknown field.
 
     Returns ``"more"`` if ``head`` is too short to tell, ``"whole"`` for one whole answer, and ``"raw"`` for a body that
     cannot be read here.

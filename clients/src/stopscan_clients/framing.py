@@ -32,8 +32,8 @@ class Lines:
         self._seen = 0  # where in `rest` to continue the search for the end of that frame
 
     def split(self, data: bytes) -> Iterable[bytes]:
-        """Returns the frames that the next piece of the body completes. Raises ``ValueError`` after them if the rest
-        cannot be a frame."""
+        """Returns the frames that ``data``, the next piece of the body, completes. After the last of them, raises
+        ``ValueError`` if the rest cannot be the beginning of a frame."""
         if not self.rest and data.find(b"\n") == len(data) - 1:
             return [data]  # the usual case
         begin = len(self.rest)
@@ -54,7 +54,7 @@ class Lines:
         return frame.strip() or None
 
     def changed(self, frame: bytes, event: Any, cut: bool = False) -> bytes:
-        """Returns the frame with another event in it. ``cut``: there was a stop, so that nothing unknown may stay."""
+        """Returns the frame with another event in it. ``cut``: a stop has fired, so unknown fields are dropped."""
         return self.made(event)
 
     def made(self, event: Any) -> bytes:
@@ -65,16 +65,15 @@ class Lines:
         return frame
 
     def fails(self, frame: bytes) -> bool:
-        """Returns whether `frame`, which has no event, reports a failure of the stream. Only AWS has such
-        frames."""
+        """Returns whether a frame without an event reports that the stream has failed. Only AWS has such frames."""
         return False
 
     def tail(self) -> bytes:
-        """Returns the rest of a body that has ended, if the rest is not a frame."""
+        """Returns what a body has after its last frame. Called when the body has ended."""
         return bytes(self.rest)
 
     def closing(self, done: bool) -> bytes:
-        """Returns the end of a body. ``done``: the API ends its streams with ``[DONE]``."""
+        """Returns the bytes that end a body. ``done``: the API ends its streams with ``[DONE]``."""
         return b""
 
     def failed(self, error: Any) -> bytes:
@@ -83,7 +82,7 @@ class Lines:
 
 
 class Sse(Lines):
-    """Server-sent events, as the HTML standard reads them."""
+    """Server-sent events, parsed as the HTML standard says."""
 
     gap = b"\n\n"
     named = False  # whether frames have `event:` lines
@@ -118,7 +117,7 @@ class Sse(Lines):
 
 
 class Array(Lines):
-    """A JSON array with one event as each element, as in Gemini's streams without ``alt=sse``."""
+    """A JSON array of events, as in Gemini's streams without ``alt=sse``."""
 
     gap = b""
     as_read = False
@@ -171,7 +170,7 @@ class Array(Lines):
         return super().failed(error) + b"]"
 
 
-# The sizes of header values by type. Strings and bytes are not listed: their values begin with their size.
+# The sizes of header values by type. Strings and bytes are not listed, because such a value begins with its size.
 SIZES = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
 
 
@@ -222,7 +221,7 @@ class Aws(Lines):
 
 
 def _parts(frame: bytes) -> tuple[dict[str, str], bytes]:
-    """Returns the headers of a message whose values are strings, and the payload of the message."""
+    """Returns a message's headers, but only those with strings as values, and its payload."""
     headers: dict[str, str] = {}
     try:
         total, length = struct.unpack_from(">II", frame)

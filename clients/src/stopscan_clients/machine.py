@@ -25,7 +25,7 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def clean(text: str) -> str:
-    """Returns the text with U+FFFD for each lone surrogate, which JSON can spell and UTF-8 cannot."""
+    """Returns the text with U+FFFD instead of each lone surrogate: JSON can contain one, but UTF-8 cannot."""
     return text if text.isascii() else SURROGATE.sub("\ufffd", text)
 
 
@@ -38,9 +38,9 @@ class ScanOptions:
     drain: bool = False
     begin: Mapping[str, Any] = field(default_factory=dict)  # the scanner's options for the region at the start
     choices: int = 1  # the number of choices that are expected
-    echoed: tuple[int, ...] = ()  # the lengths of the prompts with which the choices begin
-    min_tokens: int = 0  # the tokens at the start of a choice in which no stop fires
-    hides_tokens: bool = False  # the entries of the tokens in a whole answer are not for the client
+    echoed: tuple[int, ...] = ()  # the lengths of the prompts that the choices repeat at their start
+    min_tokens: int = 0  # no stop fires in this many tokens at the start of a choice
+    hides_tokens: bool = False  # drop the logprobs of a whole answer: the client did not ask for them
 
     def __post_init__(self) -> None:
         if type(self.drain) is not bool:
@@ -50,19 +50,20 @@ class ScanOptions:
         return StopScanner(self.stops, include_stop=self.include_stop, **self.begin)
 
     def echo(self, choice: int) -> int:
-        """Returns how many characters of the prompt are at the start of a choice. Each prompt has as many choices."""
+        """Returns how many characters of the prompt are at the start of a choice. All prompts have the same number
+        of choices."""
         at = choice * len(self.echoed) // self.choices
         return self.echoed[at] if at < len(self.echoed) else 0
 
     def truncate(self, text: str) -> tuple[str, StopMatch | None]:
-        if self.min_tokens:  # nothing says where the first tokens end
+        if self.min_tokens:  # no stop may fire in the first tokens, and nothing says where these end
             return text, None
         return self.stops.truncate(text, include_stop=self.include_stop, **self.begin)
 
 
 class Passage:
-    """One text of a stream: that of a choice, of a content block, or of a part of an item. Keeps the held text and its
-    tokens."""
+    """One text of a stream: the text of a choice, of a content block, or of a part of an item. Keeps the held text and
+    the entries of its tokens."""
 
     def __init__(self, place: Path, options: ScanOptions, matches: dict[int, StopMatch], repeated: bool) -> None:
         self.place = place  # the index of the choice, then the indexes of the block, or of the item and the part
@@ -71,7 +72,7 @@ class Passage:
         self.match: StopMatch | None = None
         self.held = ""
         self.sent: list[str] = []  # the texts that were sent
-        self.entries: list[Any] = []  # the entries of the tokens of these texts, if later events repeat them
+        self.entries: list[Any] = []  # the entries of their tokens; kept only if later events repeat them
         self.event: Any = None  # the event with the last text of the passage; `unit` is the choice in that event
         self.unit: Unit | None = None
         self.finished = False  # the API has ended the passage
@@ -84,7 +85,7 @@ class Passage:
 
     @property
     def unsettled(self) -> bool:
-        """Whether it matters if the text ends here: text is held, or a pattern would match at the end."""
+        """Whether an end of the text would change the output: text is held, or a pattern would match at the end."""
         stops = self._options.stops
         visible = stops.visible_patterns or (self._options.include_stop and stops.patterns)
         if self.held or not visible or self.match is not None:
@@ -123,8 +124,8 @@ class Passage:
         return safe + self.scanner.feed(text[armed:])
 
     def count_tokens(self, entries: int) -> None:
-        """Counts the tokens of an event. Without entries for its tokens it counts as one token, although it may have
-        more: a stop then fires later than it could, and no text is lost."""
+        """Counts the tokens of an event for ``min_tokens``. An event without entries counts as one token. If it has
+        more, stops are ignored for longer than they must be, but no text is lost."""
         self.unarmed = max(self.unarmed - (entries or 1), 0)
 
     def flush(self, confirms: bool = True) -> tuple[str, list[Any]]:
@@ -146,14 +147,14 @@ class Passage:
 
 @dataclass(slots=True)
 class Unit:
-    """A choice of an event, or an event with a kind, with the safe part of each of its texts."""
+    """One choice in an event. If the API's events have kinds instead of choices, the unit is the whole event."""
 
     json: Any
     runs: list[Run]
     passage: Passage
     finished: bool = False
     behind: bool = False  # its text is after a stop
-    outs: list[str] = field(default_factory=list)
+    outs: list[str] = field(default_factory=list)  # the safe text of each run that was scanned
     entries: list[Any] = field(default_factory=list)  # the entries of the tokens of `outs`
     given: list[Any] = field(default_factory=list)  # the entries as the event had them
 
@@ -164,13 +165,13 @@ class Unit:
 
 @dataclass(slots=True)
 class End:
-    """An event that ends passages while text of them is held. It waits, because more of their text may follow."""
+    """An event that ends passages, some of whose text is still held. It waits, because more of that text may follow."""
 
     event: Any
     source: Any
     passages: list[Passage]
     units: list[Unit] = field(default_factory=list)  # the choices of the event, if the API has choices
-    behind: Out = field(default_factory=list)  # what came after the event and must not pass it
+    behind: Out = field(default_factory=list)  # what came after the event, and must also be sent after it
 
 
 class Machine:
@@ -186,7 +187,7 @@ class Machine:
         self.passages: dict[Path, Passage] = {}
         self.current: Passage | None = None  # the passage of the last text
         self._source: Any = None  # what the caller gave with the event that is read now
-        self._openings: Out = []  # events that wait for the first text of the passage that they open, or behind these
+        self._openings: Out = []  # events that open a passage and wait for its first text, and later events
         self._ends: list[End] = []
         self._unclosed: dict[int, Passage] = {}  # with `drain`: passages whose closing events have not been sent yet
 
@@ -259,9 +260,9 @@ class Machine:
         return self._memory.numbered(out)
 
     def _resolved(self, goes_on: Set[Passage], confirms: bool = True, of: Set[Passage] | None = None) -> Out:
-        """Returns the output for the ends that wait for one of the passages ``of``, by default for all ends: their
-        events, with the held text. The passages in ``goes_on`` keep their held text, because more of their text has
-        come."""
+        """Releases the ends that wait for one of the passages ``of``, or all ends if ``of`` is ``None``. Returns their
+        events and the held text of their passages. Passages in ``goes_on`` keep their held text, because more of their
+        text has come."""
         out: Out = []
         ends, self._ends = self._ends, []
         for end in ends:
@@ -305,7 +306,8 @@ class Machine:
         passage = self.current = unit.passage
         tokens = self.row.beside.tokens.read(unit.json, unit.text)
         unit.given = [entry for _, entry in tokens]
-        if passage.begun and not unit.runs:  # such as reasoning; the first event of a choice has only its role
+        # An event without text, such as reasoning, has tokens too. The first event of a choice has only the role.
+        if passage.begun and not unit.runs:
             passage.count_tokens(len(tokens))
         passage.begun = True
         if unit.text:
@@ -358,11 +360,11 @@ class Machine:
         return new if passage.match is None else self._cut(new, unit, passage)
 
     def _cut(self, new: Any, unit: Unit, passage: Passage) -> Any:
-        """Returns the unit in which the stop fired with only the fields that the row names."""
+        """Returns the unit in which the stop fired, without the fields that the row does not name."""
         row, at = self.row, self.row.text_path
         paths = unit.runs[len(unit.outs) - 1].paths if unit.outs else ()
         behind = len(passage.scanner.unused)
-        while len(paths) > 1 and behind >= (size := len(get(unit.json, *paths[-1]))):  # a piece behind the stop
+        while len(paths) > 1 and behind >= (size := len(get(unit.json, *paths[-1]))):  # this piece is after the stop
             paths, behind = paths[:-1], behind - size
         new = only(new, row.names_of_choices, paths[-1] if paths else at)
         pieces = get(new, *at)
@@ -378,11 +380,11 @@ class Machine:
 
 
 class Choices(Machine):
-    """A stream whose events have the next text of one or more choices. A choice says in a field that it ends."""
+    """A stream in which each event has the next text of one or more choices. A field of a choice says that it ends."""
 
     def __init__(self, row: WireFormat, options: ScanOptions, matches: dict[int, StopMatch] | None = None) -> None:
         super().__init__(row, options, matches)
-        self._final = row.final  # no text has come after an end
+        self._final = row.final  # whether a choice that has ended gets no more text; false once one did
 
     def _read(self, event: Any, fed: str | None) -> Out:
         row = self.row
@@ -390,7 +392,7 @@ class Choices(Machine):
             Unit(json, row.runs(json), self.passage((index(json.get(row.number), at),)))
             for at, json in enumerate(row.units(event))
         ]
-        of = {unit.passage for unit in units} or None  # an end of another choice goes on waiting
+        of = {unit.passage for unit in units} or None  # the ends of other choices keep waiting
         out = self._resolved({unit.passage for unit in units if unit.text}, of=of) if self._ends else []
         early: Out = []
         waits = False
@@ -415,7 +417,7 @@ class Choices(Machine):
         return self.row.ends_choice(unit)
 
     def _take_new(self, unit: Unit) -> None:
-        """Leaves only the new text in a unit that has all text so far. Raises ``TypeError`` if it has other text."""
+        """Removes the text that earlier events had from a unit. Raises ``TypeError`` if the unit does not repeat it."""
         passage, text = unit.passage, unit.text
         if text and not text.startswith(passage.whole):
             raise TypeError(f"the text of {self.row.name} must come whole each time, but it comes in pieces")
@@ -478,8 +480,8 @@ class Choices(Machine):
         return {**only(passage.event, named(self.row.about)), self.row.each: [unit]}
 
     def _made(self, passage: Passage, unit: Any, text: str, entries: list[Any], whole: bool = False) -> Any:
-        """Returns a made choice with this text. With ``whole``, it keeps ``row.usage``, the fields about the
-        whole stream."""
+        """Returns a new choice with this text. With ``whole``, it keeps the fields about the whole stream
+        (``row.usage``)."""
         row = self.row
         made = only(members(unit), named((*row.keeps, *row.usage) if whole else row.keeps))
         made = {**made, **{name: value for name, value in row.goes_on.items() if name in unit}}
@@ -495,11 +497,11 @@ class Choices(Machine):
 
 
 class Blocks(Machine):
-    """A stream of one message in blocks or parts, whose events have kinds. A stop in one of them ends the message."""
+    """A stream of one message, which has blocks or parts. Its events have kinds. A stop in any part ends it."""
 
     def __init__(self, row: WireFormat, options: ScanOptions, matches: dict[int, StopMatch] | None = None) -> None:
         super().__init__(row, options, matches)
-        self._opened: set[Path] = set()  # the places in the message of which an event was sent
+        self._opened: set[Path] = set()  # the places in the message for which an event was sent
 
     def _read(self, event: Any, fed: str | None) -> Out:
         kind = self.row.kind(event) or ""
@@ -550,8 +552,8 @@ class Blocks(Machine):
         return self._queued(kind, place, new, early, begins)
 
     def _end_others(self, place: Path, early: Out) -> Passage | None:
-        """Ends the other passages, because an event begins or continues the one at this place. Adds their held text to
-        ``early``, and returns the passage in which a stop fires then."""
+        """Ends the passages at other places, because an event begins or continues the passage at ``place``. Adds their
+        held text to ``early``. If a stop fires at one of these ends, returns the passage with the stop."""
         for passage in self.passages.values():
             if not passage.within(place) and passage.unsettled:
                 early += self._flushed(passage)
@@ -560,9 +562,9 @@ class Blocks(Machine):
         return None
 
     def _queued(self, kind: Any, place: Path, new: Any, early: Out, begins: bool) -> Out:
-        """Returns the output for an event without safe text. An event that ``begins`` a passage waits for its first
-        text, so that a passage that is empty at its stop is never sent. Later events that may belong to the passage
-        wait too."""
+        """Returns the output for an event without safe text. An event that ``begins`` a passage waits for the passage's
+        first text: if a stop fires before any text, the event is never sent. Later events that may belong to the
+        passage wait too."""
         out = [*self._released(), *early] if early else []
         waits = self._memory.place(self._openings[0][0]) if self._openings else None
         ends = kind in self.row.ends or kind in self.row.over
@@ -628,8 +630,8 @@ class Blocks(Machine):
         return [(only(event, self.row.names_of_events), self._source)] if self.row.tells_usage(event) else []
 
     def _repeated(self, event: Any, kind: str, place: Path) -> Passage | None:
-        """Looks for a stop in the texts that the event repeats, if the deltas did not bring the same texts: the deltas
-        may be missing, or the stream may continue an earlier one. Returns the passage with the stop, or ``None``."""
+        """Looks for a stop in those texts of the event that the deltas did not bring: the deltas may be missing, or the
+        stream may continue an earlier one. Returns the passage with the stop, or ``None``."""
         for at, text in self.row.texts_in(event, dotted(self.row.repeats[kind])):
             passage = self.passage((0, *self._whole_place((*place, *(key for key in at if type(key) is int)))))
             if text == "".join(passage.sent) + passage.held:

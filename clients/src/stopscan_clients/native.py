@@ -48,8 +48,8 @@ LIMITS: dict[str, Limit] = {
 }
 
 
-# The most pairs of stops to compare, such as 64 stops with 1,024: any client of a proxy can send that many. The stops
-# beyond are not sent to the API.
+# The most pairs of stops that are compared, such as 64 stops with 1,024. There is a limit because a client of a proxy
+# can send very many stops. The stops above it are not sent to the API.
 MOST_PAIRS = 65_536
 
 assert set(LIMITS) == set(get_args(Name))
@@ -69,9 +69,9 @@ def native_stops(api: str, stop: StopSet | str | Iterable[str] | None, /) -> tup
     scan for all stops would.
 
     - Patterns, visible stops and ``repeat`` always remain.
-    - A stop that the API would accept also remains if the API, cutting at it, could remove another remaining stop from
-      the text: ``"abc"`` remains if ``"b"`` remains.
-    - Of very many stops that overlap each other, the later ones remain (``MOST_PAIRS``).
+    - A stop that the API would accept also remains if a cut at this stop could remove another remaining stop from the
+      text: ``"abc"`` remains if ``"b"`` remains.
+    - If very many stops overlap each other, the later stops remain (``MOST_PAIRS``).
     - All stops remain if there is a pattern, a region or a ``repeat``, because the API could cut away the
       end of a match, or cut the text in a region in which stops do not fire.
 
@@ -92,11 +92,11 @@ def native_stops(api: str, stop: StopSet | str | Iterable[str] | None, /) -> tup
     able = [stop for stop in stops.stop if limit.blank or stop.strip()]
     hidden = StopSet(stops.stop)
     able = [stop for stop in able if hidden.find(stop[:-1]) is None]
-    backwards = sorted({stop[::-1] for stop in able})  # a stop that ends another one stands before it
+    backwards = sorted({stop[::-1] for stop in able})  # a stop with which another one ends sorts before it
     ending = {stop[::-1] for stop, later in pairwise(backwards) if later.startswith(stop)}
     able = [stop for stop in able if stop not in ending]
     scanner, others = StopScanner(able), [*stops.visible]
-    for stop in stops.stop:  # a stop that does not end with the beginning of another one is not hidden
+    for stop in stops.stop:  # only a stop that contains another one or ends with its beginning can be hidden
         scanner.reset()
         if scanner.feed(stop[1:]) != stop[1:] or scanner.match is not None:
             others.append(stop)
@@ -112,10 +112,10 @@ def native_stops(api: str, stop: StopSet | str | Iterable[str] | None, /) -> tup
 
 
 def _hidden_by(native: str, others: list[str]) -> set[str]:
-    """Returns the stops that an API that stops at ``native`` may cut away although they should win.
+    """Returns the stops in ``others`` that should win, but that an API may cut away when it stops at ``native``.
 
-    The stop that completes first wins, and of two that complete together the longer. So another stop can win if it ends
-    with a beginning of ``native`` or is contained in ``native``, or if both complete together and it is longer. It
+    The stop that completes first wins. If two complete together, the longer one wins. So another stop can win if it
+    ends with a beginning of ``native`` or is contained in ``native``, or if both complete together and it is longer. It
     never fires if ``native`` completes inside it.
     """
     scanner, hidden = StopScanner(native), set()

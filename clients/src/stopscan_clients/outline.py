@@ -12,8 +12,8 @@ from typing import Any
 from stopscan_clients.paths import Path, get, index, items, members, only, put
 from stopscan_clients.wire_format import Memory
 
-# The field that has the object of an event, by the event's kind without the last word: `response.output_item.added` has
-# an `item`. Events of other kinds have the `response`.
+# The field of an event that has the object it is about. The keys are kinds without the last word: the event
+# `response.output_item.added` has an `item`. Events of all other kinds have the `response`.
 NODES = {"response.output_item": "item", "response.content_part": "part"}
 
 
@@ -56,8 +56,9 @@ class Outline(Memory):
             self._answer = put(self._answer, node, *(at[:2] if name == "item" else at))
 
     def numbered(self, out: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-        """Numbers the made events. A made delta takes the number of the API's event that follows it, because that event
-        keeps its number: a client that resumes the stream tells the API the last number that it got."""
+        """Numbers the events that the machine has made. A made delta gets the same number as the API's next event. The
+        API's events keep their numbers, because a client that resumes the stream sends the API the last number that it
+        got."""
         for event, source in out:
             number = event.get("sequence_number")
             if source is None and self._last is not None:

@@ -1,4 +1,4 @@
-"""Functions that read and copy parsed JSON of any shape, without raising for an unexpected one."""
+"""Functions that read and copy parsed JSON. They raise no errors for JSON of an unexpected shape."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, TypeAlias
 
 Path: TypeAlias = tuple[Any, ...]  # keys, and list indexes, which are not negative
-MOST_INDEXES = 1 << 16  # `put` makes a list as long as its index, so it gets no larger index from a server
+MOST_INDEXES = 1 << 16  # larger indexes from a server are ignored: `put` makes a list as long as its index
 
 
 def get(tree: Any, *path: Any) -> Any:
@@ -45,9 +45,9 @@ def without(tree: Any, *path: Any) -> Any:
 
 @cache
 def named(paths: tuple[str, ...]) -> dict[Any, Any]:
-    """Returns dotted paths as a tree of their keys, whose leaves are empty. ``*`` stands for each element of a list,
-    and ``#`` for counts: numbers at any depth, and strings only under the names behind the ``#``."""
-    tree: dict[Any, Any] = {None: {}}  # not empty, because a name without names below it keeps all
+    """Returns dotted paths as a tree of their keys. The leaves are empty dicts. The key ``*`` stands for each element
+    of a list. The key ``#`` stands for counts: numbers at any depth, and strings only in fields named below ``#``."""
+    tree: dict[Any, Any] = {None: {}}  # never empty, because ``only`` keeps everything for an empty dict
     for path in paths:
         inner = tree
         for key in dotted(path):
@@ -58,8 +58,9 @@ def named(paths: tuple[str, ...]) -> dict[Any, Any]:
 def only(tree: Any, names: Mapping[Any, Any], along: Path = ()) -> Any:
     """Returns the tree with only the fields in ``names`` (see ``named``), or the tree itself if it has no others.
 
-    In the lists on the path ``along``, the elements before that path stay as they are, and those behind it go. A
-    string or number in the place of named fields stays: some APIs have a string instead of a list.
+    In the lists on the path ``along``, the elements before the path are not changed, and the elements after it are
+    removed. A string or number is kept even if ``names`` has fields below it, because some APIs have a string
+    instead of a list.
     """
     if not names or not isinstance(tree, dict | list):
         return tree
@@ -85,7 +86,7 @@ def only(tree: Any, names: Mapping[Any, Any], along: Path = ()) -> Any:
 
 
 def counts(tree: Any, words: Mapping[Any, Any]) -> Any:
-    """Returns the tree without its strings, except those in fields with these names."""
+    """Returns the tree without its strings, except those in fields that ``words`` names."""
     if isinstance(tree, dict):
         kept = {name: value for name, value in tree.items() if name in words or not isinstance(value, str)}
         return {name: counts(value, words) for name, value in kept.items()}
@@ -129,9 +130,10 @@ def has(tree: Any, sign: str) -> bool:
 
 
 def leaves(tree: Any, path: Path, at: Path = (), strings: bool = False) -> Iterator[tuple[Path, Any]]:
-    """Yields the path and the value of each match of a path, in which ``*`` stands for each element of a list.
+    """Yields each value at ``path``, with its own path. In ``path``, ``*`` stands for each element of a list.
 
-    ``strings``: also yields a string in the place of a list, as some APIs have it instead of a list of pieces.
+    ``strings``: also yields a string in the place of a list, because some APIs send a string instead of a list of
+    pieces.
     """
     if not path:
         yield at, tree

@@ -34,7 +34,7 @@ SIGNED = ("x-amz-date", "x-amz-content-sha256", "digest", "content-digest", "sig
 OPTIONS = ("patterns", "visible_patterns", "max_held", "include_stop", "start_protected", "repeat")
 REGIONS = ("regions", "stop_in", "protect")
 OF_TOKENS = ("stopscan.stop_token_ids", "stopscan.min_tokens")
-# Fields in which vLLM and sglang read how stops count. They also go on to the server.
+# Fields of vLLM and sglang that say whether the stop stays in the text. They are also sent on to the server.
 KEEPS_STOP = ("include_stop_str_in_output", "no_stop_trim")
 COUNTS = {dotted(path) for _, api in ROUTES for path in api.choices}
 # JSON of many small values takes 30 times its size in memory, so the values are counted before it is parsed.
@@ -56,7 +56,7 @@ class TooLargeError(Exception):
 
 
 def values_in(content: bytes) -> int:
-    """Returns how many values the JSON has, but for one, without parsing it. Separators in strings count too."""
+    """Returns about how many values the JSON has: the number of separators, also in strings. Does not parse it."""
     return sum(map(content.count, SEPARATORS))
 
 
@@ -66,7 +66,7 @@ def route_of(method: str, path: str) -> WireFormat | None:
 
 
 def is_signed(headers: Mapping[str, str]) -> bool:
-    """Returns whether the headers have a signature, which a change of the request would make wrong."""
+    """Returns whether the request is signed. A signed request cannot be changed: its signature would be wrong then."""
     return any(name in headers for name in SIGNED)
 
 
@@ -104,14 +104,15 @@ def plan_of(
         return plan
     bare = sent = without_stops(body, dotted(field))
     if route is not None and not streamed:
-        # The server would mean something else by a stop that stays in the text or does not count at first.
+        # A server cuts at its stops, and from the first token on. So stops are found here if one of them must stay in
+        # the text, or if none may fire in the first tokens.
         here = options.include_stop or options.min_tokens or options.stops.visible
         limits_as = next(name for name in (api, route.limits, route.name, "none") if name in LIMITS)
         native = [] if here else native_stops(limits_as, options.stops)[0]
         if native:
             sent = put(bare, native, *dotted(field))
         elif options.min_tokens and route is CHAT and not _has_logprobs(body):
-            # The entries of the tokens tell where the first tokens end. They are taken out of the answer again.
+            # The logprobs tell where the first tokens end. They are removed from the answer.
             sent = {**bare, "logprobs": 0 if "prompt" in body else True}
             plan = replace(plan, options=replace(options, hides_tokens=True))
     return replace(plan, body=dumps(sent), bare=None if sent is bare else dumps(bare))
@@ -119,9 +120,9 @@ def plan_of(
 
 def _body_of(route: WireFormat | None, headers: Mapping[str, str], content: bytes, has_stops: bool, most: int) -> Any:
     """Returns the parsed body of a request, or ``None`` if it is not JSON. A body is not parsed if nothing in it
-    matters: its path is unknown, it has no object ``stopscan``, and the transport has no stops.
+    matters: the path is unknown, the body has no object ``stopscan``, and the transport has no stops.
 
-    A body that should be JSON and cannot be read is a ``ValueError``, because its stops would go on to the server.
+    Raises ``ValueError`` if the body should be JSON and cannot be read, because its stops would reach the server.
     """
     try:
         content = _decompressed(content, headers.get("content-encoding", ""), most)
@@ -159,9 +160,9 @@ def _inflated(content: bytes, most: int) -> bytes:
 
 
 def without_stops(body: Any, at: tuple[Any, ...]) -> Any:
-    """Returns a request without its stops, which are at this path, and without the object ``stopscan``."""
+    """Returns a request without its stops, which are at the path ``at``, and without the object ``stopscan``."""
     rest = without(without(body, "stopscan"), *at)
-    if len(at) > 1 and get(rest, at[0]) == {}:  # there were only stops
+    if len(at) > 1 and get(rest, at[0]) == {}:  # it had only the stops
         return without(rest, at[0])
     return rest
 
@@ -178,7 +179,7 @@ def choices_in(body: Any) -> int:
 
 
 def echoed_in(body: Any) -> tuple[int, ...]:
-    """Returns the lengths of the prompts with which the choices begin (`echo`)."""
+    """Returns the lengths of the prompts that the choices repeat at their start (`echo`)."""
     if not get(body, "echo"):
         return ()
     prompts = prompt if isinstance(prompt := get(body, "prompt"), list) else [prompt]
@@ -287,8 +288,8 @@ def _merged(own: StopSet, new: StopSet, limits: Limits, regions: Any, stop_in: A
 
 
 def error_body(route: WireFormat | None, message: str, status: int = 400) -> dict[str, Any]:
-    """Returns an error in the form of the API of a request. The form of an unknown API is that of OpenAI."""
-    wrong = status < 500  # the request, and not a server
+    """Returns an error in the form of the request's API. If the API is unknown, the form is OpenAI's."""
+    wrong = status < 500  # the request is at fault, not a server
     kind, code = ("invalid_request_error", "INVALID_ARGUMENT") if wrong else ("server_error", "UNAVAILABLE")
     forms: dict[str, dict[str, Any]] = {
         "anthropic": {"type": "error", "error": {"type": kind if wrong else "api_error", "message": message}},

@@ -160,8 +160,8 @@ COHERE = WireFormat(
 
 
 def to_response(end: finish.Finish) -> dict[str, Any]:
-    """Returns the status, and the stop in `matched_stop`, the field of chat completions, because the Responses API has
-    no field for the stop."""
+    """Returns the status, and the stop as ``matched_stop``. The Responses API has no field for the stop, so this is the
+    field that chat completions have."""
     named = {} if end.matched_stop is None else {"matched_stop": end.matched_stop}
     return {**finish.to_responses(end), **named}
 
@@ -173,7 +173,7 @@ PART_DONE = {"type": "response.content_part.done", **WHERE, "part": Ref("part")}
 ITEM_DONE = {"type": "response.output_item.done", "output_index": Ref("place.0"), "item": Ref("item")}
 COMPLETED = {"type": "response.completed", "response": Ref("response")}
 ANNOTATIONS = (Spans("annotations", ("end_index", "index")),)
-# Clients such as Vercel's want numbers, so a stream that ends before the API has counted says 0.
+# Clients such as Vercel's require these numbers. They are 0 if a stop ends the stream before the API has sent them.
 IN, OUT = dict.fromkeys(("cached_tokens", "cache_write_tokens"), 0), {"reasoning_tokens": 0}
 DETAILS: dict[str, Any] = {"input_tokens_details": IN, "output_tokens_details": OUT}
 NO_USAGE = {**DETAILS, "input_tokens": 0, "output_tokens": 0, "total_tokens": 0}
@@ -347,7 +347,7 @@ WATSONX = WireFormat(
 )
 
 LLAMA_ON_BEDROCK = WireFormat(
-    name="llama",  # Llama by Bedrock's InvokeModel
+    name="llama",  # Llama through Bedrock's InvokeModel
     signs=("generation",),
     each="",
     texts={None: Text("generation")},
@@ -423,7 +423,8 @@ CONVERSATIONS = WireFormat(
 
 DASHSCOPE = _dashscope("text", ""), _dashscope("choices.0.message.content", "output.choices.*.message.role")
 
-# The first row that knows an event or an answer is its row, so a row stands before those whose signs it may also have.
+# The first row that knows an event or an answer is used. So if the events of one API may also have the signs of
+# another API, the row of the first API comes earlier.
 TABLE = (
     *(ANTHROPIC, COHERE, CONVERSATIONS, RESPONSES, CHAT, COMPLETIONS, GEMINI, OLLAMA, GENERATE, LLAMA, BEDROCK),
     *(TGI, WATSONX, SGLANG, *DASHSCOPE, LLAMA_ON_BEDROCK),

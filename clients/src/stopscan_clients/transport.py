@@ -83,7 +83,7 @@ class _Transport:
         self._options.scanner()  # raises for a wrong option here, before the first answer
         self._api, self._on_match, self._strict = api, on_match, strict
         self._given = transport
-        self._own: dict[Any, Any] = {}  # if no transport was given: those made here, by package and proxy
+        self._own: dict[Any, Any] = {}  # used if no transport was given: made here, by package and proxy
 
     async def _exchange(self, request: Any) -> Any:
         """Returns the answer to a request."""
@@ -118,7 +118,7 @@ class _Transport:
         decoded = decoded_by(package_of(request))
         unknown = {*encodings} - {*decoded, "identity"}  # httpx leaves a body with an unknown encoding undecoded
         whole = not plan.streamed and media.endswith("json") and media not in EVENTS
-        expected = route is not None or plan.own or plan.streamed or media in EVENTS  # an answer with stops
+        expected = route is not None or plan.own or plan.streamed or media in EVENTS  # may have stops
         if not (expected or whole) or (unknown and not (expected and self._strict)):
             return response  # such as a download
         if unknown:
@@ -167,7 +167,7 @@ class _Transport:
 
     def _response(self, request: Any, response: Any, body: Body, plain: bool, content: bytes | None = None) -> Any:
         headers = without_headers(response, b"content-length", b"content-encoding", b"transfer-encoding")
-        if content:  # no content needs no length, and a 204 must not have one
+        if content:  # an empty body needs no length, and a 204 must not have one
             headers.append((b"content-length", str(len(content)).encode()))
         extensions = {**response.extensions, "stopscan": MappingProxyType(body.matches)}
         package = package_of(request)
@@ -176,8 +176,8 @@ class _Transport:
 
 
 def error_response(request: Any, route: Any, message: str, status: int = 400) -> Any:
-    """Returns an error of the transport itself in the API's form, with a header that stops the official clients'
-    retries."""
+    """Returns an error of the transport itself in the API's form. A header tells the official clients not to try
+    again."""
     content = json.dumps(error_body(route, message, status)).encode()
     headers = {"content-type": "application/json", "content-length": str(len(content)), "x-should-retry": "false"}
     package = package_of(request)
@@ -251,8 +251,8 @@ def connection_of(stream: Any) -> tuple[Any, Any, int] | None:
 
 
 async def shut(response: Any, close: str, over: bool = False) -> None:
-    """Closes a response. Resets its HTTP/2 stream first, unless the stream is ``over``: httpcore does not reset it, and
-    the server would go on generating."""
+    """Closes a response. First resets its HTTP/2 stream, unless the stream is ``over``: httpcore does not reset it, so
+    the server would keep generating."""
     http2 = None if over else connection_of(response.stream)
     if http2 is not None:
         connection, request, number = http2
@@ -271,7 +271,8 @@ class StopTransport(_Transport, _SyncBase):
       to ``StopMatch``. ``on_match(choice, match)`` is called for each match.
     - A stream is closed at its stop, so that the server stops generating. ``drain=True`` reads the stream to
       its end instead, so that the usage also comes.
-    - ``transport`` sends the requests. The default is that of httpx or httpx2, with the proxies of the environment.
+    - ``transport`` sends the requests. The default is that of httpx or httpx2, with the proxies that environment
+      variables name.
     - If the answer is not a stream, the server also gets the stops that its API accepts. ``api`` names that API. The
       default is the API of the route.
     - A stream of an unknown API raises ``TypeError`` at its first step. With ``strict=False`` such a stream is passed

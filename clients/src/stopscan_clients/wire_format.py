@@ -66,7 +66,7 @@ class Memory:
         return _filled(template, {**self.facts, **facts})
 
     def numbered(self, out: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-        """Returns the output of the machine with the numbers of its events, for an API that numbers its events."""
+        """Returns the machine's output. If the API numbers its events, a subclass numbers the made events here."""
         return out
 
     def message(self, passage: Any, opened: set[Path], write: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -102,7 +102,7 @@ class WireFormat:
     calls: tuple[str, ...] = ()
     # What ends a text.
     words: tuple[str, ...] = ()  # the fields by which a choice says that it ends
-    finished: Callable[[Any], Any] = lambda unit: True  # returns ``None`` if ``words`` do not mean an end
+    finished: Callable[[Any], Any] = lambda unit: True  # returns ``None`` if the choice has ``words`` but has not ended
     final: bool = True  # no text of the choice follows its end
     # Kinds that begin a part. For each kind: a field of the event, and the values that it has if the part is text.
     opens: Mapping[str, tuple[str, tuple[Any, ...]]] = field(default_factory=dict)
@@ -112,13 +112,13 @@ class WireFormat:
     # Other fields that depend on the text. Paths begin at a choice, or at an event that has a kind.
     beside: Beside = NOTHING
     copies: tuple[str, ...] = ()  # fields that repeat the text so far: dropped where text is held
-    # After a stop nothing is sent but the fields that are named here, and those of ``piece`` and ``closing``.
-    about: tuple[str, ...] = ()  # of an event or an answer; without those of its choices
-    usage: tuple[str, ...] = ()  # likewise: fields about the whole stream, which are not in events that are made
-    names: tuple[str, ...] = ()  # of the choice in which the stop fired
+    # From the stop on, only the fields that are named here are sent, and those of ``piece`` and ``closing``.
+    about: tuple[str, ...] = ()  # fields of an event or an answer, but not those of its choices
+    usage: tuple[str, ...] = ()  # more such fields, about the whole stream: events that the machine makes lack them
+    names: tuple[str, ...] = ()  # fields of the choice in which the stop fired
     # What is written at a stop, and for held text. A made choice is one that the machine writes itself.
     write: Callable[[Finish], Any]
-    keeps: tuple[str, ...] = ()  # fields that a made choice, or a made event, copies from the last one with the text
+    keeps: tuple[str, ...] = ()  # fields that a made choice or event copies from the last one that had text
     goes_on: Mapping[str, Any] = field(default_factory=dict)  # fields of a made choice without an end, and their values
     text_at: str = ""  # the path of the text in a made choice, if ``texts`` has another path
     without_text: tuple[str, Any] | None = None  # what a made choice has instead of an empty text: a path and a value
@@ -137,14 +137,14 @@ class WireFormat:
     answer: str = ""  # if there are no choices: the path of the pieces of text, with ``*`` for each element of a list
     beside_answer: Beside = NOTHING
     beside_piece: Beside = NOTHING  # for the piece in which a stop fired
-    settled: tuple[str, str] = ("", "")  # a field of the objects around that piece, and its value if it is there
+    settled: tuple[str, str] = ("", "")  # a field of the objects around that piece, and the value that it gets
     # Requests.
-    path: str = ""  # a pattern for the paths of requests; the first row that it fits gives the fields below
+    path: str = ""  # a pattern for the paths of requests; the first row with a fitting pattern is used
     stops: str = "stop"
     choices: tuple[str, ...] = ("n",)  # fields with the number of choices
     done: bool = False  # the API's server-sent events end with ``[DONE]``
-    limits: str = ""  # the API's name in ``native.LIMITS``, if it is not ``name``; an API in neither gets no stops
-    errors: str = ""  # the name of the API whose form of errors this API has, if it has no own form
+    limits: str = ""  # the API's name in ``native.LIMITS``, if not ``name``; without an entry, no stops are sent
+    errors: str = ""  # if errors have the form of another API: the name of that API
 
     def kind(self, event: Any) -> str | None:
         kind = next(iter(event), None) if self.kind_is_key else event.get("type")

@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     made = parser()
     options = made.parse_args(argv)
     for option, name, *_ in (("--port", "port"), ("--grace", "grace"), *LIMITED):
-        if not 0 <= getattr(options, name) <= (65535 if name == "port" else sys.maxsize):  # true for NaN
+        if not 0 <= getattr(options, name) <= (65535 if name == "port" else sys.maxsize):  # also true for NaN
             made.error(f"argument {option}: {getattr(options, name)} is out of range")
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING)
     limits = Limits(**{name: getattr(options, name) for _, name, _, _ in LIMITED})

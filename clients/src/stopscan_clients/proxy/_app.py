@@ -37,9 +37,9 @@ HOP = b"""connection keep-alive proxy-authenticate proxy-authorization proxy-con
 # RFC 9112, 3.2.2: a server must accept a request line with a whole URL instead of a path.
 ABSOLUTE = re.compile(rb"\Ahttps?://[^/]*", re.IGNORECASE)
 CLOSE = {"connection": "close"}  # for errors before the request was read to its end
-# A body of this many bytes and values is read in 0.04 seconds, whatever is in it: long numbers take as much as lists.
+# A body of at most this many bytes and values is read within 0.04 seconds, even if it has long numbers or many lists.
 SHORT, FEW_VALUES = 1 << 18, 20_000
-# What keeps the upstream server from being reached, by the error below httpx's.
+# Why the upstream server cannot be reached, by the class of the error that has caused httpx's error.
 UNREACHABLE = {
     socket.gaierror: "its name has no address",
     ConnectionRefusedError: "it refuses connections",
@@ -49,7 +49,7 @@ UNREACHABLE = {
 
 @dataclass(frozen=True)
 class Limits(stopscan_clients.request.Limits):
-    """The limits of the proxy. Those for the stops in a request are the same in every server of stopscan.
+    """The limits of the proxy. Those for the stops in a request are the same as in stopscan's adapters for engines.
 
     - ``connect``: seconds to connect to the upstream server.
     - ``read``: seconds for which the upstream server may be silent.
@@ -185,7 +185,8 @@ class _Proxy:
             group.cancel_scope.cancel()
 
     async def _ready(self, exchange: _Exchange, pool: httpx.AsyncHTTPTransport) -> None:
-        """Answers that the upstream server can be reached, and is not overloaded or still loading (a 5xx)."""
+        """Answers with a 200 if the upstream server can be reached. Raises ``HTTPException`` if it answers with a 5xx,
+        because it is overloaded or still loading."""
         path = self._url.raw_path.partition(b"?")[0].rstrip(b"/") + b"/health"
         timeout = httpx.Timeout(self._limits.connect, pool=None).as_dict()
         request = httpx.Request("GET", self._url.copy_with(raw_path=path), extensions={"timeout": timeout})
@@ -322,10 +323,10 @@ def _has_two_lengths(headers: Iterable[tuple[bytes, bytes]]) -> bool:
 
 
 def _cause(error: BaseException) -> str:
-    """Returns why the upstream server failed, in words or as the name of the error. Messages of errors may contain
-    keys."""
+    """Returns why the upstream server failed, in words or as the name of the error. Does not return the error's
+    message, which may contain a key."""
     name, below = type(error).__name__, [error]
-    for cause in below:  # goes on with the errors that are added
+    for cause in below:  # also visits the errors that are added in the loop
         for kind, words in UNREACHABLE.items():
             if isinstance(cause, kind):
                 return f"{words} ({getattr(cause, 'reason', None) or name})"

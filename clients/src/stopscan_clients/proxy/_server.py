@@ -71,8 +71,8 @@ class Server(uvicorn.Server):
 
 
 def is_fault(record: logging.LogRecord) -> bool:
-    """Returns whether uvicorn reports more than an answer that the proxy has ended early, at an error of the upstream
-    server or at the shutdown. The proxy reports that itself, in one line."""
+    """Returns whether a record of uvicorn's log reports a fault. An answer that the proxy has ended early is not one:
+    the proxy itself logs an error of the upstream server, in one line, and a shutdown is expected."""
     error = record.exc_info[1] if record.exc_info else None
     return not (isinstance(error, asyncio.CancelledError) or "without completing response" in record.getMessage())
 
