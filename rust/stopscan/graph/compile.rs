@@ -154,8 +154,8 @@ impl Target {
 /// ```
 /// use stopscan::{SegmentSet, Segmenter, keep};
 ///
-/// let set = SegmentSet::builder().region("answer", [("<call>", keep("call"))]).region("call", [("</call>",
-/// "answer")]); let mut segmenter = Segmenter::new(&set.build()?);
+/// let set = SegmentSet::builder().region("answer", [("<call>", keep("call"))]).region("call", [("</call>", "answer")]);
+/// let mut segmenter = Segmenter::new(&set.build()?);
 /// let segments: Vec<_> = segmenter.feed("Hm <call>x</call>").into_iter().collect();
 /// assert_eq!((segments[1].region, &*segments[1].text), ("call", "<call>x"));
 /// # Ok::<(), stopscan::StopSetError>(())

@@ -157,11 +157,11 @@ impl<E: Emit> SetBuilder<E> {
     /// ```
     /// use stopscan::{SegmentSet, StopSet};
     ///
-    /// let set = SegmentSet::builder().region("answer", [("|", "answer/quoted")]).region("answer/quoted", [("|",
-    /// "answer")]); assert!(set.build()?.regions().eq(["answer"]));
+    /// let set = SegmentSet::builder().region("answer", [("|", "answer/quoted")]).region("answer/quoted", [("|", "answer")]);
+    /// assert!(set.build()?.regions().eq(["answer"]));
     ///
-    /// let set = StopSet::builder().stop(["b"]).region("out", [("(", "in")]).region("in", [(")",
-    /// "out")]).stop_in(["out"]); assert_eq!(set.build()?.truncate("a(b)b").0, "a(b)");
+    /// let set = StopSet::builder().stop(["b"]).region("out", [("(", "in")]).region("in", [(")", "out")]).stop_in(["out"]);
+    /// assert_eq!(set.build()?.truncate("a(b)b").0, "a(b)");
     /// # Ok::<(), stopscan::StopSetError>(())
     /// ```
     pub fn region<M: AsRef<str>, T: Into<Target>>(
@@ -182,8 +182,7 @@ impl<E: Emit> SetBuilder<E> {
     ///
     /// let set = SegmentSet::builder().region("a", [("|", "b")]).region("b", [("|", "a")]);
     /// assert!(set.clone().stop_in(["a"]).build().is_ok());
-    /// assert_eq!(set.stop_in(["c"]).build().unwrap_err().to_string(), "stop_in: there is no region \"c\"; there are a,
-    /// b");
+    /// assert_eq!(set.stop_in(["c"]).build().unwrap_err().to_string(), "stop_in: there is no region \"c\"; there are a, b");
     /// # Ok::<(), stopscan::StopSetError>(())
     /// ```
     pub fn stop_in(mut self, regions: impl IntoIterator<Item: AsRef<str>>) -> SetBuilder<E> {

@@ -168,8 +168,8 @@ impl<E: Emit> Set<E> {
     /// ```
     /// use stopscan::SegmentSet;
     ///
-    /// let set = SegmentSet::builder().region("answer", [("<think>", "reasoning")]).region("reasoning", [("</think>",
-    /// "answer")]); assert_eq!(set.build()?.region_after("<think>\n"), "reasoning");
+    /// let set = SegmentSet::builder().region("answer", [("<think>", "reasoning")]).region("reasoning", [("</think>", "answer")]);
+    /// assert_eq!(set.build()?.region_after("<think>\n"), "reasoning");
     /// # Ok::<(), stopscan::StopSetError>(())
     /// ```
     pub fn region_after(&self, prefix: &str) -> &str {
