@@ -6,7 +6,7 @@ from typing import Any
 
 from stopscan_clients.machine import Machine, ScanOptions, machine_of
 
-# The paths of the text in events that have nothing else to look at.
+# The path of the text in an event, for APIs in which only this path is needed to read the text.
 OTHERS: dict[str, tuple[str | int, ...]] = {
     "watsonx": ("results", 0, "generated_text"),
     "llama_on_bedrock": ("generation",),
@@ -65,5 +65,5 @@ def machine_for(event: Any, options: ScanOptions) -> Machine:
 
 
 def fed(machine: Machine, event: Any) -> list[Any]:
-    """Feeds an event to the machine, and returns the events that come out, without the source event of each."""
+    """Feeds an event to the machine, and returns the events that come out, without their sources."""
     return [out for out, _ in machine.feed(event, event)]

@@ -31,7 +31,7 @@ class H2Server:
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def close(self) -> None:
-        # Without the shutdown, the waiting `accept` would take one more connection, meant for the port's next server.
+        # Without the shutdown, the waiting `accept` would take a connection to the next server on this port.
         self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
 

@@ -2,9 +2,8 @@
 
     python clients/tests/many_streams.py 10000 [SEED]
 
-Prints a line for each API and way to read: how many streams, how many of them a stop has ended, how many were wrong.
-The server ignores stops. It waits after the event that completes a stop: the client must leave before the server goes
-on.
+Prints a line for each API and each way to read: how many streams there were, how many of them a stop has ended, and how
+many were wrong. The server ignores stops. After the event that completes a stop, it waits for the client to leave.
 """
 
 from __future__ import annotations

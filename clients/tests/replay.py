@@ -22,8 +22,8 @@ Event = dict[str, Any]
 
 @dataclass
 class Recording:
-    """The answer to the requests of one model. After `pause` events the server waits up to 20 seconds for the client to
-    leave. A real server would go on sending. `sent` counts the events that were sent."""
+    """The answer to the requests for one model. After `pause` events the server waits up to 20 seconds for the client
+    to leave, where a real server would continue to send. `sent` counts the events that were sent."""
 
     events: list[Event] = field(default_factory=list)
     whole: Event | None = None  # the answer to a request that asks for no stream

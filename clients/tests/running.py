@@ -47,7 +47,7 @@ class Running:
         self.process.start()
 
     def wait(self, seconds: float = 120) -> None:
-        """Returns when the proxy answers. Limits the total time, not the number of tries."""
+        """Waits until the proxy answers. Limits the total time, not the number of tries."""
         end = time.monotonic() + seconds
         with httpx.Client(base_url=self.url, trust_env=False) as client:  # one for all tries: a new client takes long
             while (rest := end - time.monotonic()) > 0:
@@ -89,8 +89,9 @@ def until(true: Callable[[], object], seconds: float = 20) -> None:
 
 
 def raw_server(answer: bytes, seconds: float = 0) -> tuple[str, list[bytes], threading.Event]:
-    """Starts a server that answers each connection once no data has come on it for ``seconds`` (0: 0.2 s). Returns its
-    URL, a list of the data of each connection, and an event that is set when a client has left."""
+    """Starts a server that sends ``answer`` on a connection when no data has come on it for ``seconds`` (0: 0.2 s).
+    Returns the server's URL, a list with the data of each connection, and an event that is set if a client leaves
+    before the answer."""
     listening = socket.create_server(("127.0.0.1", 0))
     read: list[bytes] = []
     gone = threading.Event()

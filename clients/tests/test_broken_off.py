@@ -62,7 +62,7 @@ NEUTRAL = {"choices": [], "usage": None}
 
 
 def tried(data: bytes, media: str = "text/event-stream") -> tuple[bytes, Exception]:
-    """Returns what a client has read of a body in one piece when an error comes, and the error."""
+    """Sends a body in one piece. Returns what a client reads before an error is raised, and the error."""
     client = httpx.Client(transport=StopTransport("END", transport=Server(httpx, [data], media)))
     seen: list[bytes] = []
     with pytest.raises((TypeError, ValueError)) as raised:

@@ -1,4 +1,4 @@
-"""What stays of the event, choice or answer in which a stop fires, and what does not."""
+"""Which fields are kept in the event, choice or answer in which a stop fires; and streams that end or begin oddly."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def test_an_end_waits_for_no_other_choice() -> None:
 
 
 def test_the_fast_path_does_not_scan_an_echoed_prompt() -> None:
-    """All events are alike but for their texts, so all but the first could take the fast path."""
+    """The events differ only in their texts, so the fast path could take all of them except the first."""
     events = [wire.completions_chunk([wire.completions_choice(text)]) for text in ("Q: ", "EN", "D A", ": ", "4 END 5")]
     frames = [sse(event) for event in events]
     body = Body(Plan(ScanOptions(StopSet("END"), echoed=(len("Q: END A: "),)), True), "text/event-stream")
@@ -217,7 +217,7 @@ def test_a_cut_responses_stream_counts_with_numbers() -> None:
 
 
 def test_held_text_comes_before_a_torn_end() -> None:
-    """openai alone reads `ab E` of such a body, so it must read the same through us."""
+    """Without the transport, the client openai reads `ab E` from such a body. With it, the client must do the same."""
     whole = sse(chunk("ab E")) + sse(chunk("nough"))
     out, _ = through([whole[: len(sse(chunk("ab E"))) + 20]], ["END"], "text/event-stream")
     events = [json.loads(frame[6:]) for frame in out.split(b"\n\n")[:-1]]

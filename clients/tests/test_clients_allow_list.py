@@ -1,5 +1,5 @@
-"""From the event of a stop on, only the fields that are named for the API are sent, whatever the server adds. The names
-are written here by hand, and not read from the rows."""
+"""After a stop, and in the event of the stop, only known fields are sent, whatever else the server sends. The names of
+the known fields are written here by hand: the tests do not read them from the rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from stopscan_clients import scan_events, truncate_response
 UNKNOWN = {"unknown": "behind", "number": 1, "deep": {"behind": ["behind", {"behind": True}]}, "behind": None}
 TEXTS = (["one END two"], ["one E", "ND two", "three"], ["one ", "EN", "D"], ["END"], ["one E", "ND"])
 
-# All names that may be anywhere in what is sent from the stop on, for each API.
+# For each API, all names that may occur in the event of the stop and in later events.
 RESPONSE = """id object created_at model status error incomplete_details instructions metadata parallel_tool_calls
     tool_choice tools output usage input_tokens output_tokens total_tokens input_tokens_details cached_tokens
     cache_write_tokens output_tokens_details reasoning_tokens type role content text annotations logprobs
@@ -51,9 +51,9 @@ ALLOWED = {
     "conversations": """type id output_index content_index model role content text usage prompt_tokens object outputs
         completion_tokens total_tokens conversation_id""",
 }
-OPEN = {"metadata"}  # fields that have whatever the request had in them
+OPEN = {"metadata"}  # fields with the request's own content, which may have any names
 TEXTUAL = [name for name in RECORDINGS if name != "cohere_tools.sse"]
-COUNTS = {"number", "behind", "deep"}  # below a field with counts, numbers may have any name
+COUNTS = {"number", "behind", "deep"}  # names in `UNKNOWN` that may stay among counts, because counts may have any name
 
 
 def marked(tree: Any) -> Any:
@@ -89,7 +89,7 @@ def test_streams(name: str, texts: list[str], drain: bool) -> None:
     out, after = [], []
     for event in events:
         out.append(event)
-        # events that open a part wait for its text, and so may come with the event of the stop
+        # an event that opens a part waits for the part's text, so it may come with the event of the stop
         after += [event] if events.matches and not any(event is earlier for earlier in before) else []
     texts = [text_of(name, event) or "" for event in out]
     assert (texts[-1] if name in wire.CUMULATIVE else "".join(texts)) == so_far.partition("END")[0]
@@ -114,7 +114,7 @@ def test_recorded_streams_with_unknown_fields_anywhere(name: str, data: st.DataO
     text = max(pieces, key=len)
     begin = data.draw(st.integers(0, len(text) - 1))
     stop = text[begin : begin + data.draw(st.integers(1, 6))]
-    first = next(number for number, piece in enumerate(pieces) if stop in piece)  # one may be across two events before
+    first = next(number for number, piece in enumerate(pieces) if stop in piece)  # an earlier one may span two events
     odd = data.draw(st.sampled_from(["Qz7", ["Qz7"], {"Qz7": 1}, {"a": [{"b": "Qz7"}]}]))
 
     def noted(tree: Any) -> Any:
@@ -133,7 +133,7 @@ def test_recorded_streams_with_unknown_fields_anywhere(name: str, data: st.DataO
 
 
 def notes(tree: Any, counts: bool = False) -> list[Any]:
-    """Returns the unknown fields in a tree that is sent. In counts, one with numbers alone may stay."""
+    """Returns the unknown fields in an event that was sent, but not those with only numbers that are among counts."""
     if isinstance(tree, list):
         return [note for value in tree for note in notes(value, counts)]
     if not isinstance(tree, dict):

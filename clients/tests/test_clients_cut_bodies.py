@@ -1,4 +1,4 @@
-"""A body may end inside an event: then the held text comes first, and the torn bytes behind it, as they came."""
+"""A body may end inside an event. The client then gets the held text, and then the bytes of that event, unchanged."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def bodies() -> Iterator[tuple[str, str, type[Lines], bytes]]:
 
 
 def read(framing: type[Lines], data: bytes) -> tuple[str, bytes]:
-    """Returns the text of the whole events in a body, and the bytes of the torn one behind them."""
+    """Returns the text of the complete events in a body, and the bytes of the incomplete event after them."""
     reader, api, text = framing(), None, ""
     frames = list(reader.split(data))
     last = bytes(reader.rest)
@@ -52,7 +52,7 @@ BODIES = {name: rest for name, *rest in bodies() if name != "cohere_tools.sse"} 
 
 
 def places(framing: type[Lines], data: bytes) -> list[int]:
-    """Returns the places at which a body is cut: all around the end of an event, and one in 47 elsewhere."""
+    """Returns the places at which to cut a body: all places near the end of an event, and every 47th elsewhere."""
     ends = accumulate(map(len, framing().split(data)))
     return sorted(
         {*range(1, len(data), 47), *(end + at for end in ends for at in range(-2, 3) if end + at < len(data))}

@@ -1,4 +1,4 @@
-"""What is sent beside the text in each API: reasoning, calls, refusals and usage; and peculiarities of some servers."""
+"""What each API sends besides the text: reasoning, calls, refusals and usage. Also peculiarities of some servers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_reasoning_and_calls_are_never_scanned(api: str) -> None:
 
 @pytest.mark.parametrize("api", sorted(MIXED))
 def test_a_stop_ends_the_answer_before_the_call(api: str) -> None:
-    """A model that goes on after a stop invents its calls, so they must not be sent: datarobot-genai#287."""
+    """A model that keeps generating after a stop makes up calls. These must not be sent: datarobot-genai#287."""
     events = MIXED[api]([("reasoning", ["so"]), ("text", ["one E", "ND"]), ("call", ["{}"]), ("text", ["two"])])
     for drain in (False, True):
         stream = scan_events(events, "END", drain=drain)
@@ -167,8 +167,8 @@ def test_chat_a_last_chunk_with_text_and_reason(server: Replay) -> None:
 
 @pytest.mark.parametrize("word", ["", "null", "None"])
 def test_chat_servers_that_always_say_a_reason(word: str) -> None:
-    """Servers (sglang#3912, KoboldCpp) that have no finish reason yet send one of these words in each chunk. The choice
-    must go on, and held text must stay held."""
+    """Some servers (sglang#3912, KoboldCpp) send one of these words in each chunk as long as there is no finish reason.
+    The word must not end the choice, and held text must stay held."""
     chunks = [wire.chat_chunk([{**wire.chat_choice(content=text), "finish_reason": word}]) for text in ("E", "ND")]
     stream = scan_events(chunks, "END")
     assert [event["choices"][0]["delta"].get("content") for event in stream] == ["", "", None]
@@ -212,8 +212,8 @@ def test_ollama_text_that_comes_by_itself_says_nothing_else() -> None:
 
 
 def test_chat_usage_in_every_chunk_passes_until_the_stop() -> None:
-    """If each chunk has a usage (as with vLLM's continuous_usage_stats), chunks with text keep theirs, and the closing
-    chunk has none."""
+    """If each chunk has a usage (as with vLLM's continuous_usage_stats), chunks with text keep it. The closing chunk,
+    which is made at the stop, has none."""
     counts = [{"prompt_tokens": 3, "completion_tokens": n, "total_tokens": 3 + n} for n in (1, 2)]
     texts = ("one E", "ND")
     events = [wire.chat_chunk([wire.chat_choice(content=t)], usage=u) for t, u in zip(texts, counts, strict=True)]
@@ -307,7 +307,7 @@ def test_a_text_in_thousands_of_pieces_is_copied_once(monkeypatch: pytest.Monkey
         copied.append(len(items(value)))
         return items(value)
 
-    for module in ("paths", "machine"):  # a list is copied from what `items` returns
+    for module in ("paths", "machine"):  # each copy of a list is made from the result of `items`
         monkeypatch.setattr(f"stopscan_clients.{module}.items", counted)
     event, held = scan_events([{"choices": [{"index": 0, "delta": {"content": pieces}}]}], "END")
     assert len(pieces) <= sum(copied) < 10 * len(pieces)

@@ -142,8 +142,8 @@ def test_no_token_comes_before_its_text_or_long_after(api: str, chunks: Any, sto
 
 @given(chunks=CHUNKS, stop=STOPS, include_stop=st.booleans())
 def test_gemini_held_text_keeps_its_tokens(chunks: Any, stop: list[str], include_stop: bool) -> None:
-    """A call releases held text. So text that is held at the end of a chunk is continued only by text before the first
-    call of the next chunk."""
+    """A call in a chunk releases the text that is held at that point. So a stop cannot span a call, but it can begin
+    after the last call of one chunk and end before the first call of the next."""
     events = gemini(chunks)
     oracle, text, tokens_text = Reference(stop, include_stop=include_stop), "", chain.from_iterable(chunks)
     for event, tokens in zip(events, chunks, strict=False):
@@ -166,8 +166,8 @@ def test_gemini_held_text_keeps_its_tokens(chunks: Any, stop: list[str], include
 
 
 def test_completions_all_columns_are_cut() -> None:
-    """A column (a list such as `token_logprobs`) that is null stays null. Without offsets, the length of each token
-    tells where the next token begins."""
+    """A column (a list such as `token_logprobs`) that is null stays null. If `text_offset` is null or missing, the
+    lengths of the tokens tell where each token begins."""
     whole: dict[str, Any] = {
         "tokens": ["one", " E", "N", "D two"],
         "token_logprobs": [None, -1.0, -2.0, -3.0],
@@ -220,7 +220,7 @@ def test_a_token_waits_with_its_own_text(api: str) -> None:
 
 
 def test_half_characters_begin_where_their_character_does() -> None:
-    """A chunk with half a character has no text, but has a token. The token stays in its chunk if no text is held."""
+    """A chunk with half a character has a token, but no text. If no text is held, the token stays in this chunk."""
     first, second = ([byte] for byte in "é".encode())
     chunks = [
         ("a", [entry("a", 0)]),
@@ -272,8 +272,8 @@ def test_a_token_begins_where_its_character_does() -> None:
 
 @pytest.mark.parametrize("api", FORMS)
 def test_each_delta_has_the_tokens_of_its_text(api: str) -> None:
-    """If held text of an earlier event comes out in place of an event's own text, the event must have the tokens of the
-    held text, even if both texts are equally long."""
+    """An event may come out with the held text of an earlier event instead of its own text. Then it must also have the
+    tokens of the held text, even if both texts are equally long."""
     make, rows = FORMS[api]
     events = make([["a"], ["E"], ["E"], ["E"], ["N", "b", "E"]])
     out = [event for event in scan_events(events, "END") if text_of(api, event) or rows(event)]
@@ -296,7 +296,7 @@ def test_responses_closing_events_repeat_the_tokens() -> None:
 
 @pytest.mark.parametrize("second", [None, "absent", [], [1], {}, "x"])
 def test_a_completion_whose_second_chunk_has_no_logprobs_raised(second: Any) -> None:
-    """The held text of both chunks comes in one event, with the logprobs of the first."""
+    """One event brings the held text of both chunks, with the logprobs of the first chunk."""
     columns = {"tokens": ["a ", "E"], "token_logprobs": [0, -1], "top_logprobs": None, "text_offset": [0, 2]}
     more = {} if second == "absent" else {"logprobs": second}
     chunks = [

@@ -75,8 +75,8 @@ def test_a_pattern_may_match_at_a_call(api: str) -> None:
 
 
 def test_the_end_of_a_cut_stream_completes_no_pattern() -> None:
-    """`$` must match only at the end of a complete stream. `E$` once also matched where a chat stream broke off: before
-    its finish reason and `[DONE]`."""
+    """`$` must match only at the end of a complete stream. `E$` once also matched where a chat stream broke off
+    before its finish reason and `[DONE]`."""
     for stops in (StopSet("xENDy", patterns=[r"END\b"]), StopSet(patterns=["END$"])):
         for include_stop in (False, True):
             for api, make in WIRES.items():

@@ -1,5 +1,5 @@
-"""Property tests of `machine.py`, whose machines read and change the events of a stream, without a network. For any
-answer, a simple oracle says which text must have been sent after each event, and which events stay unchanged."""
+"""Property tests of `machine.py`, which changes the events of a stream, without a network. For any answer, a simple
+oracle tells which text must have been sent after each event, and which events must stay unchanged."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Oracle:
 
 
 def run(api: str, events: list[Any], stop: list[str], **options: Any) -> tuple[Any, list[Any]]:
-    """Returns the machine and its outputs: one for each event, and one for the end of a source that no stop ended."""
+    """Returns the machine and its outputs: one for each event and, if no stop ends the stream, one for its end."""
     machine = machine_for(events[0], ScanOptions(StopSet(stop), **options))
     out = []
     for event in events:

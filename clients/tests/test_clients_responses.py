@@ -1,4 +1,4 @@
-"""Responses: a text comes in deltas, and then four closing events repeat it whole. All of them are cut."""
+"""Responses: a text comes in deltas, and then four closing events each repeat the whole text. All of them are cut."""
 
 from __future__ import annotations
 
@@ -241,8 +241,8 @@ def test_reasoning_text_is_not_scanned() -> None:
 
 @pytest.mark.parametrize("skipped", range(4))
 def test_a_made_delta_has_the_next_events_number(skipped: int) -> None:
-    """The numbers say how the events are ordered. The API's events keep theirs, and a made delta comes before the event
-    whose number it has."""
+    """The numbers give the order of the events. The API's events keep their numbers. A made delta has the number of the
+    API's event that follows it."""
     events = [event for event in answer(["a E"], ["b", " EN"], ["c E"]) if event["type"] not in CLOSING[:skipped]]
     events = [{**event, "sequence_number": number} for number, event in enumerate(events)]
     error = {"type": "error", "message": "no", "sequence_number": len(events)}

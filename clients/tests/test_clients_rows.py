@@ -1,5 +1,5 @@
-"""APIs that are nothing but a row of the table: random streams and answers of each are cut where a brute-force search
-cuts their text."""
+"""APIs that need only a row of the table, and no tests of their own. Random streams and answers of each must be cut
+where a brute-force search cuts their text."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ def test_answers(name: str, text: str, stops: list[str]) -> None:
     kept = truncate_response(answer, stops)
     if oracle.match is None:
         assert kept is answer
-    elif name != "conversations" or expected:  # there, an entry without text goes
+    elif name != "conversations" or expected:  # this API's answers lose an entry without text
         assert reduce(lambda tree, key: tree[key], PATHS[name], kept) == expected
 
 
 def test_cumulative_text_must_grow() -> None:
-    """A server of DashScope or sglang may send pieces instead. Reading these as whole texts would lose text."""
+    """A server of DashScope or sglang may send pieces, and not all text so far. Read as such, they would lose text."""
     events = [wire.sglang_event("one ", None), wire.sglang_event("two", None)]
     with pytest.raises(TypeError, match="the text of sglang must come whole each time"):
         list(scan_events(events, "END"))

@@ -1,4 +1,5 @@
-"""`native_stops` divides stops: some are sent to the API, the rest is scanned for. Together they act as one scan."""
+"""`native_stops` divides stops: some are sent to the API, and a scan looks for the others. Together, the two must give
+the result of one scan for all stops."""
 
 from __future__ import annotations
 
@@ -90,8 +91,8 @@ def test_patterns_and_visible_stops_are_in_the_second() -> None:
 
 
 def test_a_chain_of_stops_is_compared_once() -> None:
-    """Each stop begins with the end of the one before it, so that only one can be sent. Before a fix, each round took
-    one stop away and compared all others again."""
+    """Each stop begins with the end of the stop before it, so only one of them can be sent. Before a fix, the work was
+    quadratic: the function took away one stop at a time, and compared all others again."""
     letters = [chr(0x4E00 + at) for at in range(1023)]
     chain = ["#", "#!" + letters[0], *(a + "-" * 57 + b for a, b in pairwise(letters))]
     native, remaining = native_stops("ollama", chain)

@@ -83,8 +83,8 @@ def test_stops_go_on_except_with_api_none(server: Replay, proxied: Running) -> N
 
 
 def test_a_silent_proxy_ends_the_wait() -> None:
-    """``Running.wait`` must give up after its time limit. When it only limited the number of tries, each of which has a
-    timeout of its own, it took 50 minutes."""
+    """``Running.wait`` must give up after its time limit. It once limited only the number of tries. Each try waited for
+    its own timeout, and all together took 50 minutes."""
     silent, _, _ = raw_server(b"", 30)
     made = Running("http://127.0.0.1:9")
     made.url = silent

@@ -1,4 +1,5 @@
-"""The proxy when client, server or proxy is silent, breaks off or ends: always an error or an end, never a hang."""
+"""The client, the server or the proxy becomes silent, breaks off or ends. The others must get an error or an end, and
+never wait forever."""
 
 from __future__ import annotations
 
@@ -189,7 +190,7 @@ def test_sigterm_lets_open_answers_end(server: Replay) -> None:
 
 
 def test_sigterm_ends_answers_that_outlast_the_grace(server: Replay) -> None:
-    """An answer that has not begun becomes a 503 in the API's form. The next test has a stream that has begun."""
+    """A request whose answer has not begun gets a 503 in the API's form. In the next test, the stream has begun."""
     upstream, read, gone = raw_server(b"", 30)
     with running(upstream, "--stop", "END", "--grace", "1") as made:
         answers: list[httpx.Response] = []
@@ -223,7 +224,7 @@ def test_a_stream_beyond_the_grace_ends_with_an_error(server: Replay) -> None:
 
 
 def test_events_before_an_unreadable_event_come() -> None:
-    """The error is the last event, behind the events of the same piece of bytes and the held text."""
+    """The error comes last: after the earlier events in the same piece of bytes, and after the held text."""
     media = b"application/vnd.amazon.eventstream"
     body = b"".join(map(aws, wire.bedrock(["one ", "two E"])[:3])) + b"\x00\x00\x00\x05" * 3
     head = b"HTTP/1.1 200 OK\r\ncontent-type: %b\r\ncontent-length: %d\r\n\r\n" % (media, len(body))

@@ -236,8 +236,8 @@ def test_an_unknown_stream_is_a_502_without_a_retry() -> None:
 
 
 def test_two_hundred_streams_while_clients_leave(server: Replay) -> None:
-    """Each stream is cut at its stop, also while other clients leave, and none keeps the others waiting until the
-    client's timeout. What the clients that left have asked for ends."""
+    """Each stream is cut at its stop while other clients leave, and comes before the client's timeout. The upstream
+    streams of the clients that have left end, too."""
     recording = Recording(wire.chat(["one ", "two ", "E", "ND", "three"]))
     body = {"model": server.record(recording), "stream": True}
     deserted = [endless("chat") for _ in range(60)]
@@ -353,7 +353,7 @@ BODIES: dict[str, bytes] = {
 
 @pytest.mark.parametrize("name", BODIES)
 def test_a_long_body_is_read_beside_the_streams(server: Replay, name: str) -> None:
-    """It is read in a process of its own (benches/proxy.py measures how long a stream waits beside it)."""
+    """Another process reads the body. (benches/proxy.py measures how long streams wait meanwhile.)"""
     model = server.record(Recording(wire.chat(["one E", "ND two"]))).encode()
     with running(server.url, "--stop", "END") as made:
         answer = httpx.post(f"{made.url}{CHAT}", content=BODIES[name].replace(b"%b", model), headers=JSON, timeout=120)
@@ -377,7 +377,7 @@ def test_a_long_body_is_read_beside_the_streams(server: Replay, name: str) -> No
 def test_a_body_that_is_slow_to_parse_is_read_elsewhere(
     monkeypatch: pytest.MonkeyPatch, body: bytes, headers: dict[str, str], is_slow: bool
 ) -> None:
-    """A body of 1 MiB, just below the only limit, once took 0.47 s in the process of the streams."""
+    """A body of 1 MiB was once just short enough to be read in the process of the streams, where it took 0.47 s."""
     elsewhere = []
 
     async def run_sync(read: Any, cancellable: bool) -> Any:

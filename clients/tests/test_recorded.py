@@ -159,7 +159,7 @@ def valid_after_each_stop(name: str, drain: bool) -> None:
 
 
 def places(tree: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yields the path of each value in parsed JSON, without the path of the whole."""
+    """Yields the path of each value inside of parsed JSON."""
     for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ():
         yield (*at, key)
         yield from places(value, (*at, key))
@@ -183,7 +183,8 @@ JSON = st.recursive(
 @settings(max_examples=30)
 @given(data=st.data(), drain=st.booleans())
 def test_arbitrary_json_in_a_stream_raises_nothing(name: str, data: st.DataObject, drain: bool) -> None:
-    """The one error that is documented is a ``TypeError`` for a stream that begins with an event of an unknown API."""
+    """Only one error may be raised: the documented ``TypeError`` for a stream that begins with an event of an unknown
+    API."""
     events, _ = recorded(name)
     for _ in range(data.draw(st.integers(1, 3))):
         at = data.draw(st.sampled_from([*dict.fromkeys(at for event in events for at in places(event))]))

@@ -1,5 +1,6 @@
-"""Streams that the APIs themselves have sent (`recordings/`, with their sources). A stream without a match stays as it
-is. A match is cut where a brute-force search finds it, and the events still fit the types of the API's own client."""
+"""Streams that the APIs themselves have sent (`recordings/`, with their sources). A stream without a match must stay
+unchanged. With a match, it must be cut where a brute-force search cuts its text, and the events must still fit the
+types of the API's own client."""
 
 from __future__ import annotations
 
@@ -88,8 +89,8 @@ def test_cuts_of_recordings_equal_brute_force(name: str) -> None:
 
 
 def faults(api: str, event: Any) -> set[Any]:
-    """Returns the faults that the client's types find in an event. Leaves out the faults of types that are for events
-    with another value of `type`."""
+    """Returns the faults that the client's types find in an event. An event is checked with the client's types for all
+    kinds of events: faults that a type for another kind (`type`) finds are left out."""
     try:
         checker(api)(event)
     except ValidationError as error:
@@ -106,7 +107,8 @@ def test_cut_recordings_fit_the_clients_types(name: str, drain: bool) -> None:
 
 
 def valid_as_the_recording(name: str, drain: bool) -> None:
-    """Checks cuts with the client's types. Faults of the recording are allowed: APIs may send more than types know."""
+    """Checks cut streams with the client's types. Allows the faults that the recording itself has: an API may send more
+    than the types know."""
     api, whole = api_of(name), RECORDINGS[name].read_bytes()
     known = set().union(*(faults(api, event) for event in events_in(name, whole)))
     for text in texts(name, whole).values():

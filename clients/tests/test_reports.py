@@ -1,6 +1,5 @@
-"""Bug reports of other projects on stops, ends and empty blocks in streams of real servers, tried with this package.
-
-A test that is named after a report has the input of the report."""
+"""Bug reports of other projects, tried with this package. They are about stops, ends and empty blocks in streams of
+real servers. A test that is named after a report has the input of the report."""
 
 from __future__ import annotations
 
@@ -291,7 +290,7 @@ def test_what_stands_beside_the_text_is_cut_with_it(field: str, path: str, answe
 
 @pytest.mark.parametrize("drain", [False, True])
 def test_copies_of_a_streams_text_go_with_it(drain: bool) -> None:
-    """Other fields must not keep the text after the stop. With ``drain``, this also holds for events after the stop."""
+    """No other field may still have the text after the stop, also with ``drain`` in events after the stop."""
     first = {**chunk(f"one END{BEHIND}"), "copy": f"one END{BEHIND}", "note": "it follows"}
     usage = {"choices": [], "usage": {"completion_tokens": 5}, "full": f"one END{BEHIND}", "model": "m"}
     answer = chat([first, chunk(None, "stop"), usage], drain=drain)

@@ -106,7 +106,7 @@ def test_an_unreadable_body_of_another_path_passes(name: str) -> None:
 
 @pytest.mark.parametrize("levels", [900, 980, 1000, 1100])
 def test_nothing_of_a_nested_request_goes_on_unread(levels: int) -> None:
-    """Whether a thousand levels can be parsed depends on the version of Python."""
+    """Python's version decides whether a thousand levels can be parsed. If not, the request must be refused."""
     for headers in (JSON, {}):
         server = Server(httpx, [json.dumps(wire.chat_whole("one END")).encode()], "application/json")
         answer = post(server, nested(levels), headers=headers)
@@ -158,7 +158,7 @@ def test_a_body_that_needs_no_parsing_is_not_parsed(monkeypatch: pytest.MonkeyPa
     assert server.requests[0].content == content
 
 
-# --- Whole answers: stops that the server would take for something else
+# --- Whole answers: stops that must not be sent on, because the server would handle them differently
 
 
 def whole(text: str, path: str = CHAT, **options: Any) -> Server:
@@ -196,7 +196,7 @@ def test_a_stop_in_protected_reasoning_does_not_fire() -> None:
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_include_stop_str_in_output_keeps_the_stop(streamed: bool) -> None:
-    """Before, the proxy cut the stop that vLLM had left in the text."""
+    """Before a fix, the proxy removed the stop that vLLM had left in the text as the request asked."""
     for value, text in ((True, "The path WEND"), (False, "The path W"), (None, "The path W")):
         body = {"stop": ["END"], "include_stop_str_in_output": value, "stream": streamed}
         server = Server(httpx, events("The path WE", "ND on")) if streamed else whole("The path WEND on")
@@ -293,7 +293,7 @@ def with_entries(pieces: list[str]) -> bytes:
 
 @pytest.mark.parametrize("min_tokens", range(1, 9))
 def test_min_tokens_in_a_whole_answer(min_tokens: int) -> None:
-    """The server is asked for the tokens, which the client does not see."""
+    """The request to the server asks for logprobs, which show the tokens. The client did not, and gets none."""
     server = Server(httpx, [with_entries(PIECES)], "application/json")
     choice = answer_of(min_tokens, server)
     assert choice["message"]["content"] == expected(PIECES, min_tokens)

@@ -28,7 +28,7 @@ def test_a_compressed_stream(package: Any) -> None:
 
 
 def test_an_encoding_unknown_to_httpx_is_refused() -> None:
-    """httpx2 without backports.zstd returns a body in zstd undecoded, so that no stop can be found in it."""
+    """Without the package backports.zstd, httpx2 does not decode zstd, so no stop can be found in such a body."""
     server = Server(httpx, [b"(\xb5/\xfd"], headers={"content-encoding": "zstd"})
     client = httpx.Client(transport=StopTransport("END", transport=server))
     with client.stream("POST", f"http://server{CHAT}", json={"stream": True}) as answer, pytest.raises(TypeError):
@@ -159,7 +159,8 @@ def test_a_name_of_events_that_is_no_type_stays() -> None:
 
 
 def test_a_long_line_is_read_in_linear_time() -> None:
-    """Only the end of the line shows that the answer is not a stream. Until then the pieces must only be collected."""
+    """Only the end of the line shows that the answer is not a stream. Until then, the pieces must be collected, and not
+    parsed again each time."""
     body = json.dumps(wire.chat_whole("x" * 3_000_000 + "END")).encode()
     pieces = [body[at : at + 300] for at in range(0, len(body), 300)]
     answer = post(Server(httpx, pieces, "application/json"), {"stream": True}, CHAT, "END")
@@ -178,8 +179,8 @@ def test_bad_arguments_are_refused_at_once() -> None:
 
 @packages
 def test_a_client_that_accepts_brotli_gets_an_answer(package: Any) -> None:
-    """Each path and method may have a stream with stops, and httpx may not be able to decode the encodings that the
-    client asks for. The upload is not read, so it must go on as it is."""
+    """Any answer may be a stream with stops, and httpx may be unable to decode what the client accepts. So each request
+    must ask for an uncompressed answer, and must otherwise stay unchanged, also an upload."""
     server = Server(package, events("one E", "ND two"))
     server.headers = {}
     client = package.Client(transport=StopTransport("END", transport=server))

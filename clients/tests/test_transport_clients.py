@@ -46,7 +46,7 @@ def check(api: str, events: list[Any], fired: dict[int, StopMatch], text: str, s
 
 
 def few(text: str) -> list[list[str]]:
-    """Returns five of the chunkings, with the text in one piece and in single characters."""
+    """Returns five of the chunkings. Two of them are the text in one piece, and the text in single characters."""
     every = [*chunkings(text)]
     return [every[at * (len(every) - 1) // 4] for at in range(5)]
 
@@ -189,8 +189,8 @@ def test_the_helpers_of_openai_and_anthropic(server: Replay) -> None:
 
 
 def test_a_chat_of_google_genai_keeps_its_turn(server: Replay) -> None:
-    """The client keeps a turn of the chat only if it has read the stream to its end. Once, the cut was made
-    in the client's output, not in the body. So the client stopped reading at the stop, and forgot the turn."""
+    """The client keeps a turn of the chat only if it has read the stream to its end. When the client's output was cut
+    instead of the body, the client stopped reading at the stop, and forgot the turn."""
     from apis import genai
 
     options = {"base_url": server.url, "client_args": {"transport": StopTransport("END")}}

@@ -95,7 +95,7 @@ def test_anthropics_events_in_invoke_models_chunks(size: int) -> None:
 
 
 def test_botocore_reads_what_is_made_of_an_aws_stream() -> None:
-    """botocore, the official client, must accept the checksums and headers of the events."""
+    """botocore, the official client, must accept the checksums and headers of the events that the transport writes."""
     from botocore.eventstream import EventStreamBuffer
 
     server = Server(httpx, map(aws, wire.bedrock(["one E", "ND two"])), "application/vnd.amazon.eventstream")

@@ -84,8 +84,8 @@ def ask_anthropic(transport: StopTransport) -> Any:
 def test_a_whole_answer_that_failed_here_was_generated_again(
     ask: Callable[[StopTransport], Any], package: Any, whole: Any
 ) -> None:
-    """The client must get a 502 with ``x-should-retry: false``, so that it does not send the request again by itself:
-    the server gets one request for each call."""
+    """The client must get a 502 with ``x-should-retry: false``, so that it does not send the request again. So the
+    server gets one request for each call."""
     parsed = []
 
     def on_match(choice: int, match: StopMatch) -> None:
@@ -205,8 +205,8 @@ def test_an_encoding_that_httpx_does_not_know_was_garbage() -> None:
 
 
 def test_text_repeated_beside_the_delta_is_dropped() -> None:
-    """Perplexity's chunks repeat the text so far in ``message``. The text there must also be cut. Once, only the
-    delta was cut."""
+    """Perplexity's chunks repeat the text so far in ``message``. Only the delta was cut once, so ``message`` still had
+    the text after the stop."""
     so_far = ["one E", "one END two"]
     chunks = [
         {"choices": [{"index": 0, "delta": {"content": text}, "message": {"content": spoken}}]}
@@ -337,7 +337,7 @@ def test_logprobs_of_a_chat_are_not_kept() -> None:
     ids=["pairs", "flat", "regions", "markers", "stop_in", "names", "nested"],
 )
 def test_endless_options_are_refused_early(monkeypatch: pytest.MonkeyPatch, parsed: Any) -> None:
-    """A body of 64 MB with such options kept a proxy from all of its clients for seconds."""
+    """A body of 64 MB with such options once kept a proxy busy for seconds, while all other clients waited."""
     monkeypatch.setattr("stopscan_clients.request.read_options", None)
     monkeypatch.setattr("stopscan_clients.request.read_protect", None)
     content = json.dumps({"stopscan": parsed}).encode()

@@ -1,4 +1,4 @@
-"""LiteLLM over the transport: a stop ends the text, and the request to the server."""
+"""LiteLLM over the transport: a stop ends the text, and closes the connection to the server."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def test_every_line_end_in_any_pieces(end: str, size: int) -> None:
 
 
 def test_u2028_is_no_line_end() -> None:
-    """`iter_lines` of httpx ends a line at U+2028, but server-sent events do not."""
+    """`iter_lines` of httpx ends a line at U+2028. In server-sent events, U+2028 does not end a line."""
     body = _plain(b"".join(map(sse, wire.chat(["one\u2028E", "ND\u2029x"]))))
     out, _ = cut(Sse, [body], ["END"])
     assert "".join(text_of("chat", event) or "" for event in read(Sse, out)) == "one\u2028"
@@ -201,7 +201,7 @@ TYPES = [
 @settings(max_examples=30)
 @given(data=st.data())
 def test_random_json_in_a_stream_never_raises(api: str, data: st.DataObject) -> None:
-    """Up to four events of a stream have a part that is replaced by random JSON, and an odd event may be added."""
+    """In up to four events of a stream, a part is replaced by random JSON. An odd event may also be added."""
     events: list[Any] = wire.ROWS[api](["one E", "N", "ab"])
     for _ in range(data.draw(st.integers(1, 4))):
         place = data.draw(st.integers(0, len(events) - 1))

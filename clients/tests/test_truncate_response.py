@@ -1,4 +1,4 @@
-"""`truncate_response` must cut a whole response at the place at which a stream with the same text is cut."""
+"""`truncate_response` must cut a whole response where a stream with the same text would be cut."""
 
 from __future__ import annotations
 
@@ -236,7 +236,8 @@ def test_a_bad_stop_is_refused() -> None:
 
 
 def test_choices_without_an_index_have_separate_texts() -> None:
-    """The offset of the second match counted the first choice's text, too, and the second match replaced the first."""
+    """Before a fix, both choices shared one text: the second match replaced the first, and its offset also counted the
+    text of the first choice."""
     texts = ["one END", "no", "two ENDED"]
     answer = {"choices": [{"message": {"content": text}} for text in texts]}
     kept = truncate_response(answer, "END")

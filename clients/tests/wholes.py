@@ -1,4 +1,4 @@
-"""Whole answers with a given text, as the APIs write them, and the path of the text in them."""
+"""For each API: a function that returns a whole answer with a given text, and the path of the text in that answer."""
 
 from __future__ import annotations
 

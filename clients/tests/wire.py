@@ -237,7 +237,7 @@ def llama(deltas: Deltas) -> list[Event]:
 
 
 def tgi(deltas: Deltas) -> list[Event]:
-    """A stream of TGI's /generate_stream: the last token is special, and no text."""
+    """A stream of TGI's /generate_stream. Its last token is special: it does not belong to the text."""
 
     def event(number: int, text: str, special: bool = False, **fields: Any) -> Event:
         token = {"id": number, "text": text, "logprob": -0.5, "special": special}
