@@ -104,8 +104,8 @@ def plan_of(
         return plan
     bare = sent = without_stops(body, dotted(field))
     if route is not None and not streamed:
-        # A server cuts at its stops, and from the first token on. So stops are found here if one of them must stay in
-        # the text, or if none may fire in the first tokens.
+        # A server removes its stops from the text, and looks for them from the first token on. So the server gets none
+        # if one of them must stay in the text, or if none may fire in the first tokens.
         here = options.include_stop or options.min_tokens or options.stops.visible
         limits_as = next(name for name in (api, route.limits, route.name, "none") if name in LIMITS)
         native = [] if here else native_stops(limits_as, options.stops)[0]

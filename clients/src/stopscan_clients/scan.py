@@ -39,7 +39,7 @@ class _Events(Generic[E]):
         self._machine: Machine | None = None
         self._matches: dict[int, StopMatch] = {}
         self._ready: deque[Any] = deque()
-        self._turn = Lock()  # the right to read or close
+        self._turn = Lock()  # locked by the thread or task that reads or closes
         self._closing = False  # a stop has ended the stream, and the source must be closed
         self._closed = False
         self._over: Exception | None = None  # raised after the events that are ready

@@ -70,7 +70,7 @@ class Memory:
         return out
 
     def message(self, passage: Any, opened: set[Path], write: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Returns further facts for the closing events of a message that a stop in this passage ends."""
+        """Returns more facts for the closing events of a message. A stop in ``passage`` has ended the message."""
         return {}
 
 
@@ -103,15 +103,15 @@ class WireFormat:
     # What ends a text.
     words: tuple[str, ...] = ()  # the fields by which a choice says that it ends
     finished: Callable[[Any], Any] = lambda unit: True  # returns ``None`` if the choice has ``words`` but has not ended
-    final: bool = True  # no text of the choice follows its end
+    final: bool = True  # whether no text of a choice follows its end
     # Kinds that begin a part. For each kind: a field of the event, and the values that it has if the part is text.
     opens: Mapping[str, tuple[str, tuple[Any, ...]]] = field(default_factory=dict)
     ends: tuple[str, ...] = ()  # kinds that end the parts at the event's place
     over: tuple[str, ...] = ()  # kinds that end the message
-    repeats: Mapping[str, str] = field(default_factory=dict)  # by kind: the path of the earlier texts that it repeats
+    repeats: Mapping[str, str] = field(default_factory=dict)  # by kind: the path of earlier texts that it repeats
     # Other fields that depend on the text. Paths begin at a choice, or at an event that has a kind.
     beside: Beside = NOTHING
-    copies: tuple[str, ...] = ()  # fields that repeat the text so far: dropped where text is held
+    copies: tuple[str, ...] = ()  # fields that repeat the text so far: dropped if the text is changed
     # From the stop on, only the fields that are named here are sent, and those of ``piece`` and ``closing``.
     about: tuple[str, ...] = ()  # fields of an event or an answer, but not those of its choices
     usage: tuple[str, ...] = ()  # more such fields, about the whole stream: events that the machine makes lack them
@@ -119,7 +119,7 @@ class WireFormat:
     # What is written at a stop, and for held text. A made choice is one that the machine writes itself.
     write: Callable[[Finish], Any]
     keeps: tuple[str, ...] = ()  # fields that a made choice or event copies from the last one that had text
-    goes_on: Mapping[str, Any] = field(default_factory=dict)  # fields of a made choice without an end, and their values
+    goes_on: Mapping[str, Any] = field(default_factory=dict)  # fields that say that a made choice has not ended
     text_at: str = ""  # the path of the text in a made choice, if ``texts`` has another path
     without_text: tuple[str, Any] | None = None  # what a made choice has instead of an empty text: a path and a value
     places: tuple[str, ...] = ()  # the fields, such as ``index``, that say to which part an event belongs

@@ -80,9 +80,9 @@ def proxy(
 ) -> Starlette:
     """Returns an ASGI application that passes each request on to the URL ``upstream``, and ends each answer at a stop.
 
-    The options are those of ``StopTransport``. ``api="none"`` sends no stops to the server, for a server that handles
-    stops wrongly. The proxy answers ``GET /health`` itself, and ``GET /ready``, which asks the upstream server. All
-    other paths are passed on.
+    The options are those of ``StopTransport``. With ``api="none"`` the server gets no stops: use it for a server that
+    handles stops wrongly. The proxy itself answers ``GET /health``, and ``GET /ready`` after it has asked the upstream
+    server. All other paths are passed on.
 
     >>> app = proxy("http://127.0.0.1:8000", ["Observation:"])
     """
