@@ -80,7 +80,7 @@ class Stops(StoppingCriteria, BaseStreamer):
         self._streamers = list(streamer) if isinstance(streamer, list | tuple) else [streamer]
         self._streaming = any(each is not None for each in self._streamers)
         # Set by the hooks in generate: whether `self` is a criterion, the EOS ids, and the id that pads ended rows.
-        self._told = False
+        self._is_criterion = False
         self._eos: list[int] = []
         self._pad: int | None = options.tokenizer.pad_token_id
         # Another thread may call `close` while the model generates.
@@ -138,7 +138,7 @@ class Stops(StoppingCriteria, BaseStreamer):
 
     def _tell(self, eos_token_ids: list[int], pad_token_id: int | None) -> None:
         """Stores the EOS ids of the generation, and the id that pads rows after their end."""
-        self._told = True
+        self._is_criterion = True
         self._eos = eos_token_ids
         if pad_token_id is not None:
             self._pad = pad_token_id
@@ -163,7 +163,7 @@ class Stops(StoppingCriteria, BaseStreamer):
         if self._sequences is None:
             self._announced, self._sequences = True, value
             self._check_streamers(len(value))
-        elif not self._rows and not self._told:
+        elif not self._rows and not self._is_criterion:
             raise RuntimeError(NO_CRITERION)
 
     def end(self) -> None:

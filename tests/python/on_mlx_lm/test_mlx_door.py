@@ -74,7 +74,7 @@ def test_a_prompt_that_is_no_text_is_a_400(prompt: Any, failures: Failures) -> N
 
 def test_no_wrong_value_is_a_failure_or_changes_another_request(failures: Failures) -> None:
     requests = enumerate([*singles([*OWN, *MLX]), *list(pairs(OWN))[::3]])
-    counted, left, changed, ended = [], [], [], []
+    counted, escaped, changed, ended = [], [], [], []
     request = next(requests, None)
     while request is not None:
         with hosting(ours._ResponseGenerator, ours._Handler) as host, ThreadPoolExecutor(1) as pool:
@@ -86,13 +86,13 @@ def test_no_wrong_value_is_a_failure_or_changes_another_request(failures: Failur
                 try:
                     host.ask(body, chat=chat)
                 except Exception as error:
-                    left.extend([(values, error)] * is_ours(error))
+                    escaped.extend([(values, error)] * is_ours(error))
                 counted.extend([values] * (failures.count > before))
                 if not host.generator.generation_available():
                     ended.append((body, chat))
                 elif '"content": "a b"' not in (reply := beside.result()[1]):
                     changed.append((values, reply))
                 request = next(requests, None)
-    assert (counted, left, changed, failures.off) == ([], [], [], False)
+    assert (counted, escaped, changed, failures.off) == ([], [], [], False)
     # Such as a temperature of 2**63. Faults of mlx-lm itself stay its own.
     assert all(ends(*each, server.ResponseGenerator, server.APIHandler) for each in ended)

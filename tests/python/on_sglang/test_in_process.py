@@ -72,12 +72,12 @@ def test_streams_equal_brute_force_over_their_ids(
         text = host.tokenizer.decode(seen, skip_special_tokens=True)
         whole = [host.tokenizer.decode(seen[:length], skip_special_tokens=True) for length in range(len(seen) + 1)]
         # A stop completes only in text that cannot change any more, so half a character at the end is left out.
-        stable = max((one for one in whole if text.startswith(one) and not one.endswith("\ufffd")), key=len, default="")
-        found = first_stop(
+        stable = max((part for part in whole if text.startswith(part) and part[-1:] != "\ufffd"), key=len, default="")
+        stop = first_stop(
             stable if not limit and len(stable) == len(text) else text, stops, [pattern] if pattern else []
         )
-        if found:
-            begin, end, matched = found
+        if stop:
+            begin, end, matched = stop
             wanted[str(number)] = (text[: end if keep else begin], matched)
         elif limit and len(ids) >= limit:
             wanted[str(number)] = (text, None)
@@ -541,7 +541,7 @@ def test_no_wrong_value_is_a_failure_or_changes_another_request(host: Host, forg
     """Before a fix, a request with `custom_params: {"__stopscan_added": [5]}` ended the server, and three requests with
     `stop_token_ids: [-1]` switched stopscan off for all requests."""
     good = {"good": (host.ids(["a", "END", "b"]), {"stop": ["END"]})}
-    placed, counted, left = hooks(Defaults(), forgiving), [], []
+    placed, counted, escaped = hooks(Defaults(), forgiving), [], []
     with installed(placed):
         for number, values in enumerate((*singles((*CUSTOM, *OWN_FIELDS)), *pairs((*CUSTOM, *OWN_FIELDS[:4])))):
             before = forgiving.count
@@ -550,13 +550,13 @@ def test_no_wrong_value_is_a_failure_or_changes_another_request(host: Host, forg
                 came = host.run({"odd": (host.ids(["a", "b"]), params), **good})
             except (ValueError, TypeError, AssertionError, AttributeError, OverflowError) as error:
                 # sglang refuses the value, or stopscan does.
-                left.extend([(values, error)] * (is_ours(error) and not isinstance(error, Refused)))
+                escaped.extend([(values, error)] * (is_ours(error) and not isinstance(error, Refused)))
             else:
                 assert came["odd"][1]["type"] in ("stop", "abort", "length")
                 assert ("".join(came["good"][0]), came["good"][1]["matched"]) == ("a", "END")
             if forgiving.count > before:
                 counted.append(values)
-    assert (counted, left, forgiving.off) == ([], [], False)
+    assert (counted, escaped, forgiving.off) == ([], [], False)
 
 
 def is_ours(error: BaseException) -> bool:
