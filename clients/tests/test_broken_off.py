@@ -35,7 +35,7 @@ ERROR = {"error": {"message": "no"}}
 
 
 @pytest.mark.parametrize("last", [[sse(ERROR)], [b"data: [DONE]\n\n"], [sse(ERROR), b"data: [DONE]\n\n"], []])
-def test_closing_events_came_twice_or_behind_the_error(last: list[bytes]) -> None:
+def test_closing_events_come_once_and_before_the_error(last: list[bytes]) -> None:
     drained = [*map(sse, wire.chat(["one END", "two"])[:3]), *last]
     read = post(Server(httpx, drained), {"stream": True}, CHAT, "END", drain=True).content
     closing, _, behind = read.partition(b'"matched_stop":"END"')

@@ -295,7 +295,7 @@ def test_responses_closing_events_repeat_the_tokens() -> None:
 
 
 @pytest.mark.parametrize("second", [None, "absent", [], [1], {}, "x"])
-def test_a_completion_whose_second_chunk_has_no_logprobs_raised(second: Any) -> None:
+def test_a_second_chunk_may_have_no_logprobs(second: Any) -> None:
     """One event brings the held text of both chunks, with the logprobs of the first chunk."""
     columns = {"tokens": ["a ", "E"], "token_logprobs": [0, -1], "top_logprobs": None, "text_offset": [0, 2]}
     more = {} if second == "absent" else {"logprobs": second}

@@ -99,7 +99,7 @@ def test_ascan_events_takes_choices_too() -> None:
         (lambda: next(scan_events([{"message": "Not Found"}], "END")), "'message'"),
     ],
 )
-def test_what_is_refused(call: Any, words: str) -> None:
+def test_objects_and_unknown_answers_are_refused(call: Any, words: str) -> None:
     with pytest.raises(TypeError, match=words):
         call()
 

@@ -37,7 +37,7 @@ def test_the_numbers_go_on() -> None:
     assert [event["sequence_number"] for event in out] == list(range(len(out)))
 
 
-def test_what_was_not_cut_is_the_very_object() -> None:
+def test_an_uncut_event_is_the_very_object() -> None:
     events = answer(["one E", "N"], ["D"])
     out = list(scan_events(events, "END"))
     deltas = [event["delta"] for event in out if event["type"] == "response.output_text.delta"]

@@ -187,7 +187,7 @@ def test_the_module_is_a_command(server: Replay) -> None:
 
 
 @pytest.mark.parametrize("target", [b"/reader/https://host/a", b"http://proxy:8080/reader/https://host/a"])
-def test_a_url_within_a_path_lost_its_host(target: bytes) -> None:
+def test_a_url_within_a_path_keeps_its_host(target: bytes) -> None:
     upstream, read, _ = raw_server(b"HTTP/1.1 204 No Content\r\n\r\n")
     with running(upstream, "--stop", "END") as made, connected(made) as connection:
         connection.sendall(b"GET %b HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n" % target)

@@ -203,7 +203,7 @@ def test_a_client_that_accepts_brotli_gets_an_answer(package: Any) -> None:
 
 @packages
 @pytest.mark.parametrize("media", ["application/json", "text/event-stream", "text/plain"])
-def test_an_answer_without_content_got_a_content_length(package: Any, media: str) -> None:
+def test_an_answer_without_content_gets_no_length(package: Any, media: str) -> None:
     """RFC 9110, 8.6: a 204 has no content-length."""
     server = Server(package, [], media, status=lambda request: 204)
     for stops in ((), ("END",)):

@@ -1,4 +1,4 @@
-"""Defects of earlier code: text leaked, was lost or was generated again. Each test is named after its defect."""
+"""Defects of earlier code: text leaked, was lost or was generated again."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LINES = [line(event) for event in wire.ollama(["one E", "ND two"])]
 
 @packages
 @pytest.mark.parametrize("media", ["application/x-ndjson", "application/jsonl", "text/plain", "text/event-stream"])
-def test_a_media_type_that_lies_leaked_the_stop(package: Any, media: str) -> None:
+def test_a_wrong_media_type_leaks_no_stop(package: Any, media: str) -> None:
     answer = post(Server(package, [sse(event) for event in CHUNKS], media), {"stream": True}, CHAT, "END")
     assert text_in(answer.content) == "one "
     answer = post(Server(package, LINES, media), {}, "/api/chat", "END")
@@ -40,7 +40,7 @@ def test_a_media_type_that_lies_leaked_the_stop(package: Any, media: str) -> Non
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
 @pytest.mark.parametrize("media", ["text/plain", "application/json", "text/event-stream"])
-def test_a_byte_order_mark_in_pieces_leaked_the_stop(size: int, media: str) -> None:
+def test_a_byte_order_mark_in_pieces_leaks_no_stop(size: int, media: str) -> None:
     body = b"\xef\xbb\xbf" + b"".join(sse(event) for event in CHUNKS)
     pieces = [body[at : at + size] for at in range(0, len(body), size)]
     assert text_in(post(Server(httpx, pieces, media), {"stream": True}, CHAT, "END").content) == "one "
@@ -81,7 +81,7 @@ def ask_anthropic(transport: StopTransport) -> Any:
         (ask_anthropic, httpx2, WHOLES["anthropic"]("one END two")),
     ],
 )
-def test_a_whole_answer_that_failed_here_was_generated_again(
+def test_a_whole_answer_that_fails_is_generated_once(
     ask: Callable[[StopTransport], Any], package: Any, whole: Any
 ) -> None:
     """The client must get a 502 with ``x-should-retry: false``, so that it does not send the request again. So the
@@ -110,7 +110,7 @@ def test_a_whole_answer_that_failed_here_was_generated_again(
         (CHAT, {"choices": [{"index": 0, "finish_reason": "content_filter"}]}),
     ],
 )
-def test_an_answer_without_text_was_an_error(path: str, answer: Any) -> None:
+def test_an_answer_without_text_passes(path: str, answer: Any) -> None:
     body = json.dumps(answer).encode()
     assert post(Server(httpx, [body], "application/json"), {}, path, "END").content == body
     assert truncate_response(answer, "END") is answer
@@ -162,7 +162,7 @@ def test_matches_are_a_live_mapping() -> None:
 
 
 @pytest.mark.parametrize("data", [b"hello END x", b'"hello END"', b'["a END"]'])
-def test_events_that_are_no_objects_leaked_the_stop(data: bytes) -> None:
+def test_events_that_are_no_objects_leak_no_stop(data: bytes) -> None:
     body = b"data: " + data + b"\n\n"
     with pytest.raises(TypeError, match="not an event of a known API"):
         post(Server(httpx, [body]), {"stream": True}, CHAT, "END")
@@ -176,7 +176,7 @@ def completion(*texts: str) -> list[Any]:
 
 
 @packages
-def test_an_echoed_prompt_was_scanned(package: Any) -> None:
+def test_an_echoed_prompt_is_not_scanned(package: Any) -> None:
     fields = {"prompt": ["Q: END A:", "ENDEND"], "echo": True, "n": 1}
     texts = ["Q: END", "END", " A: 4 END", "END E"]
     chunks = [{"choices": [{"index": at % 2, "text": text}]} for at, text in enumerate(texts)]
@@ -196,7 +196,7 @@ def test_an_echoed_prompt_was_scanned(package: Any) -> None:
     assert (answer.status_code, "token ids" in answer.text) == (400, True)
 
 
-def test_an_encoding_that_httpx_does_not_know_was_garbage() -> None:
+def test_an_unknown_content_encoding_is_an_error() -> None:
     import gzip
 
     server = Server(httpx, [gzip.compress(sse(CHUNKS[0]))], headers={"content-encoding": "x-gzip"})
@@ -259,7 +259,7 @@ def test_held_text_comes_before_an_error(events: list[Any], error: Any) -> None:
 
 
 @packages
-def test_a_stream_that_broke_off_lost_the_held_text(package: Any) -> None:
+def test_a_stream_that_breaks_off_keeps_its_held_text(package: Any) -> None:
     def broken() -> Any:
         yield from map(sse, CHUNKS[:2])
         raise package.ReadError("gone")
@@ -275,7 +275,7 @@ def test_a_stream_that_broke_off_lost_the_held_text(package: Any) -> None:
     assert text_in(read) == "one E"
 
 
-def test_geminis_names_of_the_protocol_buffers_were_not_read() -> None:
+def test_geminis_names_of_the_protocol_buffers_are_read() -> None:
     body = {"generation_config": {"stop_sequences": ["END"], "temperature": 0}}
     server = Server(httpx, map(sse, wire.gemini(["one END"])))
     answer = post(server, body, "/v1beta/models/m:streamGenerateContent?alt=sse")
@@ -283,7 +283,7 @@ def test_geminis_names_of_the_protocol_buffers_were_not_read() -> None:
     assert server.bodies == [{"generationConfig": {"temperature": 0}}]
 
 
-def test_an_error_counted_the_transports_own_stops() -> None:
+def test_an_error_counts_the_requests_stops_alone() -> None:
     answer = post(Server(httpx, []), {"stop": ["a", ""]}, CHAT, ["own", "more"])
     assert "stop 1 is empty" in answer.json()["error"]["message"]
     answer = post(Server(httpx, []), {"stop_sequences": [""]}, "/v2/chat")
@@ -300,7 +300,7 @@ def test_brotli_passes_on_another_path(package: Any, media: str) -> None:
 
 
 @packages
-def test_a_download_was_held_to_its_end(package: Any) -> None:
+def test_a_download_passes_in_pieces(package: Any) -> None:
     pieces = [b'{"id": 1,', b'"text": "END"}\n']
     client = package.Client(transport=StopTransport("END", transport=Server(package, pieces, "text/plain")))
     with client.stream("GET", "http://server/v1/files/f/content") as answer:
@@ -345,7 +345,7 @@ def test_endless_options_are_refused_early(monkeypatch: pytest.MonkeyPatch, pars
         plan_of("POST", CHAT, {}, content, ScanOptions(StopSet("END")), None, Limits())
 
 
-def test_options_that_were_nested_too_deeply_raised() -> None:
+def test_options_nested_too_deeply_raise_nothing() -> None:
     for deep in (*range(850, 1000, 3), 2000, 100_000):
         content = b'{"stopscan": {"regions": ' + b"[" * deep + b"]" * deep + b"}}"
         answer = post(Server(httpx, []), content, CHAT, "END")

@@ -47,7 +47,7 @@ def test_any_text(api: str, text: str, stop: list[str]) -> None:
     assert (cut is whole) == (oracle.match is None)
 
 
-def test_the_usage_stays_for_the_tokens_were_generated() -> None:
+def test_the_usage_counts_the_tokens_behind_the_stop() -> None:
     assert truncate_response(WHOLES["chat"]("one END"), "END")["usage"]["completion_tokens"] == wire.TOKENS
     assert truncate_response(WHOLES["anthropic"]("one END"), "END")["usage"]["output_tokens"] == wire.TOKENS
 
@@ -113,7 +113,7 @@ def test_chat_a_message_without_text() -> None:
         assert truncate_response(whole, "END") is whole
 
 
-def test_what_was_parsed_of_the_whole_text_goes() -> None:
+def test_parsed_fields_of_the_whole_text_go() -> None:
     whole = wire.chat_whole('{"x": 1} END', parsed={"x": 1})
     assert "parsed" not in truncate_response(whole, "END")["choices"][0]["message"]
     whole = wire.responses_whole([wire.output_message([wire.output_text('{"x": 1} END', parsed={"x": 1})])])
@@ -133,7 +133,7 @@ def test_anthropic_blocks() -> None:
     assert truncate_response(wire.anthropic_whole(others), "END")["content"] == others
 
 
-def test_anthropic_what_was_parsed_of_the_whole_text_goes() -> None:
+def test_anthropic_parsed_fields_of_the_whole_text_go() -> None:
     block = {"type": "text", "text": '{"x": 1} END', "parsed_output": {"x": 1}}
     (cut,) = truncate_response(wire.anthropic_whole([block]), "END")["content"]
     assert cut == {"type": "text", "text": '{"x": 1} '}
@@ -225,7 +225,7 @@ def test_responses_a_citation_without_a_place_stays() -> None:
         {"type": "message", "content": "END"},
     ],
 )
-def test_what_is_refused(response: Any) -> None:
+def test_objects_and_unknown_answers_are_refused(response: Any) -> None:
     with pytest.raises(TypeError, match=r"not an answer of a known API|is not a dict"):
         truncate_response(response, "END")
 
