@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import wire
 from events import field, text_of
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_clients_properties import finishes, run
 from wire import WIRES
@@ -28,6 +28,7 @@ stops = st.builds(
 
 @pytest.mark.parametrize("drain", [False, True], ids=["closed", "read on"])
 @pytest.mark.parametrize("api", sorted(WIRES))
+@settings(max_examples=40)
 @given(deltas=pieces, stop=stops, include_stop=st.booleans())
 def test_any_text(api: str, drain: bool, deltas: Any, stop: StopSet, include_stop: bool) -> None:
     events = WIRES[api](deltas)
@@ -45,6 +46,7 @@ ENDS = ("content_block_stop", "response.output_text.done", "contentBlockStop")  
 
 
 @pytest.mark.parametrize("api", sorted(WIRES))
+@settings(max_examples=40)
 @given(deltas=pieces, stop=stops, length=st.integers(1, 9), include_stop=st.booleans())
 def test_a_stream_that_ends_without_its_last_events(
     api: str, deltas: Any, stop: StopSet, length: int, include_stop: bool

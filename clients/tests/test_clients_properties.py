@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from events import fed, machine_for, text_of
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from reference import Reference
 from wire import TOKENS, WIRES
@@ -67,6 +67,7 @@ def finishes(api: str, events: list[Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("api", APIS)
+@settings(max_examples=40)
 @example(parts=[("text", ["E", "E", "x"])], stop=["END"], include_stop=False)  # event 2 releases the "E" of event 1
 @given(parts=parts, stop=stops, include_stop=st.booleans())
 def test_any_answer(api: str, parts: Any, stop: list[str], include_stop: bool) -> None:
@@ -123,6 +124,7 @@ def closes(api: str, event: Any) -> bool:
 
 
 @pytest.mark.parametrize("api", APIS)
+@settings(max_examples=40)
 @given(parts=parts, stop=stops)
 def test_nothing_but_text_is_changed_before_a_stop(api: str, parts: Any, stop: list[str]) -> None:
     events = MIXED[api](parts)
@@ -137,6 +139,7 @@ def test_nothing_but_text_is_changed_before_a_stop(api: str, parts: Any, stop: l
 
 
 @pytest.mark.parametrize("api", sorted(WIRES))
+@settings(max_examples=40)
 @given(deltas=pieces, stop=stops)
 def test_a_drained_stream_gives_its_own_closing_events(api: str, deltas: list[str], stop: list[str]) -> None:
     events = WIRES[api](deltas)
@@ -156,6 +159,7 @@ def kinds(api: str, event: Any) -> Any:
 
 
 @pytest.mark.parametrize("api", sorted(WIRES))
+@settings(max_examples=40)
 @given(deltas=pieces, stop=stops, cut=st.integers(0, 9))
 def test_a_stream_that_ends_without_its_last_events(api: str, deltas: list[str], stop: list[str], cut: int) -> None:
     """If no stop fires, all the text comes out, including held text, and the machine adds no closing event."""

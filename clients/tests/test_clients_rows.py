@@ -56,6 +56,7 @@ def test_streams(name: str, deltas: list[str], stops: list[str], drain: bool) ->
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name in WHOLES])
+@settings(max_examples=60)
 @given(text=st.text("abAB é", max_size=9), stops=STOPS)
 def test_answers(name: str, text: str, stops: list[str]) -> None:
     answer = WHOLES[name](text)

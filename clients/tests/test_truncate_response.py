@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import wire
 from events import field
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import Reference
 from wholes import PATHS, WHOLES
@@ -37,6 +37,7 @@ def test_answers_of_every_api(api: str) -> None:
 
 
 @pytest.mark.parametrize("api", WHOLES)
+@settings(max_examples=40)
 @given(text=st.text("abE", max_size=12), stop=st.lists(st.text("abE", min_size=1, max_size=4), max_size=3))
 def test_any_text(api: str, text: str, stop: list[str]) -> None:
     whole = WHOLES[api](text)
