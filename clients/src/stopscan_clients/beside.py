@@ -96,8 +96,8 @@ class Spans:
     end: tuple[str, ...]  # the paths in a remark at which its end may be
     in_bytes: bool = False  # the end is counted in bytes of UTF-8
     # If a remark is about one piece of the text: the field of the remark with the number of the piece, the path of the
-    # list of pieces, and the field of a piece with its text.
-    piece: tuple[str, str, str] | None = None
+    # list of pieces, and the field of a piece with its text. Without a number, a remark is about the whole text.
+    piece: tuple[str, str, str] = ("", "", "")
 
     def cut(self, unit: Any, text: str) -> Any:
         """Returns the unit without the remarks that end after ``text``, or the unit itself if there are none."""
@@ -105,16 +105,16 @@ class Spans:
         remarks = get(unit, *path)
         if not isinstance(remarks, list):
             return unit
-        kept = []
-        for remark in remarks:
-            ends = [end for at in self.end if type(end := get(remark, *dotted(at))) is int]
-            about = text
-            number = get(remark, *dotted(self.piece[0])) if self.piece is not None else None
-            if self.piece is not None and type(number) is int and number > 0:
-                about = get(unit, *dotted(self.piece[1]), number, self.piece[2]) or ""
-            if ends and max(ends) <= len(about.encode() if self.in_bytes else about):
-                kept.append(remark)
+        kept = [remark for remark in remarks if self._ends_in(remark, unit, text)]
         return unit if len(kept) == len(remarks) else put(unit, kept, *path)
+
+    def _ends_in(self, remark: Any, unit: Any, text: str) -> bool:
+        ends = [end for path in self.end if type(end := get(remark, *dotted(path))) is int]
+        number_at, pieces_at, text_at = self.piece
+        number = get(remark, *dotted(number_at))
+        if type(number) is int and number > 0:
+            text = get(unit, *dotted(pieces_at), number, text_at) or ""
+        return bool(ends) and max(ends) <= len(text.encode() if self.in_bytes else text)
 
 
 @dataclass(frozen=True)
