@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from stopscan import StopSet
+from stopscan_clients.apis import api_of_event
 from stopscan_clients.body import DONE, Body, Plan, loads
 from stopscan_clients.framing import Array, Aws, Lines, Sse
 from stopscan_clients.machine import ScanOptions
-from stopscan_clients.rows import api_of_event
 
 MEDIA: dict[str, tuple[str, type[Lines]]] = {
     ".sse": ("text/event-stream", Sse),

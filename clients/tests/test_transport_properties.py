@@ -17,10 +17,10 @@ from replay import aws, line, sse
 
 from stopscan import StopMatch, StopSet
 from stopscan_clients import body as body_module
+from stopscan_clients.apis import api_of_event
 from stopscan_clients.body import Body, Plan, sniffed
 from stopscan_clients.framing import Array, Aws, Lines, Sse
 from stopscan_clients.machine import ScanOptions
-from stopscan_clients.rows import api_of_event
 
 FORMS: dict[str, tuple[type[Lines], Any]] = {
     **dict.fromkeys(("chat", "completions", "responses", "anthropic", "gemini", "cohere", "llama"), (Sse, sse)),

@@ -341,4 +341,4 @@ DELTAS = {
     "conversations": conversations,
 }
 CUMULATIVE = {"sglang": sglang, "dashscope": dashscope, "dashscope_text": dashscope_text}  # texts come whole each time
-ROWS = {**WIRES, **DELTAS, **CUMULATIVE}  # functions that make a stream, for each row of `stopscan_clients.rows.TABLE`
+ROWS = {**WIRES, **DELTAS, **CUMULATIVE}  # functions that make a stream, for each row of `stopscan_clients.apis.TABLE`

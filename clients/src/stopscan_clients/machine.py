@@ -1,5 +1,5 @@
 """The state machine that cuts a stream of events at stops. It works on parsed JSON, does no I/O, and takes everything
-about an API from its row in ``rows.TABLE``.
+about an API from its row in ``apis.TABLE``.
 
 Its methods return a list of pairs: an event for the reader, which may be cut, and the ``source`` that the caller gave
 with the uncut event. The ``source`` is ``None`` only for an event that the machine has made.
@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 
 from stopscan import StopMatch, StopScanner, StopSet
 from stopscan.finish import Finish
+from stopscan_clients.apis import api_of_event, is_error, is_ping
 from stopscan_clients.beside import Token
 from stopscan_clients.paths import Path, dotted, get, index, items, members, named, only, put, without
-from stopscan_clients.rows import api_of_event, is_error, is_ping
 from stopscan_clients.wire_format import Run, WireFormat
 
 Out: TypeAlias = list[tuple[Any, Any]]

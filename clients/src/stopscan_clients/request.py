@@ -16,12 +16,12 @@ import stopscan.engines
 from stopscan import StopSet
 from stopscan.engines import Defaults, read_options
 from stopscan.regions.shared import NAMES, read_protect, start_region
+from stopscan_clients.apis import CHAT, GEMINI, OLLAMA, TABLE, camel
 from stopscan_clients.body import Plan
 from stopscan_clients.framing import LIMIT, dumps
 from stopscan_clients.machine import ScanOptions
 from stopscan_clients.native import LIMITS, native_stops
 from stopscan_clients.paths import dotted, get, items, put, without
-from stopscan_clients.rows import CHAT, GEMINI, OLLAMA, TABLE, camel
 from stopscan_clients.wire_format import WireFormat
 
 # The row for each path of a request. It gives the field of the stops and the form of errors, but not the form of the

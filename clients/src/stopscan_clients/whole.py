@@ -7,10 +7,10 @@ from typing import Any
 
 from stopscan import StopMatch
 from stopscan.finish import Finish
+from stopscan_clients.apis import api_of_answer, is_error
 from stopscan_clients.beside import Token
 from stopscan_clients.machine import Choices, Passage, ScanOptions, clean
 from stopscan_clients.paths import Path, dotted, get, items, only, put
-from stopscan_clients.rows import api_of_answer, is_error
 from stopscan_clients.wire_format import WireFormat
 
 
