@@ -25,7 +25,7 @@ from stopscan_conformance.single import NotSupported, single
 from stopscan_conformance.space import LONG_PROMPT, PAIRS
 
 CHECKPOINT = Reciter()
-ALL = named_cases()
+ALL = [*named_cases()]
 KNOWN = {one.name: one.task for one in ALL}
 
 
@@ -48,7 +48,7 @@ def test_cases_of_some_apis() -> None:
     assert {(case.api, case.stream) for case in cases("anthropic")} == {("anthropic", False), ("anthropic", True)}
 
 
-def test_an_api_that_takes_lists_only_is_asked_for_nothing_else() -> None:
+def test_an_api_of_lists_gets_lists_only() -> None:
     assert {"a-string", "null"} <= {case.name for case in cases("openai-chat")}
     names = {case.name for case in cases("anthropic", "ollama-chat")}
     assert not {"a-string", "null"} & names
@@ -60,7 +60,7 @@ def test_unknown_api() -> None:
         cases("openai")
 
 
-def test_a_stop_token_takes_what_it_made_the_scanner_hold_along() -> None:
+def test_a_stop_token_drops_what_its_text_held() -> None:
     pieces = (b"one ", b"tw", b"o")
     known = Task("", pieces, stop=["two!"], stop_pieces=(2,))
     recital = recite(known)
@@ -87,7 +87,7 @@ def test_stops_that_a_case_must_not_contain() -> None:
     assert not [one.name for one in ALL if one.name.startswith("stream") and "<" in recite(one.task).text]
 
 
-def test_a_refusal_among_requests_at_once_leaves_none_of_them_behind() -> None:
+def test_a_refusal_waits_for_the_other_requests() -> None:
     over = []
 
     async def refused(server: Server) -> Findings:
@@ -162,7 +162,7 @@ def test_requests_of_a_pair_differ_in_one_field_alone() -> None:
         assert len(fields) == 1, (name, fields)
 
 
-def test_a_left_answer_that_is_over_tests_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leaving_an_ended_answer_tests_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """If the answer is over before the client leaves, the case must be "not supported", not "pass"."""
 
     async def ask(server: Server, api: Api, request: Request, *, leave: int) -> Answer:

@@ -45,7 +45,7 @@ def test_a_url_may_have_its_v1(url: str) -> None:
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_a_url_that_is_none_is_told(api: str) -> None:
+def test_a_wrong_url_is_an_error(api: str) -> None:
     answer = asyncio.run(ask(Server("http://localhost:80a", model="m"), APIS[api], Request("hello")))
     assert answer.wire.status is None
     assert "port" in str(answer.error).lower()
@@ -66,7 +66,7 @@ def listed(monkeypatch: pytest.MonkeyPatch, content: Any) -> dict[str, Any]:
     return asked
 
 
-def test_the_first_model_of_the_list_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_listed_model_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = listed(monkeypatch, '{"data": [{"id": "one"}, {"id": "two"}]}')
     server = Server(URL, api_key="secret", timeout=3)
     assert (server.model, server.models) == ("one", ["one", "two"])
@@ -80,7 +80,7 @@ def test_the_first_model_of_the_list_is_asked(monkeypatch: pytest.MonkeyPatch) -
     assert not server.has("two:latest")
 
 
-def test_a_model_that_is_named_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_named_model_is_requested(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = listed(monkeypatch, '{"data": [{"id": "one"}]}')
     server = Server(URL, model="three")
     assert (server.model, server.has("three"), server.has("three:latest"), server.has(None), asked) == (
@@ -93,13 +93,13 @@ def test_a_model_that_is_named_is_asked(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize(
     "content", ["{}", "[]", "no", '{"data": 5}', '{"data": [{}]}', '{"data": []}', httpx.ReadTimeout("slow")]
 )
-def test_without_a_list_the_default_is_asked(monkeypatch: pytest.MonkeyPatch, content: Any) -> None:
+def test_without_a_list_the_model_has_a_default(monkeypatch: pytest.MonkeyPatch, content: Any) -> None:
     listed(monkeypatch, content)
     server = Server(URL)
     assert (server.models, server.model) == ([], "default_model")
 
 
-def test_each_api_is_asked_in_its_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_api_has_its_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
     server = served(monkeypatch, lambda request: httpx.Response(404), api_key="secret")
     for api in APIS.values():
         asyncio.run(ask(server, api, Request("hello", True, {"stop": ["END"], "stop_token_ids": [5]}, 7)))
@@ -124,13 +124,17 @@ def test_what_each_api_sends_is_read(staged_url: str) -> None:
     for api in APIS.values():
         for stream in (False, True):
             answer = asyncio.run(ask(server, api, Request("[split]", stream, {"stop": ["END"]})))
-            assert (answer.text, answer.end, answer.faults) == ("This is the ", api.told(("stop_sequence", "END")), [])
+            assert (answer.text, answer.end, answer.faults) == (
+                "This is the ",
+                api.reported(("stop_sequence", "END")),
+                [],
+            )
             assert answer.head["prompt"] > 0
             assert answer.head["tokens"] >= 6
             assert 0 < answer.first <= answer.seconds
 
 
-def test_a_client_that_leaves_reads_no_more_than_it_wants(staged_url: str) -> None:
+def test_a_client_that_leaves_reads_no_further(staged_url: str) -> None:
     server = Server(f"{staged_url}/right", model="reciter")
     answer = asyncio.run(ask(server, CHAT, Request("[paced]", True, max_tokens=300), leave=2))
     assert 2 <= len(answer.chunks) < 100
@@ -147,7 +151,7 @@ def test_no_end_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (answer.error, answer.timed_out) == ("no end of the answer in 0.05 s", True)
 
 
-def test_a_server_that_answers_one_after_another_has_as_many_times_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_timeout_grows_with_the_requests_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The time limit grows with the number of simultaneous requests. Otherwise the last requests time out."""
     lock = asyncio.Lock()
 
@@ -214,7 +218,7 @@ def test_a_request_that_is_given_up_is_closed(monkeypatch: pytest.MonkeyPatch) -
         (httpx.Response(200, json={"error": {"message": "no"}}), "an error in the answer: {'message': 'no'}", []),
     ],
 )
-def test_what_is_told_of_an_answer(
+def test_an_answer_is_shown(
     monkeypatch: pytest.MonkeyPatch, response: httpx.Response, error: str | None, faults: list[str]
 ) -> None:
     server = served(monkeypatch, lambda request: response)
@@ -315,7 +319,7 @@ def test_lines_of_json() -> None:
     assert Wire(200, "", bytearray(b" [1]\n")).json() == [1]
 
 
-def test_json_that_is_too_deep_to_read_is_a_text() -> None:
+def test_json_that_is_too_deep_is_text() -> None:
     deep = "[" * 100_000
     assert [event.data for event in events(f"data: {deep}\n\n".encode())] == [deep]
 

@@ -82,7 +82,7 @@ def test_api_key(staged_url: str, api: str, capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.parametrize("option", ["--json", "--junit"])
-def test_a_file_that_cannot_be_written_is_found_before_the_run(
+def test_an_unwritable_file_is_an_error_before_the_run(
     tmp_path: Path, option: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "missing" / "out"
@@ -167,9 +167,7 @@ def test_wrong_server(staged_url: str, tmp_path: Path, capsys: pytest.CaptureFix
     assert "curl -sNL" in out
 
 
-def test_a_plain_right_server_passes_and_what_it_cannot_is_told(
-    staged_url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_plain_server_passes_and_lacks_are_named(staged_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A server that sends only what OpenAI documents passes. It passes `finish` without naming the stop."""
     options = ["--only", "rules", "--only", "ids", "--only", "reasoning", "--level", "documented"]
     assert run(f"{staged_url}/plain", *options, api="openai-chat") == 0

@@ -88,7 +88,7 @@ def test_places_times_between_little_and_much(
 
 
 @pytest.mark.parametrize("times", [[(1, 2, 1.9)] * 4, [(2, 3, 3)] * 4, [(1, 1, 1)] * 2])
-def test_a_server_that_is_too_fast_to_tell_is_said_to_be(times: list[tuple[float, float, float]]) -> None:
+def test_a_server_may_be_too_fast_to_judge(times: list[tuple[float, float, float]]) -> None:
     with pytest.raises(NotSupported, match="not tested: the server answers too fast"):
         placed(*times)
 
@@ -162,7 +162,7 @@ def test_what_comes_after_requests_that_were_given_up(monkeypatch: pytest.Monkey
     assert asks.cancelled == 16
 
 
-def test_requests_that_were_left_and_fail_say_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failures_of_abandoned_requests_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     asks = Asks(monkeypatch)
     ask = asks.__call__
 

@@ -106,9 +106,7 @@ def test_one_event_is_wrong(staged_url: str, name: str, line: str, path: str, va
         ("generate", "data: 5", "an answer is 5, not an object"),
     ],
 )
-def test_what_is_no_object_is_told_once_and_passed_over(
-    staged_url: str, name: str, event: str, said: str | None
-) -> None:
+def test_a_value_that_is_no_object_is_reported_once(staged_url: str, name: str, event: str, said: str | None) -> None:
     wire, request = answered(staged_url, name, True)
     end = "\n\n" if "data:" in wire.text else "\n"
     text = wire.text.replace(end, f"{end}{event}{end}", 1)
@@ -129,7 +127,7 @@ def test_an_event_has_the_name_of_its_type(staged_url: str, name: str, kind: str
 
 
 @pytest.mark.parametrize("name", ["openai-chat", "openai-completions"])
-def test_usage_may_only_come_where_it_is_asked_for(staged_url: str, name: str) -> None:
+def test_usage_comes_only_if_requested(staged_url: str, name: str) -> None:
     wire, request = answered(staged_url, name, True)
     (fault,) = BY_NAME[name].form(wire, replace(request, usage=False))
     assert "no usage was asked for" in fault

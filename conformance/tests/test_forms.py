@@ -53,7 +53,7 @@ def test_form_of_anything(staged_url: str, name: str, stream: bool, data: st.Dat
 
 @each_way
 @each_api
-def test_each_key_is_held_to_what_it_has_to_be(staged_url: str, name: str, stream: bool) -> None:
+def test_each_key_takes_only_its_right_values(staged_url: str, name: str, stream: bool) -> None:
     wire, request = answered(staged_url, name, stream)
     lines = wire.text.split("\n")
     known = {at: data for at, data in enumerate(map(data_of, lines)) if data is not ABSENT}

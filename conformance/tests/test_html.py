@@ -43,7 +43,7 @@ def test_two_servers_stand_side_by_side(written: str, staged_url: str) -> None:
     assert (kept, right) == ("2/4", "4/4")
 
 
-def test_a_failure_has_its_rule_its_source_and_its_request(written: str) -> None:
+def test_a_failure_has_rule_source_and_request(written: str) -> None:
     cases = {re.sub("<.*?>", " ", row[0]): row[1:] for row in rows(written) if len(row) == 3}
     names = [name for name in cases if "held-at-eos" in name]
     assert len(names) == 2  # as a stream, and whole

@@ -42,7 +42,7 @@ def test_no_imports_go_round() -> None:
     assert len(in_order(ROOT)) > 20
 
 
-def test_imports_that_go_round_are_found(tmp_path: Path) -> None:
+def test_cyclic_imports_are_detected(tmp_path: Path) -> None:
     package = tmp_path / "package"
     package.mkdir()
     (package / "__init__.py").write_text("from package.one import a\n")

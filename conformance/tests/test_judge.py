@@ -71,7 +71,7 @@ def test_judged(answer: Answer, found: Findings) -> None:
     assert judge(answer, EXPECTED, stream=True) == found
 
 
-def test_a_server_that_names_no_stop_is_not_asked_for_the_name() -> None:
+def test_a_server_that_names_no_stop_passes() -> None:
     expected = Expected((("one ", "why"),), (END,), (7,))
     unnamed = answered("one ", end=("eos", None))
     assert judge(unnamed, expected, stream=False)["names-the-stop"] is not None
@@ -80,14 +80,14 @@ def test_a_server_that_names_no_stop_is_not_asked_for_the_name() -> None:
     assert not any(found.values())
 
 
-def test_an_api_with_a_word_for_stops_documents_the_word() -> None:
+def test_a_word_for_stops_is_documented() -> None:
     expected = Expected((("one ", "why"),), (END,), (7,), worded=True)
     assert judge(answered("one ", end=("eos", None)), expected, stream=False)["finish-reason"] is not None
     assert RULES["names-the-stop"].level_of(BY_NAME["anthropic"]) == "documented"
     assert RULES["names-the-stop"].level_of(BY_NAME["openai-chat"]) == "usual"
 
 
-def test_a_stop_that_fires_in_reasoning_breaks_an_advice_alone() -> None:
+def test_a_stop_in_reasoning_breaks_only_advice() -> None:
     expected = single(BY_NAME["openai-chat"], False, KNOWN["think"]).expected
     found = judge(answered("", reasoning="Is it ", tokens=5), expected, stream=False)
     assert [rule for rule, fault in found.items() if fault] == ["stop-in-reasoning"]
@@ -98,7 +98,7 @@ def test_a_stop_that_fires_in_reasoning_breaks_an_advice_alone() -> None:
     assert found["text"] is not None
 
 
-def test_half_a_character_that_is_lost_breaks_an_advice_alone() -> None:
+def test_a_lost_half_character_breaks_only_advice() -> None:
     expected = single(BY_NAME["openai-chat"], False, Task("broken", (b"half ", b"\xf0\x9f\x98"))).expected
     found = judge(answered("half ", reasoning="", end=("eos", None), tokens=3), expected, stream=False)
     assert [rule for rule, fault in found.items() if fault] == ["half-characters"]
@@ -126,7 +126,7 @@ def test_a_level_says_which_rules_fail_a_case(rule: str, outcomes: tuple[str, ..
     assert {tuple(one.broken) for one in found} == {(rule,)}
 
 
-def test_all_breaches_of_the_form_are_told() -> None:
+def test_all_faults_of_the_form_are_reported() -> None:
     answer = answered("one ", error="reset")
     answer.faults += ["no id", "no model"]
     found = judge(answer, EXPECTED, stream=False)
@@ -143,9 +143,7 @@ def test_only_faults_with_a_sentence_break_the_documented_form() -> None:
 @pytest.mark.parametrize(("tokens", "broken"), [
     (4, []), (9, ["cost-of-a-stop"]), (20, ["cost-of-a-stop"]), (21, ["usage"]), (3, ["exact-usage"]), (2, ["usage"]),
 ])  # fmt: skip
-def test_usage_after_a_stop_within_a_speculative_step_is_not_below_the_text_and_not_above_the_limit(
-    tokens: int, broken: list[str]
-) -> None:
+def test_usage_after_a_speculative_step_is_within_bounds(tokens: int, broken: list[str]) -> None:
     expected = replace(EXPECTED, tokens=(4,), least=3, most=20, stopped=True)
     found = judge(answered("one ", tokens=tokens), expected, stream=False)
     assert [rule for rule, fault in found.items() if fault] == broken
@@ -154,7 +152,7 @@ def test_usage_after_a_stop_within_a_speculative_step_is_not_below_the_text_and_
     ]
 
 
-def test_a_missing_answer_is_not_an_answer_of_another_request() -> None:
+def test_a_missing_answer_breaks_no_isolation() -> None:
     broken = [judge(answered(end=None, error="reset"), EXPECTED, stream=True),
               judge(answered("on", end=None, error="reset"), EXPECTED, stream=True)]  # fmt: skip
     found = merged(broken, together=True)
@@ -174,7 +172,7 @@ def test_the_refusal_of_a_documented_form_is_a_failure() -> None:
         promised.judged(busy)
 
 
-def test_only_a_stream_of_the_right_text_can_be_late() -> None:
+def test_a_wrong_text_is_not_late() -> None:
     expected = Expected((("abcdef", ""),), (("eos", None),), (7,), RECITAL)
     late = answered("abcde", "f", reasoning="", end=("eos", None))
     assert "withheld" not in judge(late, expected, stream=False)
@@ -183,7 +181,7 @@ def test_only_a_stream_of_the_right_text_can_be_late() -> None:
     assert "withheld" not in judge(answered("abcd", reasoning=""), expected, stream=True)
 
 
-def test_of_a_long_text_what_is_around_the_first_difference_is_told() -> None:
+def test_a_long_text_is_shown_around_its_first_difference() -> None:
     text = "".join(f"{number:04}" for number in range(60))
     expected = Expected(((text, ""),), (END,), ())
     other = f"{text[:100]}!{text[101:]}"
@@ -236,9 +234,7 @@ def test_where_the_chunk_of_a_long_text_ends() -> None:
     (99, (98, 1), None),
     (200, (), None),
 ])  # fmt: skip
-def test_one_chunk_with_more_than_half_of_many_tokens_is_no_stream(
-    tokens: int, sizes: tuple[int, ...], fault: str | None
-) -> None:
+def test_a_chunk_of_half_the_tokens_is_no_stream(tokens: int, sizes: tuple[int, ...], fault: str | None) -> None:
     every = tuple(range(1, tokens + 1))
     assert lateness(["x" * size for size in sizes], Recital("x" * tokens, tokens, "eos", None, every, every)) == fault
 
@@ -274,7 +270,7 @@ TELL_ALL = {"openai-chat", "openai-completions", "generate"}
 
 @pytest.mark.parametrize("api", BY_NAME)
 def test_what_an_api_can_tell_of_an_end(api: str) -> None:
-    told = BY_NAME[api].told
+    told = BY_NAME[api].reported
     assert [told(end) for end in (("eos", None), ("length", None))] == [("eos", None), ("length", None)]
     assert told(END) == (END if api in TELL_ALL | {"anthropic"} else ("eos", None))
     assert told(("stop_token", 5)) == (("stop_token", 5) if api in TELL_ALL else ("eos", None))

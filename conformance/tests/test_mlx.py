@@ -65,7 +65,7 @@ def served(tmp_path: Path, *command: str) -> Iterator[Server]:
             process.terminate()
 
 
-def test_mlx_lm_server_with_stopscan_keeps_the_promises_of_stops(tmp_path: Path) -> None:
+def test_mlx_lm_with_stopscan_passes(tmp_path: Path) -> None:
     with served(tmp_path, "stopscan.mlx_lm.server", "--protect", "reasoning") as server, ThreadPoolExecutor(4) as pool:
         results = dict(zip(CASES, pool.map(lambda case: case.run(server), CASES), strict=True))
         # mlx-lm's server queues five connections and resets further ones. Cases with a reset connection run again.

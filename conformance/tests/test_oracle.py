@@ -61,9 +61,7 @@ def test_the_oracle_says_what_the_library_says(task: Task) -> None:
 
 
 @given(PIECES, STOPS, st.lists(st.integers(0, 11), max_size=2), st.sampled_from([3, 5, 200]))
-def test_the_oracle_says_what_the_library_says_of_any_text(
-    pieces: list[str], stops: list[str], tokens: list[int], limit: int
-) -> None:
+def test_the_oracle_agrees_with_the_library(pieces: list[str], stops: list[str], tokens: list[int], limit: int) -> None:
     encoded = tuple(piece.encode() for piece in pieces)
     task = Task("", encoded, stops, tuple(tokens), limit)
     assert plain(recite(task)) == scanned(task)
@@ -76,7 +74,7 @@ def test_a_stop_and_a_marker_that_complete_together(stop: str) -> None:
     assert plain(recite(task)) == scanned(task)
 
 
-def test_no_stop_is_a_piece_of_a_marker_that_is_one_token() -> None:
+def test_no_stop_ends_inside_the_token_of_a_marker() -> None:
     pieces = (b"<think>", b"Is it", b"?", b"</think>", b"It is")
     assert recite(Task("", pieces, ["think"])).reason == "eos"
     assert recite(Task("", pieces, ["think"]), protected=False).text == "<"
@@ -84,7 +82,7 @@ def test_no_stop_is_a_piece_of_a_marker_that_is_one_token() -> None:
     assert recite(Task("", spelled, ["think"])).text == "<"
 
 
-def test_a_stop_competes_with_what_is_in_the_text_when_it_fires() -> None:
+def test_a_stop_competes_with_stops_already_in_the_text() -> None:
     pieces = (b"one ", b"xabcdy", b" two")
     assert recite(Task("", pieces, ["abcd", "bc"])).competes
     assert recite(Task("", pieces, ["one ", "bc"])).competes is False

@@ -113,7 +113,7 @@ def test_what_was_read_late_did_not_come_late() -> None:
     assert said_of(by_a_clock(FREE, 0.02), FREE, asleep) is None
 
 
-def test_what_came_while_this_process_slept_is_not_counted_as_many_at_once() -> None:
+def test_chunks_read_after_a_sleep_are_no_burst() -> None:
     """After the kit has slept, it reads many tokens at once. It must not report that the server sent them at once."""
     gaps = [(0.05 + step * 0.11, 0.15 + step * 0.11) for step in range(6)]
 
@@ -125,11 +125,11 @@ def test_what_came_while_this_process_slept_is_not_counted_as_many_at_once() -> 
     assert said_of(chunks, FREE, gaps) is None
 
 
-def test_text_that_comes_a_token_late_after_a_hold_is_late() -> None:
+def test_text_a_token_late_after_a_hold_is_late() -> None:
     assert said_of(after_a_hold_a_token_late(HELD), HELD) == "held text comes 1.0 tokens after it became safe"
 
 
-def test_a_replay_at_the_pace_of_the_generation_is_late() -> None:
+def test_a_replay_at_the_generations_pace_is_late() -> None:
     assert "the first text comes after 50% of the time" in str(said_of(replayed(FREE), FREE))
 
 

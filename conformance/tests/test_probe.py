@@ -65,7 +65,7 @@ def test_a_server_is_probed_once_by_api(monkeypatch: pytest.MonkeyPatch) -> None
         ("a stop without its name", "anthropic", []),  # no line: Anthropic documents the name, so its lack is a failure
     ],
 )
-def test_what_a_server_cannot_is_told_in_one_line_each(staged_url: str, name: str, api: str, lines: list[str]) -> None:
+def test_each_lack_of_a_server_has_a_line(staged_url: str, name: str, api: str, lines: list[str]) -> None:
     found = probed(Server(f"{staged_url}/{quote(name)}", model="reciter"), APIS[api])
     assert found.lines() == [f"{line}: not judged" for line in lines]
 
@@ -122,7 +122,7 @@ def test_a_model_that_is_served_wrongly_is_measured(monkeypatch: pytest.MonkeyPa
         (answered(error="late", timed_out=True), "is slow: openai-chat did not recite 26 tokens in 3 s"),
     ],
 )
-def test_trouble_is_found_afterwards_and_stays(monkeypatch: pytest.MonkeyPatch, answer: Answer, error: str) -> None:
+def test_a_server_that_dies_stays_in_trouble(monkeypatch: pytest.MonkeyPatch, answer: Answer, error: str) -> None:
     asks = Asks(monkeypatch, answered(ALPHABET))
     server = Server(URL, model="one", timeout=3)
     assert probed(server).missing is None

@@ -27,7 +27,7 @@ def test_a_right_answer_passes(staged_url: str) -> None:
     check(case("split"), Server(f"{staged_url}/right", model="reciter"))
 
 
-def test_a_wrong_answer_fails_with_its_rule_and_its_request(staged_url: str) -> None:
+def test_a_failure_shows_its_rule_and_request(staged_url: str) -> None:
     server = Server(f"{staged_url}/{quote('held text is lost at EOS')}", model="reciter")
     with pytest.raises(pytest.fail.Exception, match=r"(?s)text \(\w+\): .*\ncurl -sNL .*/v1/chat/completions"):
         check(case("held-at-eos"), server)

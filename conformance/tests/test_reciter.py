@@ -170,7 +170,7 @@ def test_stops_encode_to_other_tokens_than_the_script(tokenizer: Tokenizer) -> N
     assert nd not in tokenizer.encode("END").ids
 
 
-def test_the_first_single_byte_piece_is_the_token_that_encode_gives(tokenizer: Tokenizer) -> None:
+def test_encode_gives_the_first_single_byte_token(tokenizer: Tokenizer) -> None:
     assert tokenizer.encode("abcdefghijklmnopqrstuvwxyz").ids == RECITER.token_ids("alphabet")
     assert tokenizer.encode("6").ids == [RECITER.token_id("count", "6")]
     assert tokenizer.encode("a").ids[0] not in RECITER.token_ids("runs")
@@ -187,7 +187,7 @@ def test_named_tokens_in_a_script(tmp_path: Path) -> None:
     assert tokenizer.decode(ids, skip_special_tokens=False) == "".join(script)
 
 
-def test_a_prompt_or_eos_as_a_piece_does_not_break_its_script(tmp_path: Path) -> None:
+def test_special_tokens_as_pieces_keep_their_script(tmp_path: Path) -> None:
     reciter = Reciter({"one": ["[two]", EOS, "x"], "two": ["y"]})
     tokenizer = Tokenizer.from_file(str(reciter.write(tmp_path) / "tokenizer.json"))
     assert reciter.text("one") == f"[two]{EOS}x"

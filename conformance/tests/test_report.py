@@ -75,7 +75,7 @@ def test_a_case_that_finds_nothing_wrong_passes() -> None:
     assert run({}, Staged()) == ("pass", "", {})
 
 
-def test_a_case_that_finds_something_wrong_fails_and_trouble_is_told_with_it() -> None:
+def test_a_failure_says_if_the_server_died() -> None:
     result = run({"usage": "two", "finish-reason": None, "text": "one"}, Staged())
     assert result.outcome == "fail"
     assert re.match(r"two; one; afterwards http://127.0.0.1:9 is down: anthropic: ", result.detail)
@@ -84,7 +84,7 @@ def test_a_case_that_finds_something_wrong_fails_and_trouble_is_told_with_it() -
     assert result.broken == {"usage": "two", "text": "one"}
 
 
-def test_an_advice_fails_a_case_only_if_it_is_asked_for() -> None:
+def test_advice_fails_a_case_at_its_level_only() -> None:
     found: Findings = {"withheld": "late", "text": None}
     assert run(found, Staged()).outcome == "pass"
     assert run(found, Staged()).broken == {"withheld": "late"}
@@ -105,7 +105,7 @@ def test_cases_have_names_topics_and_reasons() -> None:
     }  # fmt: skip
 
 
-def test_a_line_for_each_case_names_the_rules_that_it_breaks() -> None:
+def test_each_case_has_a_line_with_its_rules() -> None:
     found = reported({**RESULTS, STREAMED: ADVISED})
     lines = [line for case, result in found.results.items() for line in found.lines(case, result)]
     assert lines == [
@@ -202,7 +202,7 @@ def test_junit(tmp_path: Path) -> None:
     assert "curl -sNL" in told
 
 
-def test_what_the_baseline_knows_is_counted_and_not_told(tmp_path: Path) -> None:
+def test_known_failures_are_counted_only(tmp_path: Path) -> None:
     write_json(tmp_path / "known.json", reported({SPLIT: FAILS}))
     known = Baseline.read(tmp_path / "known.json")
     assert [*known.other_than(7)] == []
@@ -321,14 +321,14 @@ def test_an_option_is_what_it_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         ({}, 2),
     ],
 )
-def test_a_refusal_is_no_failure_and_nothing_but_refusals_no_success(
+def test_refusals_are_neither_failures_nor_success(
     monkeypatch: pytest.MonkeyPatch, found: dict[Case, Result], status: int
 ) -> None:
     monkeypatch.setattr(command, "run", lambda server, every, results, **_: results.update(found))
     assert command.main(["http://127.0.0.1:9", "--model", "reciter"]) == status
 
 
-def test_a_promise_that_no_case_tests_was_told_by_the_exit_status_alone(
+def test_a_summary_names_promises_without_a_case(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(command, "run", lambda server, every, results, **_: None)

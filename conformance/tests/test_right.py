@@ -64,7 +64,7 @@ def test_unusual_right_server_passes(staged_url: str, thorough: bool, right: Rig
 
 
 @pytest.mark.parametrize("api", ["openai-chat", "anthropic", "generate"])
-def test_a_line_separator_within_a_text_does_not_end_a_line(staged_url: str, api: str) -> None:
+def test_a_line_separator_does_not_end_a_line(staged_url: str, api: str) -> None:
     server = Server(f"{staged_url}/as%20they%20are", model="reciter", timeout=PATIENT)
     names = [f"{api}-stream-line-separators", f"{api}-stream-separator-stop"]
     assert [BY_NAME[name].run(server).outcome for name in names] == ["pass", "pass"]
@@ -79,17 +79,17 @@ def test_only_a_refusal_is_not_a_failure(staged_url: str, status: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["split", "at-once", "null"])
-def test_a_server_that_stays_busy_is_told_and_not_judged(staged_url: str, name: str) -> None:
+def test_a_server_that_stays_busy_is_not_judged(staged_url: str, name: str) -> None:
     result = BY_NAME[f"openai-chat-whole-{name}"].run(Server(f"{staged_url}/always%20busy", model="reciter"))
     assert (result.outcome, result.detail[:4]) == ("not supported", "503:")
 
 
-def test_the_first_delta_may_be_without_a_role_as_far_as_a_sentence_says(staged_url: str) -> None:
+def test_a_first_delta_may_lack_its_role(staged_url: str) -> None:
     result = BY_NAME["openai-chat-stream-split"].run(Server(f"{staged_url}/no%20role"), level="documented")
     assert (result.outcome, [*result.broken]) == ("pass", ["usual-form"])
 
 
-def test_exact_usage_after_a_stop_within_a_speculative_step_is_an_advice(staged_url: str) -> None:
+def test_exact_usage_after_a_speculative_step_is_an_advice(staged_url: str) -> None:
     server = Server(f"{staged_url}/a%20speculative%20step%20behind%20a%20stop")
     results = [BY_NAME[f"openai-chat-{name}"].run(server) for name in ("whole-split", "stream-stop-in-the-last-token")]
     assert [(result.outcome, [*result.broken]) for result in results] == [("pass", ["cost-of-a-stop"]), ("pass", [])]

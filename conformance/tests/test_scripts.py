@@ -15,7 +15,7 @@ def read(folder: str) -> list[tuple[str, dict[str, Any]]]:
     return [(file.stem, entry) for file in files for entry in json.loads(file.read_text(encoding="utf-8"))]
 
 
-def test_a_named_script_is_that_of_its_file_with_its_pieces_as_bytes() -> None:
+def test_a_named_script_has_the_pieces_of_its_file() -> None:
     pieces: dict[str, list[str]] = {one["script"]: one["pieces"] for _, one in read("named") if "pieces" in one}
     times = {one["script"]: one.get("times", 1) for _, one in read("named") if "pieces" in one}
     for (topic, entry), script_of_cases in zip(read("named"), named(), strict=True):

@@ -12,7 +12,7 @@ from stopscan_conformance.generated import fits, single_of
 from stopscan_conformance.space import DIMENSIONS, SMALL, Point, deep, least_failing, small, thorough
 
 
-def test_a_seed_makes_the_same_requests_and_another_makes_others() -> None:
+def test_a_seed_decides_the_requests() -> None:
     assert deep(3) == deep(3)
     assert deep(3) != deep(4)
     assert {*small(0)} < {*deep(0)} < {*thorough(0)}
@@ -37,7 +37,7 @@ def test_each_point_has_an_end_that_is_known(api: str) -> None:
 
 
 @pytest.mark.parametrize("api", ["openai-chat", "generate"])
-def test_a_server_may_have_a_limit_of_its_own_as_mlx_lm_has_of_512_tokens(api: str) -> None:
+def test_a_server_may_have_its_own_default_limit(api: str) -> None:
     unlimited = [point for point in thorough(0) if point.limit == "none" and fits(APIS[api], point)]
     assert len(unlimited) >= 10
     assert max(single_of(APIS[api], point).expected.tokens[0] for point in unlimited) < 512
@@ -67,7 +67,7 @@ def test_the_default_has_four_long_answers(api: str) -> None:
     assert len(small(0)) > 180
 
 
-def test_an_api_without_stops_is_asked_for_none() -> None:
+def test_an_api_without_stops_gets_none() -> None:
     api = APIS["openai-responses"]
     asked = [single_of(api, point).request for point in small(0) if fits(api, point)]
     assert {str(request.stops) for request in asked} == {"{}"}

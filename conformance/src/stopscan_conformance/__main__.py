@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.url, model=options.model, api_key=options.api_key, timeout=options.timeout, clients=options.clients
     )
     report = Report(server, options.seed, options.level)
-    told = None
+    error_shown = None
     try:
         _find(report, options)
         status = report.status
@@ -48,12 +48,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Terminated:
         status = 143
     except (OSError, RuntimeError, ValueError) as error:
-        status, told = 2, error
+        status, error_shown = 2, error
     if report.results:
         reports.write(report, json_path=options.json, junit_path=options.junit, html_path=options.html)
         _print(*reports.summary(report, shrink=status == 1))
-    if told is not None:
-        print(f"stopscan-conformance: {told}", file=sys.stderr)
+    if error_shown is not None:
+        print(f"stopscan-conformance: {error_shown}", file=sys.stderr)
     return status
 
 
@@ -69,12 +69,12 @@ def _find(report: Report, options: argparse.Namespace) -> None:
     def write() -> None:
         reports.write(report, json_path=options.json, junit_path=options.junit, html_path=options.html)
 
-    def can(api: str, found: Can) -> None:
-        report.can[api] = found
+    def can(api: str, abilities: Can) -> None:
+        report.can[api] = abilities
         number = sum(case.api == api for case in report.every)
-        _print(f"{api}: {number} cases", *(f"{api}: {line}" for line in found.lines()))
+        _print(f"{api}: {number} cases", *(f"{api}: {line}" for line in abilities.lines()))
 
-    def told(case: Case, result: Result) -> None:
+    def show(case: Case, result: Result) -> None:
         if not options.quiet or report.new(case, result).outcome == "fail":
             _print(*report.lines(case, result))
 
@@ -90,7 +90,7 @@ def _find(report: Report, options: argparse.Namespace) -> None:
     def counts(case: Case, result: Result) -> Result | None:
         return reports.limited(result, columns, report.level, case.api) if columns else result
 
-    run(report.server, report.every, report.results, level=report.level, counts=counts, can=can, told=told, write=write)
+    run(report.server, report.every, report.results, level=report.level, counts=counts, can=can, show=show, write=write)
     report.complete = True
     if not report.results:
         raise ValueError(f"none of the {len(report.every)} chosen cases tests the promise {' or '.join(columns)}")

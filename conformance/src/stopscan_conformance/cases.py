@@ -119,13 +119,13 @@ class Case:
         if can.missing is not None:
             return Result("not supported", can.missing)
         try:
-            found = await self._run(server)
+            findings = await self._run(server)
         except NotSupported as refusal:
             return Result("not supported", str(refusal))
         rules = counted(api, level)
-        result = result_of(found, rules)
+        result = result_of(findings, rules)
         ended = await trouble(server, api) if result.outcome == "fail" else None
-        return result_of(found, rules, ended)
+        return result_of(findings, rules, ended)
 
     def curl(self, server: Server, /) -> str | None:
         """Returns the shell command that sends the request of the case, or None if the case has several requests. The
@@ -174,7 +174,7 @@ def cases(*apis: str, deep: bool = False, thorough: bool = False, seed: int = 0)
             raise ValueError(f"unknown API {api!r}; known are {', '.join(APIS)}")
     points = space.thorough(seed) if thorough else space.deep(seed) if deep else space.small(seed)
     chosen = apis or [name for name, api in APIS.items() if not api.extra]
-    return [one for api in chosen for one in _cases(APIS[api], points)]
+    return [case for api in chosen for case in _cases(APIS[api], points)]
 
 
 class NamedCase(NamedTuple):
@@ -189,23 +189,22 @@ class NamedCase(NamedTuple):
     streams: Sequence[bool] = (False, True)
 
 
-def named_cases() -> list[NamedCase]:
-    """Returns the cases of `named/`."""
-    found = []
-    for one in named():
-        for case in one["cases"]:
+def named_cases() -> Iterator[NamedCase]:
+    """Yields the cases of `named/`."""
+    for entry in named():
+        for case in entry["cases"]:
             stops = {"stop": case.get("stop", MISSING), "stop_pieces": tuple(case.get("stop_pieces", ()))}
             limit = {"max_tokens": case["max_tokens"]} if "max_tokens" in case else {}
-            task = Task(one["script"], one["pieces"], **stops, **limit)
+            task = Task(entry["script"], entry["pieces"], **stops, **limit)
             extras = Extras(**case.get("says", {}), options=case.get("options", {}))
             streams = [case["stream"]] if "stream" in case else [False, True]
-            found.append(NamedCase(one["topic"], case["name"], one["why"], task, extras, case.get("apis", ()), streams))
-    return found
+            apis = case.get("apis", ())
+            yield NamedCase(entry["topic"], case["name"], entry["why"], task, extras, apis, streams)
 
 
 def _cases(api: Api, points: Sequence[Point]) -> Iterator[Case]:
     """Yields the cases of an API in the order of the report."""
-    fitting = [one for one in named_cases() if _fits(api, one)]
+    fitting = [case for case in named_cases() if _fits(api, case)]
     for stream in (False, True):
         yield from _Maker(api, stream, fitting).every()
     why = "the stop that completes first ends the answer, whatever else the request says"
@@ -220,14 +219,14 @@ def _without_stops(point: Point) -> Point:
     return replace(point, among="none", place=least.place, skip=least.skip, length=least.length)
 
 
-def _fits(api: Api, one: NamedCase) -> bool:
-    if one.apis and api.name not in one.apis:
+def _fits(api: Api, case: NamedCase) -> bool:
+    if case.apis and api.name not in case.apis:
         return False
-    if not api.stops and (one.task.stop is not MISSING or one.task.stop_pieces):
+    if not api.stops and (case.task.stop is not MISSING or case.task.stop_pieces):
         return False
-    if api.raw and OPENING in b"".join(one.task.pieces):
+    if api.raw and OPENING in b"".join(case.task.pieces):
         return False  # without a chat template, a server may treat reasoning as text, so that stops fire in it
-    return not (api.lists_only and (one.task.stop is None or isinstance(one.task.stop, str)))
+    return not (api.lists_only and (case.task.stop is None or isinstance(case.task.stop, str)))
 
 
 @dataclass(frozen=True)
@@ -250,12 +249,12 @@ class _Maker:
     def singles(self, *names: str, stream: bool | None = None) -> list[Single]:
         """Returns the requests of the named cases, with the answers that must come. Those that the API lacks are left
         out."""
-        known = {one.name: one.task for one in self.named}
+        known = {case.name: case.task for case in self.named}
         stream = self.stream if stream is None else stream
         return [single(self.api, stream, known[name]) for name in names if name in known]
 
     def runs(self, *names: str, stream: bool | None = None) -> list[Run]:
-        return [one.run for one in self.singles(*names, stream=stream)]
+        return [request.run for request in self.singles(*names, stream=stream)]
 
     def plain(self) -> Single:
         return self.singles(PLAIN)[0]
@@ -265,10 +264,10 @@ class _Maker:
         return self.singles(STOPPED if self.api.stops else PLAIN)[0]
 
     def one_request(self) -> Iterator[Case]:
-        for one in self.named:
-            if self.stream in one.streams:
-                run = single(self.api, self.stream, one.task, one.extras, one.name).run
-                yield self.case(one.topic, one.name, one.why, run)
+        for case in self.named:
+            if self.stream in case.streams:
+                run = single(self.api, self.stream, case.task, case.extras, case.name).run
+                yield self.case(case.topic, case.name, case.why, run)
 
     def together(self) -> Iterator[Case]:
         every, others = self.runs(*TOGETHER), self.runs(*TOGETHER, stream=not self.stream)
@@ -284,8 +283,8 @@ class _Maker:
     def leaving(self) -> Iterator[Case]:
         """Yields cases in which clients leave long answers, which the server still generates at that time."""
         topic, paced = "together", Point(script="paced", place=None, stream=self.stream)
-        left = generated.single_of(self.api, replace(paced, stream=True))
-        after = [several.leaving(left), left.run, several.at_once(self.runs(*TOGETHER))]
+        abandoned = generated.single_of(self.api, replace(paced, stream=True))
+        after = [several.leaving(abandoned), abandoned.run, several.at_once(self.runs(*TOGETHER))]
         why = "a client that leaves does not change later answers"
         yield self.case(topic, "after-leaving", why, several.in_turn(after))
         late = replace(paced, place=250, length=12)
@@ -293,9 +292,9 @@ class _Maker:
             early, plain = generated.single_of(self.api, late if self.api.stops else paced), self.plain()
             turns = several.in_turn([several.leaving_early(early, plain), early.run, plain.run, self.stopped().run])
             yield self.case(topic, "after-leaving-early", f"{why}: it has read nothing of its own", turns)
-        lasting = [generated.single_of(self.api, one).run for one in (paced, late, replace(paced, among="decoys-3"))]
+        long = [generated.single_of(self.api, point).run for point in (paced, late, replace(paced, among="decoys-3"))]
         # The clients leave after 4 pieces, because by then all other requests run.
-        beside = several.at_once([several.leaving(left, 4), *lasting, *self.runs(*LASTING)])
+        beside = several.at_once([several.leaving(abandoned, 4), *long, *self.runs(*LASTING)])
         yield self.case(topic, "beside-leaving", "a client that leaves does not change the answers beside it", beside)
 
     def twice(self) -> Iterator[Case]:
@@ -305,7 +304,7 @@ class _Maker:
         yield self.case("together", "twice-the-same", "a second answer has another id, and is otherwise the same", same)
         header = Extras(headers={"X-Request-Id": "the-same"})
         every = [self.plain(), self.stopped(), self.plain()]
-        equal = [replace(one, request=replace(one.request, extras=header)).run for one in every]
+        equal = [replace(sent, request=replace(sent.request, extras=header)).run for sent in every]
         why = "requests that share the header X-Request-Id have their own answers"
         yield self.case("together", "one-request-id", why, several.at_once(equal))
 
@@ -327,7 +326,7 @@ class _Maker:
             # The stop of the first row is not in the text of the second row, which ends at the token limit.
             first = generated.task_of(Point())
             second = replace(first, script="paced", pieces=made_scripts()["paced"])
-            both = [single(self.api, self.stream, one) for one in (first, second)]
+            both = [single(self.api, self.stream, task) for task in (first, second)]
             yield self.case("rows", "two-prompts", why, several.Rows(self.api, both, prompts=True))
 
     def pairs(self) -> Iterator[Case]:
@@ -337,9 +336,9 @@ class _Maker:
             if not all(generated.fits(self.api, point) for point in points):
                 continue
             limit = None if "limit" in name else LIMIT_OF_PAIRS  # the same for both, unless they differ in their limits
-            one, other = (generated.single_of(self.api, point, limit) for point in points)
-            yield self.case("pairs", f"{name}-in-turn", why, several.on_one_connection([one, other, one, other]))
-            yield self.case("pairs", f"{name}-at-once", why, several.at_once([one.run, other.run] * 3))
+            first, second = (generated.single_of(self.api, point, limit) for point in points)
+            yield self.case("pairs", f"{name}-in-turn", why, several.on_one_connection([first, second, first, second]))
+            yield self.case("pairs", f"{name}-at-once", why, several.at_once([first.run, second.run] * 3))
 
     def paces(self) -> Iterator[Case]:
         for name, among in PACED.items() if self.stream and self.api.stops else ():
@@ -351,14 +350,14 @@ class _Maker:
         load = clock.Load(self.api, f"[{LONG}]", (space.NEVER, EARLY), self.stream)
         if self.api.stops:
             yield self.case("cost", "cost-of-a-stop", "generation ends with the stop", clock.of_a_stop(load))
-        left = {"during an answer": load.tokens(clock.LASTING)}
+        abandoned = {"during an answer": load.tokens(clock.LASTING)}
         if self.stream and self.api.stops:
             # Clients also leave an answer whose text is held from the third token on, and an answer with reasoning.
-            pieces = next(one["pieces"] for one in named() if one["script"] == LONG)
+            pieces = next(entry["pieces"] for entry in named() if entry["script"] == LONG)
             held = {"stop": [pieces_text(pieces[2:]) + "#"]}
-            left["while text was held"] = Request(load.prompt, self.stream, held, 300)
+            abandoned["while text was held"] = Request(load.prompt, self.stream, held, 300)
             thinking = Point(script="thought", place=None, limit="all", stream=True)
             if generated.fits(self.api, thinking):
-                left["in the reasoning"] = generated.single_of(self.api, thinking).request
+                abandoned["in the reasoning"] = generated.single_of(self.api, thinking).request
         why = "nothing goes on after a stop, or for a client that has left, so the next answer does not wait"
-        yield self.case("cost", "cost-for-the-next", why, clock.for_the_next(load, left))
+        yield self.case("cost", "cost-for-the-next", why, clock.for_the_next(load, abandoned))

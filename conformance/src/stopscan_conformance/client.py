@@ -236,11 +236,11 @@ async def _ask(
                 # The limit grows when other requests join, and while this process does not run.
                 while not task.done():
                     slept = sum(after - before for before, after in gaps[known:])
-                    left = begin + server.timeout * flight.most + slept - perf_counter()
-                    if left <= 0:
+                    remaining = begin + server.timeout * flight.most + slept - perf_counter()
+                    if remaining <= 0:
                         answer.timed_out = True
                         break
-                    await asyncio.wait({task}, timeout=left)
+                    await asyncio.wait({task}, timeout=remaining)
             finally:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)

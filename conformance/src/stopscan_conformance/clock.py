@@ -81,7 +81,7 @@ class Cost:
     works: Sequence[Work]
 
     async def __call__(self, server: Server) -> Findings:
-        found: dict[str, str | None] = {}
+        findings: dict[str, str | None] = {}
         too_fast, count, scale = False, 0, (0.0, 0.0)
         for rule, complaint, seconds in self.works:
             tried: list[Times] = []
@@ -91,16 +91,16 @@ class Cost:
                     count += 1
                     tried.append(Times(little, await seconds(server), much))
             except NoAnswer as error:
-                return {**found, rule: str(error)}
+                return {**findings, rule: str(error)}
             share = median(times.share for times in tried)
-            found.setdefault(rule, None)
+            findings.setdefault(rule, None)
             if median(times.much for times in tried) < 2 * median(times.little for times in tried):
                 too_fast = True
             elif share > TOO_MUCH:
-                found[rule] = found[rule] or f"{complaint} ({share:.0%} of what it would cost to go on)"
-        if too_fast and not any(found.values()):
+                findings[rule] = findings[rule] or f"{complaint} ({share:.0%} of what it would cost to go on)"
+        if too_fast and not any(findings.values()):
             raise NotSupported(TOO_FAST)
-        return found
+        return findings
 
 
 def _decided(tried: Sequence[Times]) -> bool:
@@ -137,15 +137,15 @@ def of_a_stop(load: Load) -> Cost:
     return Cost(load, by_length, [Work("cost-of-a-stop", complaint, partial(_seconds, load=load, request=stopped))])
 
 
-def for_the_next(load: Load, left: Mapping[str, Request]) -> Cost:
+def for_the_next(load: Load, abandoned: Mapping[str, Request]) -> Cost:
     """Returns a case that measures an answer after answers that a stop ended, and after clients that left. The keys of
-    `left` say when clients leave ("during an answer"), and the values are the requests that these clients send."""
+    `abandoned` say when clients leave ("during an answer"), and the values are the requests that these clients send."""
     wait = "the next answer has to wait"
     stopped = Work("cost-of-a-stop", f"after answers that a stop ended, {wait}", partial(_after_stops, load=load))
     works = [stopped] if load.api.stops else []
-    for when, request in left.items():
+    for when, request in abandoned.items():
         complaint = f"after clients that went away {when}, {wait}"
-        works.append(Work("cost-after-leaving", complaint, partial(_after_leaving, load=load, left=request)))
+        works.append(Work("cost-after-leaving", complaint, partial(_after_leaving, load=load, abandoned=request)))
     return Cost(load, by_company, works)
 
 
@@ -154,11 +154,11 @@ async def _after_stops(server: Server, load: Load) -> float:
     return await _seconds(server, load, load.tokens(FEW))
 
 
-async def _after_leaving(server: Server, load: Load, left: Request) -> float:
+async def _after_leaving(server: Server, load: Load, abandoned: Request) -> float:
     began = perf_counter()
     await asyncio.gather(*(ask(server, load.api, load.tokens(5)) for _ in range(OTHERS)))
     soon = perf_counter() - began  # time in which a server can begin OTHERS requests, or notice that clients left
-    others = [asyncio.create_task(ask(server, load.api, left, leave=int(load.stream))) for _ in range(OTHERS)]
+    others = [asyncio.create_task(ask(server, load.api, abandoned, leave=int(load.stream))) for _ in range(OTHERS)]
     if not load.stream:
         await asyncio.sleep(4 * soon)
         for other in others:
@@ -208,14 +208,14 @@ class Pace:
         can = await probe(server, self.single.api)
         for _ in range(TRIES):
             answer = await ask(server, self.single.api, self.single.request)
-            found = self.single.judged(answer, can)
+            findings = self.single.judged(answer, can)
             # The pace is judged only if the text was judged and is right.
-            if found.get("text", "") is not None or self.single.expected.recital is None:
-                return found
+            if findings.get("text", "") is not None or self.single.expected.recital is None:
+                return findings
             complaint = unevenness(answer, self.single.expected.recital)
             if complaint is None:
                 break
-        return {**found, "pace": complaint}
+        return {**findings, "pace": complaint}
 
 
 def unevenness(answer: Answer, recital: Recital, /) -> str | None:

@@ -59,14 +59,14 @@ class Generated:
         others = [single_of(self.api, one) for one in _beside(self.point) if fits(self.api, one)]
         kept = server.connect() if self.point.kept or before or self.point.after == "refused-stops" else None
         try:
-            found = [await one.run(server, kept) for one in before if self.api.stops or not one.request.stops]
+            findings = [await one.run(server, kept) for one in before if self.api.stops or not one.request.stops]
             await self._disturb(server, kept)
-            mine = single_of(self.api, self.point)
-            found += await together([mine.run(server, kept), *(one.run(server) for one in others)])
+            own = single_of(self.api, self.point)
+            findings += await together([own.run(server, kept), *(one.run(server) for one in others)])
         finally:
             if kept is not None:
                 await kept.aclose()
-        return merged(found, together=not self.alone)
+        return merged(findings, together=not self.alone)
 
     @property
     def alone(self) -> bool:
@@ -85,9 +85,9 @@ class Generated:
             # With `left-held`, the stop is a copy of the answer from the last character of its first token on,
             # followed by a "#" that never comes. So the server holds all text of the copy when the clients leave.
             held = script("paced").text[script("paced").starts[1] - 1 :][:1100] + "#"
-            left = single_of(api, Point(script="paced", place=None, stream=True))
+            long_answer = single_of(api, Point(script="paced", place=None, stream=True))
             stops = {"stop": [held if point.after == "left-held" else "@never@"]} if api.stops else {}
-            await leave(server, api, replace(left.request, stops=stops), 3)
+            await leave(server, api, replace(long_answer.request, stops=stops), 3)
             await asyncio.sleep(0.06)  # until the server has noticed that the clients left
         elif point.after in ("refused", "broken", "refused-stops"):
             early = script(point.script).at(0, 0, 2)
@@ -106,9 +106,9 @@ def single_of(api: Api, point: Point, limit: int | None = None) -> Single:
     words = extras(point.says, api.name, stop_of(point))
     assert words is not None, (api.name, point)
     task = task_of(point)
-    found = single(api, point.stream, replace(task, max_tokens=limit or task.max_tokens), words)
+    made = single(api, point.stream, replace(task, max_tokens=limit or task.max_tokens), words)
     usage = {"asked": True, "not-asked": False, "false": None}[point.usage]
-    return replace(found, request=replace(found.request, usage=usage))
+    return replace(made, request=replace(made.request, usage=usage))
 
 
 def task_of(point: Point) -> Task:

@@ -56,13 +56,13 @@ def heat(kept: int, tested: int) -> str:
 def _failures(runs: Sequence[Run]) -> Iterator[str]:
     """Yields a table with the cases that break a rule on one of the servers."""
     results = [{(one["api"], one["stream"], one["case"]): one for one in run["results"]} for run in runs]
-    broken = [key for found in results for key, one in found.items() if _faults(one)]
+    broken = [key for run_results in results for key, one in run_results.items() if _faults(one)]
     yield f"<h2>Cases that break a rule: {len({*broken})}</h2>"
     yield f"<table><tr><th>case</th>{_heads(runs)}</tr>"
     for key in dict.fromkeys(broken):
-        one = next(found[key] for found in results if key in found)
+        one = next(run_results[key] for run_results in results if key in run_results)
         head = f"<b>{one['case']}</b><br>{one['api']}, {'stream' if one['stream'] else 'whole'}<br>{escape(one['why'])}"
-        yield f"<tr><td>{head}</td>{''.join(_cell(found.get(key)) for found in results)}</tr>"
+        yield f"<tr><td>{head}</td>{''.join(_cell(run_results.get(key)) for run_results in results)}</tr>"
     yield "</table>"
 
 

@@ -52,8 +52,8 @@ class Rule:
 
     def source(self, api: Api, fault: str = "", case: str = "") -> str:
         """Returns the quoted sentence and its document, or if there is none, what the rule is based on."""
-        found = self.sentence(api, fault, case)
-        return f"\u201c{found.quote}\u201d ({found.source})" if found else self.basis or api.source
+        documented = self.sentence(api, fault, case)
+        return f"\u201c{documented.quote}\u201d ({documented.source})" if documented else self.basis or api.source
 
 
 _RULES = (
@@ -120,32 +120,32 @@ def judge(answer: Answer, expected: Expected, /, *, stream: bool, can: Can = Can
     """Returns what is wrong with an answer, by each rule that applies to it."""
     if answer.error is not None and not answer.chunks and answer.end is None:
         return {"answers": f"no answer: {answer.error}"}
-    found = _form(answer, expected.api)
+    findings = _form(answer, expected.api)
     if answer.read_again:
-        found["official-client"] = answer.unread
-    said = (answer.text, answer.reasoning)
-    lesser = next((rule for rule, answers in expected.also.items() if said in answers), None)
-    wrong = None if said in expected.answers else _other_text(answer, expected)
+        findings["official-client"] = answer.unread
+    pair = (answer.text, answer.reasoning)
+    lesser = next((rule for rule, answers in expected.also.items() if pair in answers), None)
+    wrong = None if pair in expected.answers else _other_text(answer, expected)
     if lesser is not None and wrong:
-        found[lesser] = wrong
+        findings[lesser] = wrong
         if lesser == "stop-in-reasoning":  # the answer ends elsewhere, so the other rules cannot be judged
-            return found
+            return findings
     else:
         # An answer that broke off is no sign of another fault, as of requests that change each other's answers.
         rule = "answers" if wrong and answer.error else expected.text
-        found |= {**dict.fromkeys(expected.also if wrong is None else ()), rule: wrong}
-    found |= _end(answer, expected, can)
+        findings |= {**dict.fromkeys(expected.also if wrong is None else ()), rule: wrong}
+    findings |= _end(answer, expected, can)
     if stream and expected.recital is not None and wrong is None:
-        found["withheld"] = lateness(answer.chunks, expected.recital)
-    return {**found, **judge_usage(answer.head.get("tokens"), expected)}
+        findings["withheld"] = lateness(answer.chunks, expected.recital)
+    return {**findings, **judge_usage(answer.head.get("tokens"), expected)}
 
 
 def _form(answer: Answer, api: str) -> dict[str, str | None]:
     """Sorts the faults of the form: those for which the API's reference has a sentence, and the others."""
     usual = [fault for fault in answer.faults if api and sentence("form", api, fault) is None]
     documented = [fault for fault in answer.faults if fault not in usual]
-    found = {"form": "; ".join(documented) or None, "usual-form": "; ".join([*filter(None, [answer.error]), *usual])}
-    return {rule: fault for rule, fault in found.items() if fault or rule == "form"}
+    findings = {"form": "; ".join(documented) or None, "usual-form": "; ".join([*filter(None, [answer.error]), *usual])}
+    return {rule: fault for rule, fault in findings.items() if fault or rule == "form"}
 
 
 def judge_usage(tokens: Any, expected: Expected) -> Findings:
@@ -162,15 +162,15 @@ def judge_usage(tokens: Any, expected: Expected) -> Findings:
 
 def _end(answer: Answer, expected: Expected, can: Can) -> Findings:
     """Judges the finish reason, and separately the name of the stop."""
-    told, right = answer.end, expected.ends[0]
+    ended, right = answer.end, expected.ends[0]
     words = {_word(end, expected) for end in expected.ends}
-    if told is None or _word(told, expected) not in words:
-        return {expected.finish: f"ended by {_words(told)}, not {_words(right)}"}
-    found: dict[str, str | None] = {expected.finish: None}
-    if can.name_stops and (told[1] is not None or any(end[1] is not None for end in expected.ends)):
-        wrong = f"ended by {_words(told)}, not {_words(right)}"
-        found["names-the-stop"] = None if told in expected.ends else wrong
-    return found
+    if ended is None or _word(ended, expected) not in words:
+        return {expected.finish: f"ended by {_words(ended)}, not {_words(right)}"}
+    findings: dict[str, str | None] = {expected.finish: None}
+    if can.name_stops and (ended[1] is not None or any(end[1] is not None for end in expected.ends)):
+        wrong = f"ended by {_words(ended)}, not {_words(right)}"
+        findings["names-the-stop"] = None if ended in expected.ends else wrong
+    return findings
 
 
 def _word(end: End, expected: Expected) -> str:
@@ -199,15 +199,15 @@ def shown(text: str, other: str) -> str:
     return f"...{text[max(0, same - 20) : same + 40]!r} ({len(text)} characters)"
 
 
-def merged(found: Sequence[Findings], *, together: bool = True) -> Findings:
+def merged(findings: Sequence[Findings], *, together: bool = True) -> Findings:
     """Returns the findings of several requests as those of one case, with the first violation of each rule. If
     the requests ran at the same time, a wrong text breaks the rule `isolation`."""
     kept: dict[str, str | None] = {}
-    for number, one in enumerate(found, 1):
+    for number, one in enumerate(findings, 1):
         for rule, fault in one.items():
             name = "isolation" if together and rule == "text" else rule
-            told = f"{fault} (request {number} of {len(found)})" if fault and len(found) > 1 else fault
-            kept[name] = kept.get(name) or told
+            numbered = f"{fault} (request {number} of {len(findings)})" if fault and len(findings) > 1 else fault
+            kept[name] = kept.get(name) or numbered
     return kept
 
 

@@ -28,10 +28,10 @@ async def fault(api: Api, request: Request, wire: Wire, text: str) -> str | None
     replay = library.MockTransport(lambda _: library.Response(200, **answer))
     try:
         async with library.AsyncClient(transport=replay) as http:
-            said = "".join([part async for part in READERS[package](client, http, replay, api, request.stream)])
+            joined = "".join([part async for part in READERS[package](client, http, replay, api, request.stream)])
     except Exception as error:
         return f"the client {package} cannot read it: {type(error).__name__}: {str(error)[:100]}"
-    return None if said == text else f"the client {package} reads {said[:60]!r}, not {text[:60]!r}"
+    return None if joined == text else f"the client {package} reads {joined[:60]!r}, not {text[:60]!r}"
 
 
 async def _each(reply: Any, stream: bool) -> AsyncIterator[Any]:

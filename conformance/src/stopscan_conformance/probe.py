@@ -27,13 +27,13 @@ class Can:
     missing: str | None = None  # why the server does not have the API
 
     def lines(self) -> list[str]:
-        told = {
+        lines = {
             "does not name its stops": self.name_stops,
             "has no stop_token_ids": self.stop_at_ids,
             "does not separate reasoning": self.tell_reasoning,
             "counts no prompt tokens": self.count_prompt,
         }
-        return [f"{self.missing}"] if self.missing else [f"{line}: not judged" for line, can in told.items() if not can]
+        return [f"{self.missing}"] if self.missing else [f"{line}: not judged" for line, ok in lines.items() if not ok]
 
 
 async def probe(server: Server, api: Api, /) -> Can:
@@ -43,8 +43,8 @@ async def probe(server: Server, api: Api, /) -> Can:
     """
     if api.name not in server.probed:
         server.probed[api.name] = await _probe(server, api)
-    found: Can = server.probed[api.name]
-    return found
+    can: Can = server.probed[api.name]
+    return can
 
 
 async def trouble(server: Server, api: Api, /) -> str | None:

@@ -124,8 +124,8 @@ def by_api(results: Results) -> Iterator[tuple[str, Results]]:
 
 def counts(results: Results) -> dict[str, int]:
     """Returns the number of cases by outcome."""
-    found = Counter(result.outcome for result in results.values())
-    return {outcome: found[outcome] for outcome in ("pass", "fail", "not supported")}
+    numbers = Counter(result.outcome for result in results.values())
+    return {outcome: numbers[outcome] for outcome in ("pass", "fail", "not supported")}
 
 
 def summary(report: Report, *, shrink: bool = False) -> Iterator[str]:
@@ -138,8 +138,8 @@ def summary(report: Report, *, shrink: bool = False) -> Iterator[str]:
     yield from _kept(report.results)
     fresh = report.fresh
     yield from _rules(fresh)
-    for api, found in by_api(fresh):
-        refused = Counter(result.detail for result in found.values() if result.outcome == "not supported")
+    for api, group in by_api(fresh):
+        refused = Counter(result.detail for result in group.values() if result.outcome == "not supported")
         for detail, count in refused.items():
             yield f"not supported: {api}, {count} {'case' if count == 1 else 'cases'}: {detail}"
     if not report.complete:
@@ -157,8 +157,8 @@ def summary(report: Report, *, shrink: bool = False) -> Iterator[str]:
 
 def _promised(results: Results) -> Iterator[str]:
     """Yields how many forms of request, which the API's reference promises, were refused."""
-    for api, found in by_api(results):
-        refused = [REFUSES in result.broken for case, result in found.items() if promises_form(api, case.name)]
+    for api, group in by_api(results):
+        refused = [REFUSES in result.broken for case, result in group.items() if promises_form(api, case.name)]
         if any(refused):
             yield f"{api}: {refused.count(True)} of {len(refused)} documented forms of request were refused"
 
@@ -166,8 +166,8 @@ def _promised(results: Results) -> Iterator[str]:
 def _kept(results: Results) -> Iterator[str]:
     width = max((len(case.api) for case in results), default=0)
     yield f"{'kept / tested':{max(width, 16)}}" + "".join(f"{column:>10}" for column in COLUMNS)
-    for api, found in by_api(results):
-        yield f"{api:{max(width, 16)}}" + "".join(f"{_fraction(found, column):>10}" for column in COLUMNS)
+    for api, group in by_api(results):
+        yield f"{api:{max(width, 16)}}" + "".join(f"{_fraction(group, column):>10}" for column in COLUMNS)
     yield ""
 
 
@@ -178,15 +178,15 @@ def _fraction(results: Results, column: Column) -> str:
 
 def _rules(results: Results) -> Iterator[str]:
     """Yields lines about each broken rule: how often and in which cases it is broken, its level and its source."""
-    for api, found in by_api(results):
+    for api, group in by_api(results):
         for rule in RULES.values():
-            names = list(dict.fromkeys(case.name for case, result in found.items() if rule.name in result.broken))
-            number = sum(rule.name in result.broken for result in found.values())
+            names = list(dict.fromkeys(case.name for case, result in group.items() if rule.name in result.broken))
+            number = sum(rule.name in result.broken for result in group.values())
             if number:
                 first = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
                 yield f"{api}: {rule.name} is broken in {number} {'case' if number == 1 else 'cases'}: {first}"
                 yield f"  {rule.level_of(APIS[api])}: {rule.says}"
-                for source in _sources(rule, api, found):
+                for source in _sources(rule, api, group):
                     yield f"  {source}"
 
 
@@ -286,29 +286,29 @@ def content(report: Report) -> dict[str, Any]:
 def _as_json(case: Case, result: Result, report: Report) -> dict[str, Any]:
     named = {"api": case.api, "stream": case.stream, "case": case.name, "topic": case.topic, "why": case.why}
     findings = [_finding(rule, fault, case, report) for rule, fault in result.findings.items()]
-    told = {**named, "outcome": result.outcome, "detail": result.detail, "findings": findings}
-    return told if not result.broken else {**told, "curl": case.curl(report.server)}
+    entry = {**named, "outcome": result.outcome, "detail": result.detail, "findings": findings}
+    return entry if not result.broken else {**entry, "curl": case.curl(report.server)}
 
 
 def _finding(rule: str, fault: str | None, case: Case, report: Report) -> dict[str, Any]:
     api, row = APIS[case.api], RULES[rule]
-    found = row.sentence(api, fault or "", case.name)
-    told: dict[str, Any] = {"rule": rule, "promise": row.column, "level": row.level_of(api)}
-    told |= {"quote": found and found.quote, "source": found.source if found else row.basis or api.source}
-    told |= {"fault": fault}
-    return told if fault is None else {**told, "new": not report.known.has(case, rule)}
+    quoted = row.sentence(api, fault or "", case.name)
+    entry: dict[str, Any] = {"rule": rule, "promise": row.column, "level": row.level_of(api)}
+    entry |= {"quote": quoted and quoted.quote, "source": quoted.source if quoted else row.basis or api.source}
+    entry |= {"fault": fault}
+    return entry if fault is None else {**entry, "new": not report.known.has(case, rule)}
 
 
 def write_junit(path: Path, report: Report) -> None:
     """Writes one suite for each API. Known failures, and cases that are not supported, count as skipped."""
     root = ElementTree.Element("testsuites")
-    for api, found in by_api(report.results):
-        fresh = {case: report.new(case, result) for case, result in found.items()}
+    for api, results in by_api(report.results):
+        fresh = {case: report.new(case, result) for case, result in results.items()}
         failures = counts(fresh)["fail"]
-        skipped = sum(result.outcome != "pass" for result in found.values()) - failures
-        numbers = {"tests": str(len(found)), "failures": str(failures), "skipped": str(skipped)}
+        skipped = sum(result.outcome != "pass" for result in results.values()) - failures
+        numbers = {"tests": str(len(results)), "failures": str(failures), "skipped": str(skipped)}
         suite = ElementTree.SubElement(root, "testsuite", {"name": api, **numbers})
-        for case, result in found.items():
+        for case, result in results.items():
             _add(suite, case, result, fresh[case], report)
     ElementTree.indent(root)
     _replace(path, ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
@@ -320,12 +320,12 @@ def _add(suite: ElementTree.Element, case: Case, result: Result, fresh: Result, 
     if result.outcome == "pass":
         return
     known = result.outcome == "fail" != fresh.outcome
-    told = result if known else fresh
-    message = _printable(f"known: {told.detail}" if known else told.detail)
+    shown = result if known else fresh
+    message = _printable(f"known: {shown.detail}" if known else shown.detail)
     kind = "failure" if fresh.outcome == "fail" else "skipped"
-    child = ElementTree.SubElement(element, kind, message=message, type=" ".join(told.broken))
+    child = ElementTree.SubElement(element, kind, message=message, type=" ".join(shown.broken))
     if kind == "failure":
-        child.text = _printable("\n".join(explained(case, told, report.server)))
+        child.text = _printable("\n".join(explained(case, shown, report.server)))
 
 
 def explained(case: Case, result: Result, server: Server) -> Iterator[str]:

@@ -17,7 +17,7 @@ from stopscan_conformance.probe import Can, probe
 BETWEEN_WRITINGS = 1.0
 AT_ONCE = 4
 
-Told = Callable[[Case, Result], None]
+Show = Callable[[Case, Result], None]
 
 
 class Terminated(BaseException):
@@ -32,13 +32,13 @@ def run(
     level: Level = "usual",
     counts: Callable[[Case, Result], Result | None] = lambda case, result: result,
     can: Callable[[str, Can], None] = lambda api, can: None,
-    told: Told = lambda case, result: None,
+    show: Show = lambda case, result: None,
     write: Callable[[], None] = lambda: None,
 ) -> None:
     """Runs the cases, API after API, and adds the results to `results`. At the end, sorts them in the order of `every`.
 
     For each API it finds out what the server can do, then sends several cases at once, and then, one by one, the cases
-    that have several requests or compare times. It calls `can` with the abilities of the server, `told` with each
+    that have several requests or compare times. It calls `can` with the abilities of the server, `show` with each
     result that counts, and `write` about every second. `counts` returns the part of a result that counts, or None.
 
     Raises `Terminated` when SIGTERM comes.
@@ -50,7 +50,7 @@ def run(
         kept = counts(case, result)
         if kept is not None:
             results[case] = kept
-            told(case, kept)
+            show(case, kept)
         if time.monotonic() - written > BETWEEN_WRITINGS:
             write()
             written = time.monotonic()
@@ -85,20 +85,20 @@ async def _until_terminated(sending: Coroutine[Any, Any, None]) -> None:
 
 
 async def _send(
-    server: Server, every: Sequence[Case], level: Level, can: Callable[[str, Can], None], add: Told
+    server: Server, every: Sequence[Case], level: Level, can: Callable[[str, Can], None], add: Show
 ) -> None:
     for api in dict.fromkeys(case.api for case in every):
-        mine = [case for case in every if case.api == api]
-        found = await probe(server, APIS[api])
-        can(api, found)
-        rest = iter([case for case in mine if case.single and found.missing is None])
+        of_api = [case for case in every if case.api == api]
+        abilities = await probe(server, APIS[api])
+        can(api, abilities)
+        rest = iter([case for case in of_api if case.single and abilities.missing is None])
         await _all(_worker(server, rest, level, add) for _ in range(AT_ONCE))
-        for case in mine:
-            if not case.single or found.missing is not None:
+        for case in of_api:
+            if not case.single or abilities.missing is not None:
                 add(case, await case.run_async(server, level=level))
 
 
-async def _worker(server: Server, rest: Iterator[Case], level: Level, add: Told) -> None:
+async def _worker(server: Server, rest: Iterator[Case], level: Level, add: Show) -> None:
     for case in rest:
         add(case, await case.run_async(server, level=level))
 

@@ -19,19 +19,19 @@ EARLY = 0.05  # seconds after which a client leaves a whole answer at the earlie
 
 async def together(runs: Sequence[Awaitable[Findings]]) -> list[Findings]:
     """Waits for all `runs` at once, and returns their results. If one raises, raises its error when all have ended."""
-    found: list[Findings] = []
-    for one in await asyncio.gather(*runs, return_exceptions=True):
-        if isinstance(one, BaseException):
-            raise one
-        found.append(one)
-    return found
+    findings: list[Findings] = []
+    for result in await asyncio.gather(*runs, return_exceptions=True):
+        if isinstance(result, BaseException):
+            raise result
+        findings.append(result)
+    return findings
 
 
 def at_once(every: Sequence[Run]) -> Run:
     """Returns a run that runs the runs at the same time."""
 
     async def run(server: Server) -> Findings:
-        return merged(await together([one(server) for one in every]))
+        return merged(await together([part(server) for part in every]))
 
     return run
 
@@ -41,12 +41,12 @@ def in_turn(every: Sequence[Run]) -> Run:
     answer, each later one would only wait for its timeout."""
 
     async def run(server: Server) -> Findings:
-        found: list[Findings] = []
-        for one in every:
-            found.append(await one(server))
-            if any(found[-1].values()):
+        findings: list[Findings] = []
+        for part in every:
+            findings.append(await part(server))
+            if any(findings[-1].values()):
                 break
-        return merged(found)
+        return merged(findings)
 
     return run
 
@@ -56,7 +56,7 @@ def on_one_connection(every: Sequence[Single]) -> Run:
 
     async def run(server: Server) -> Findings:
         async with server.connect() as kept:
-            return merged([await one.run(server, kept) for one in every])
+            return merged([await single.run(server, kept) for single in every])
 
     return run
 
@@ -64,33 +64,33 @@ def on_one_connection(every: Sequence[Single]) -> Run:
 async def leave(server: Server, api: Api, request: Request, clients: int, pieces: int = 1) -> None:
     """Sends the request from `clients` clients that leave after `pieces` pieces of text. Raises `NotSupported` if the
     answers have ended by then."""
-    left = await asyncio.gather(*(ask(server, api, request, leave=pieces) for _ in range(clients)))
-    if all(one.end is not None for one in left):
+    answers = await asyncio.gather(*(ask(server, api, request, leave=pieces) for _ in range(clients)))
+    if all(answer.end is not None for answer in answers):
         raise NotSupported(TOO_FAST)
 
 
-def leaving(left: Single, pieces: int = 1) -> Run:
+def leaving(abandoned: Single, pieces: int = 1) -> Run:
     """Returns a run in which several clients ask for a stream and leave after `pieces` pieces of text."""
 
     async def run(server: Server) -> Findings:
-        await leave(server, left.api, left.request, LEAVING, pieces)
+        await leave(server, abandoned.api, abandoned.request, LEAVING, pieces)
         return {}
 
     return run
 
 
-def leaving_early(left: Single, short: Single) -> Run:
+def leaving_early(abandoned: Single, short: Single) -> Run:
     """Returns a run in which several clients ask for a long answer and leave while it is generated, before they have
     read anything: after more than the time that the answer to `short` takes."""
 
     async def run(server: Server) -> Findings:
         seconds = (await ask(server, short.api, short.request)).seconds
-        tasks = [asyncio.ensure_future(ask(server, left.api, left.request)) for _ in range(LEAVING)]
+        tasks = [asyncio.ensure_future(ask(server, abandoned.api, abandoned.request)) for _ in range(LEAVING)]
         await asyncio.wait(tasks, timeout=max(EARLY, LEAVING * seconds))
         for task in tasks:
             task.cancel()
         ends = await asyncio.gather(*tasks, return_exceptions=True)
-        if not any(isinstance(one, asyncio.CancelledError) for one in ends):
+        if not any(isinstance(end, asyncio.CancelledError) for end in ends):
             raise NotSupported(TOO_FAST)
         return {}
 
@@ -153,14 +153,14 @@ class Rows:
                 rows.setdefault(part.row, Answer()).add(part)
         if {*rows} != {*range(len(self.rows))}:
             return {"rows": f"there are the rows {[*rows]}, not {len(self.rows)}"}
-        found = [
-            judge(replace(rows[index], head={}, faults=[]), one.expected, stream=False, can=can)
-            for index, one in enumerate(self.rows)
+        findings = [
+            judge(replace(rows[index], head={}, faults=[]), row.expected, stream=False, can=can)
+            for index, row in enumerate(self.rows)
         ]
-        text = [f"row {at}: {one['text']}" for at, one in enumerate(found) if one.get("text")]
-        ends = merged([{k: v for k, v in one.items() if k not in ("text", "form", "usage")} for one in found])
+        text = [f"row {at}: {row['text']}" for at, row in enumerate(findings) if row.get("text")]
+        ends = merged([{k: v for k, v in row.items() if k not in ("text", "form", "usage")} for row in findings])
         every = [row.expected for row in self.rows]
-        tokens = tuple(sum(one(row.tokens) for row in every) for one in (max, min))
+        tokens = tuple(sum(limit(row.tokens) for row in every) for limit in (max, min))
         least, most = sum(row.least for row in every), sum(row.most for row in every)
         stopped = any(row.stopped for row in every)
         total = replace(every[0], tokens=tokens, stopped=stopped, least=least, most=most)

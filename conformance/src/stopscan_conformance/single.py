@@ -50,8 +50,8 @@ class Single:
 
     def judged(self, answer: Answer, can: Can = Can(), /) -> Findings:  # noqa: B008
         if not answer.refused:
-            found = judge(answer, self.expected, stream=self.request.stream, can=can)
-            return {**found, **self._spelled(answer, found)}
+            findings = judge(answer, self.expected, stream=self.request.stream, can=can)
+            return {**findings, **self._spelled(answer, findings)}
         if answer.busy:
             raise NotSupported(answer.error)
         if self.promised:
@@ -60,12 +60,12 @@ class Single:
             return {"refusal": f"the refusal does not name the stops as its reason: {answer.error}"}
         raise NotSupported(answer.error)
 
-    def _spelled(self, answer: Answer, found: Findings) -> Findings:
+    def _spelled(self, answer: Answer, findings: Findings) -> Findings:
         """Judges the tokens with log probabilities: those of the text, and perhaps those of the stop."""
         spelled = self.api.spelled(answer.wire, self.request) if self.request.extras.options.get("logprobs") else None
         joined, text = "".join(spelled or []), answer.text
         # Half characters are spelled in several ways.
-        if not joined or "\N{REPLACEMENT CHARACTER}" in joined or found.get("text", "") is not None:
+        if not joined or "\N{REPLACEMENT CHARACTER}" in joined or findings.get("text", "") is not None:
             return {}
         right = joined.startswith(text) and (text + self.expected.rest).startswith(joined)
         wrong = f"log probabilities of {shown(joined, text)}, not of {shown(text, joined)}"
@@ -94,7 +94,7 @@ def single(api: Api, stream: bool, task: Task, /, extras: Extras = Extras(), nam
 def _expected(api: Api, task: Task, ids: Sequence[int]) -> Expected:
     recital = recite(task)
     fires = ids[recital.fires] if isinstance(recital.fires, int) else recital.fires
-    end = api.told((recital.reason, fires))
+    end = api.reported((recital.reason, fires))
     # sglang reports an EOS as a stop token that matched.
     ends = (end, ("stop_token", default_checkpoint().eos_token_id)) if end[0] == "eos" else (end,)
     tokens = recital.tokens

@@ -42,12 +42,12 @@ class Point:
 
     def __str__(self) -> str:
         least = Point()
-        said = [
+        parts = [
             name if value is True else f"{name}-{value}".replace("None", "never")
             for name, value in ((field.name, getattr(self, field.name)) for field in fields(self))
             if value != getattr(least, name) and name != "stream"
         ]
-        return "+".join(said) or "least"
+        return "+".join(parts) or "least"
 
     @property
     def longest(self) -> int:
@@ -61,12 +61,12 @@ class Point:
         """Yields points with one field changed: set to its default, or if it is a number, halfway to its default."""
         least = Point()
         for field in fields(self):
-            mine, default = getattr(self, field.name), getattr(least, field.name)
-            if mine == default or field.name in ("script", "stream"):
+            value, default = getattr(self, field.name), getattr(least, field.name)
+            if value == default or field.name in ("script", "stream"):
                 continue
             yield _with(self, field.name, default)
-            if isinstance(mine, int) and isinstance(default, int) and abs(mine - default) > 1:
-                yield _with(self, field.name, (mine + default) // 2)
+            if isinstance(value, int) and isinstance(default, int) and abs(value - default) > 1:
+                yield _with(self, field.name, (value + default) // 2)
 
 
 def _with(point: Point, name: str, value: Any) -> Point:
@@ -106,8 +106,8 @@ def small(seed: int) -> list[Point]:
 
 def deep(seed: int, count: int = RANDOM) -> list[Point]:
     """Returns points of the same kinds as `small`, with short and with long answers."""
-    found = [*_each_value(), *_ids(), *_looks(), *_borders(), *_around_reasoning(), *_random(seed, count)]
-    return list(dict.fromkeys(found))
+    points = [*_each_value(), *_ids(), *_looks(), *_borders(), *_around_reasoning(), *_random(seed, count)]
+    return list(dict.fromkeys(points))
 
 
 def thorough(seed: int) -> list[Point]:

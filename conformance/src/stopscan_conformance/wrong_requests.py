@@ -64,10 +64,10 @@ class Odd:
 
     async def __call__(self, server: Server) -> Findings:
         try:
-            found = await self.single.run(server)
+            findings = await self.single.run(server)
         except NotSupported:
             return {"odd-stops": None}
-        wrong = [f"{fault}" for rule, fault in found.items() if fault and rule in ("text", "form", "competing-stops")]
+        wrong = [fault for rule, fault in findings.items() if fault and rule in ("text", "form", "competing-stops")]
         return {"odd-stops": "; ".join(wrong) or None}
 
 

@@ -31,8 +31,8 @@ def body(model: str, request: Request) -> Data:
     system = [turn["content"] for turn in request.messages if turn["role"] == "system"]
     turns = [turn for turn in request.messages if turn["role"] != "system"]
     content = {"messages": turns, "max_tokens": request.max_tokens or MOST_TOKENS}
-    said = {"system": "\n".join(system)} if system else {}
-    return {"model": model, "stream": request.stream, **content, **said, **request.named("stop_sequences")}
+    instructions = {"system": "\n".join(system)} if system else {}
+    return {"model": model, "stream": request.stream, **content, **instructions, **request.named("stop_sequences")}
 
 
 def read(wire: Wire, request: Request) -> Iterator[Part]:
@@ -183,11 +183,11 @@ def _delta_form(delta: Any, block: Any) -> Iterator[str]:
         yield f"{delta['type']} in a block of {block}"
 
 
-def told(end: End) -> End:
+def reported(end: End) -> End:
     return ("eos", None) if end[0] == "stop_token" else end
 
 
 MESSAGES = Api(
-    "anthropic", "/v1/messages", "https://docs.anthropic.com/en/api/messages", body, read, answer_form, told,
+    "anthropic", "/v1/messages", "https://docs.anthropic.com/en/api/messages", body, read, answer_form, reported,
     names="documented", stop="stop_sequences", lists_only=True,
 )  # fmt: skip

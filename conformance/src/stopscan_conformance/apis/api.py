@@ -90,7 +90,7 @@ class Part(NamedTuple):
 class Api:
     """An API: it writes requests, reads answers, and checks their form.
 
-    `read` skips values of a wrong type, and `form` reports them. `told` returns what this API can report of an
+    `read` skips values of a wrong type, and `form` reports them. `reported` returns what this API can report of an
     end (the finish reason and the stop). `names` says how the API names a stop: "documented", "usual" (an extension of
     the engines) or "" (not at all).
     """
@@ -101,7 +101,7 @@ class Api:
     body: Callable[[str, Request], Data]
     read: Callable[[Wire, Request], Iterator[Part]]
     form: Callable[[Wire, Request], Iterator[str]]
-    told: Callable[[End], End] = lambda end: end
+    reported: Callable[[End], End] = lambda end: end
     spelled: Callable[[Wire, Request], list[str] | None] = lambda wire, request: (
         None
     )  # the tokens of the log probabilities
@@ -211,15 +211,15 @@ def in_seconds(what: str, key: str, holder: Any) -> Iterator[str]:
 
 def named_events(events: Iterable[Event]) -> Generator[str, None, list[Data]]:
     """Yields a complaint if an event is not an object, or its name is not the object's `type`. Returns the objects."""
-    found = []
+    objects = []
     for name, data, _ in events:
         if not isinstance(data, dict):
             yield f"an event has the data {short(data)}"
             continue
         if name != data.get("type"):
             yield f"the event {data.get('type')} is named {name}"
-        found.append(data)
-    return found
+        objects.append(data)
+    return objects
 
 
 def summed(what: str, usage: Any, prompt: str, answer: str, total: str | None) -> Iterator[str]:

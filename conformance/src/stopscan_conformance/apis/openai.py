@@ -29,17 +29,17 @@ def completions_body(model: str, request: Request) -> Data:
 
 
 def _options(request: Request) -> Data:
-    asked = {True: {"include_usage": True}, None: {"include_usage": False}}.get(request.usage)
-    usage = {"stream_options": asked} if asked and request.stream else {}
+    options = {True: {"include_usage": True}, None: {"include_usage": False}}.get(request.usage)
+    usage = {"stream_options": options} if options and request.stream else {}
     limits = {} if request.max_tokens is None else dict.fromkeys(request.extras.limits, request.max_tokens)
     return {"stream": request.stream, **usage, **request.named("stop"), **limits}
 
 
 def read_chat(wire: Wire, request: Request) -> Iterator[Part]:
     for event, choice in _read(wire, request):
-        said = choice.get("delta") if request.stream else choice.get("message")
-        reasoning = next(filter(None, (string(inner(said, name)) for name in REASONING)), "")
-        yield Part(string(inner(said, "content")), reasoning, *_around(event, choice))
+        message = choice.get("delta") if request.stream else choice.get("message")
+        reasoning = next(filter(None, (string(inner(message, name)) for name in REASONING)), "")
+        yield Part(string(inner(message, "content")), reasoning, *_around(event, choice))
 
 
 def read_completions(wire: Wire, request: Request) -> Iterator[Part]:
@@ -88,21 +88,21 @@ def spelled_chat(wire: Wire, request: Request) -> list[str] | None:
 def spelled_completions(wire: Wire, request: Request) -> list[str] | None:
     """Returns the tokens that have log probabilities, or None if there are none. A token whose `text_offset` is not
     where the tokens before it end comes with a note."""
-    found: list[str] = []
+    spelled: list[str] = []
     first = known = None
     for _, choice in _read(wire, request):
         given = choice.get("logprobs")
         tokens, offsets = inner(given, "tokens") or [], inner(given, "text_offset") or []
         if isinstance(given, dict) and "tokens" not in given:
-            found.append(f"(no tokens in {form.short(given)})")
+            spelled.append(f"(no tokens in {form.short(given)})")
         for index, token in enumerate(map(str, tokens if isinstance(tokens, list) else [])):
             offset = offsets[index] if index < len(offsets) else None
             first = offset if first is None else first
             known = known or 0
             moved = offset is not None and first is not None and offset - first != known
             known += len(token)
-            found.append(f"{token}(text_offset {offset})" if moved else token)
-    return found or None
+            spelled.append(f"{token}(text_offset {offset})" if moved else token)
+    return spelled or None
 
 
 def chat_form(wire: Wire, request: Request) -> Iterator[str]:
@@ -177,14 +177,14 @@ def _usage_form(chunks: list[Any], request: Request) -> Iterator[str]:
     """Checks that the usage comes only if the request asks for it: once, in the last chunk, without choices. OpenAI's
     reference: "An additional chunk will be streamed before the data: [DONE] message"."""
     bare = [chunk for chunk in chunks if inner(chunk, "choices") == []]
-    told = [chunk for chunk in chunks if inner(chunk, "usage") is not None]
+    with_usage = [chunk for chunk in chunks if inner(chunk, "usage") is not None]
     if not request.usage:
         if bare:
             yield "a chunk without choices, although no usage was asked for"
         return
-    if not (len(told) == 1 and told == bare == chunks[-1:]):
+    if not (len(with_usage) == 1 and with_usage == bare == chunks[-1:]):
         yield "the usage does not come once, in a last chunk without choices"
-    for chunk in told:
+    for chunk in with_usage:
         yield from _counts_form(chunk["usage"])
 
 

@@ -213,9 +213,9 @@ def _growth_form(event: dict[str, Any], kind: str, opened: _Open) -> Iterator[st
 
 
 def _same_text(kind: str, holder: Any, text: str) -> Iterator[str]:
-    said = holder.get("text") if isinstance(holder, dict) else None
-    if said != text:
-        yield f"{kind} has the text {form.short(said)}, its deltas {form.short(text)}"
+    given = holder.get("text") if isinstance(holder, dict) else None
+    if given != text:
+        yield f"{kind} has the text {form.short(given)}, its deltas {form.short(text)}"
 
 
 def _last_form(event: dict[str, Any], kind: str, items: list[Any]) -> Iterator[str]:

@@ -17,13 +17,13 @@ def body(model: str, request: Request) -> Data:
 
 
 def read(wire: Wire, request: Request) -> Iterator[Part]:
-    said = ""
+    before = ""
     for event in wire.events() if request.stream else wire.whole():
         answer = event.data
         if inner(answer, "error") is not None:
             raise RuntimeError(f"an error in the answer: {form.short(answer['error'])}")
         if isinstance(answer, dict):
-            text, said = string(answer.get("text"))[len(said) :], string(answer.get("text"))
+            text, before = string(answer.get("text"))[len(before) :], string(answer.get("text"))
             info = answer.get("meta_info")
             head = {"id": inner(info, "id"), "prompt": inner(info, "prompt_tokens")}
             yield Part(text, "", _end(info), {**head, "tokens": inner(info, "completion_tokens")}, event.time)
@@ -58,11 +58,11 @@ def _answers_form(answers: list[Data]) -> Iterator[str]:
         yield f"of {len(infos)} answers these have a finish reason: {ends}"
     for end in ends:
         yield from form.lacks("the finish reason", infos[end]["finish_reason"], type={*ENDS, "abort"})
-    said = ""
+    before = ""
     for answer in answers:
-        if not str(answer.get("text")).startswith(said):
-            yield f"the text {form.short(said)} is missing in the next event"
-        said = str(answer.get("text"))
+        if not str(answer.get("text")).startswith(before):
+            yield f"the text {form.short(before)} is missing in the next event"
+        before = str(answer.get("text"))
 
 
 GENERATE = Api(
