@@ -14,14 +14,16 @@ import sys
 import time
 from collections.abc import Iterator
 from types import FrameType
+from typing import Any
 
 import pytest
 
-from stopscan import StopScanner, StopStream
+from stopscan import Rewriter, RewriteStream, StopScanner, StopStream
 from stopscan.segments import Segmenter, SegmentStream
 from stopscan.tokens import TokenScanner, TokenSegmenter
 
-STREAMS = (StopScanner, Segmenter, TokenScanner, TokenSegmenter, StopStream, SegmentStream)
+SCANNERS = (StopScanner, Segmenter, TokenScanner, TokenSegmenter, Rewriter)
+STREAMS = (*SCANNERS, StopStream, SegmentStream, RewriteStream)
 # How many frames are searched for streams: the frame that was interrupted, and its callers.
 FRAMES = 3
 
@@ -38,7 +40,8 @@ class Garbage:
         global reads
         for stream in streams(sys._getframe(1)):
             with contextlib.suppress(RuntimeError):  # the collector may run while this thread holds the stream's lock
-                _ = (stream.held, stream.match, stream.region)
+                for name in ("held", "match", "region"):
+                    getattr(stream, name, None)  # a rewriter has no match and no region
                 reads += 1
         if reads % 16 == 0:
             time.sleep(0)  # lets other threads run
@@ -46,7 +49,7 @@ class Garbage:
             Garbage()
 
 
-def streams(frame: FrameType | None) -> Iterator[StopScanner]:
+def streams(frame: FrameType | None) -> Iterator[Any]:
     for _ in range(FRAMES):
         if frame is None:
             return
@@ -65,6 +68,18 @@ def _finalizers() -> Iterator[None]:
     Garbage()
     yield
     gc.set_threshold(*threshold)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Tells the reads of a worker of pytest-xdist to the main process."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["reads"] = reads
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    global reads
+    reads += getattr(node, "workeroutput", {"reads": 0})["reads"]  # a worker that crashed has no output
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
