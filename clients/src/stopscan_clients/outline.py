@@ -87,5 +87,5 @@ class Outline(Memory):
 
 
 def _without_missing(nodes: list[Any], last: bool) -> list[Any]:
-    """Returns the nodes without missing ones (``None``), and without the last one unless it was begun (``last``)."""
+    """Returns the nodes that are not ``None``. Keeps the last node only with ``last``: if an event was sent for it."""
     return [node for node in (nodes if last else nodes[:-1]) if node is not None]

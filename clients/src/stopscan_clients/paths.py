@@ -58,9 +58,9 @@ def named(paths: tuple[str, ...]) -> dict[Any, Any]:
 def only(tree: Any, names: Mapping[Any, Any], along: Path = ()) -> Any:
     """Returns the tree with only the fields in ``names`` (see ``named``), or the tree itself if it has no others.
 
-    In the lists on the path ``along``, the elements before the path are not changed, and the elements after it are
-    removed. A string or number is kept even if ``names`` has fields below it, because some APIs have a string
-    instead of a list.
+    ``along`` is a path in the tree. In each list on it, the elements before the path are not changed, and the elements
+    after it are removed. A string or number is kept even if ``names`` has fields below it, because some APIs have a
+    string instead of a list.
     """
     if not names or not isinstance(tree, dict | list):
         return tree
