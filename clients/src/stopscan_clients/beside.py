@@ -100,7 +100,7 @@ class Spans:
     piece: tuple[str, str, str] = ("", "", "")
 
     def cut(self, unit: Any, text: str) -> Any:
-        """Returns the unit without the remarks that end after ``text``, or the unit itself if there are none."""
+        """Returns the unit with only the remarks that have an end in ``text``, or the unit itself if all have."""
         path = dotted(self.path)
         remarks = get(unit, *path)
         if not isinstance(remarks, list):
@@ -125,8 +125,8 @@ class Beside:
     spans: tuple[Spans, ...] = ()
 
     def cut(self, tree: Any, text: str) -> Any:
-        """Returns the tree without the remarks that end after ``text``, the text up to a stop. Does not change the
-        entries of the tokens."""
+        """Returns the tree with only the remarks that have an end in ``text``, the text up to a stop. Does not change
+        the entries of the tokens."""
         for spans in self.spans:
             tree = spans.cut(tree, text)
         return tree
