@@ -56,7 +56,9 @@ class _Set(_Copied):
         """The regular expressions that are visible stops."""
     @property
     def max_held(self) -> int | None:
-        """The most code points that are withheld while a hidden pattern may match. ``None`` means the default, 65,536."""
+        """The most code points that are withheld while a hidden pattern may match. ``None`` means the default,
+        65,536.
+        """
     @property
     def stop_in(self) -> tuple[str, ...]:
         """The regions in which stops fire."""
@@ -95,9 +97,9 @@ class _Scanner(_Copied):
     def copy(self) -> Self:
         """Returns a copy of the stream. The copy and the stream go on independently."""
     def snapshot(self) -> bytes:
-        """Returns the state of the stream as bytes, for ``restore`` of a stream with an equal set and equal
-        options, also in another process or on another machine. The bytes do not contain the set, the tokenizer
-        or the vocabulary.
+        """Returns the state of the stream as bytes. A stream with an equal set and equal options can ``restore``
+        it, also in another process or on another machine. The bytes do not contain the set, the tokenizer or
+        the vocabulary.
         """
     def restore(self, snapshot: bytes) -> None:
         """Replaces the state of the stream by that of ``snapshot``. Returns nothing.
@@ -146,15 +148,17 @@ class _Stream(Iterator[_Out]):
         """The text that is withheld: a hidden stop, a marker that is not in the output, or a key may begin with it."""
     @property
     def closes(self) -> bool:
-        """Whether the source can be closed. A plain iterator, such as transformers' streamer, cannot be closed: the
-        model goes on generating after a stop.
+        """Whether the source can be closed. A plain iterator, such as transformers' streamer, cannot be closed: the model
+        keeps generating after a stop.
         """
 
 @type_check_only
 class _ScanStream(_Stream[_Out]):
     @property
     def match(self) -> StopMatch | None:
-        """The stop that fired, or ``None``. The source's own code may read it, too: it is as after the last step."""
+        """The stop that fired, or ``None``. The code of the source may also read it: the value is that after the
+        last step.
+        """
     @property
     def unused(self) -> str:
         """The text after the stop in the delta that completed the stop."""
@@ -166,7 +170,7 @@ class _ScanStream(_Stream[_Out]):
 class StopMatch:
     """The stop that fired and where: ``text[offset:end] == sequence``.
 
-    ``offset`` and ``end`` count code points of the stream's whole text. Matches compare by ``offset``, then ``end``.
+    ``offset`` and ``end`` count code points of the stream's whole text. Matches are sorted by ``offset``, then ``end``.
 
     >>> StopMatch("END", 26).end
     29
@@ -200,9 +204,9 @@ class StopMatch:
 class Repeat(_Copied):
     r"""A stop that fires when the text repeats itself, at the first character that completes a loop.
 
-    A loop is a block of at most ``max_period`` code points that is written at least ``count`` times in a row, so that
-    the copies have at least ``min_length`` code points together. The oldest copy may be incomplete. The stop is
-    visible, and fires in every region.
+    A loop is a block of at most ``max_period`` code points that comes at least ``count`` times in a row. All copies
+    together have at least ``min_length`` code points. The oldest copy may be incomplete. The stop is visible, and fires
+    in every region.
 
     Raises ``ValueError`` for a ``count`` below 3, a ``max_period`` outside of 1 to 65,536, or a ``min_length`` below
     32.
@@ -216,10 +220,10 @@ class Repeat(_Copied):
         """The fewest copies of a block that make a loop."""
     @property
     def max_period(self) -> int:
-        """The most code points of a block."""
+        """The most code points that a block may have."""
     @property
     def min_length(self) -> int:
-        """The fewest code points that the copies of a block have together in a loop."""
+        """The fewest code points that all copies of a block must have together."""
 
 @final
 class StopSet(_Set):
@@ -233,9 +237,9 @@ class StopSet(_Set):
     - ``patterns``: regular expressions in the syntax of Rust's regex crate, with ASCII ``\d``, ``\s``, ``\w`` and
       ``\b``. They are hidden stops. The match that completes first fires.
     - ``visible_patterns``: regular expressions whose match stays in the output. No text is withheld for them.
-    - ``max_held``: the most code points that are withheld while one of the ``patterns`` may still match. A longer match does not
-      fire: its text is emitted. Without ``max_held`` the limit is 65,536, and a pattern that could withhold ordinary
-      text for ever is refused.
+    - ``max_held``: the most code points that are withheld while one of the ``patterns`` may still match. A longer match
+      does not fire: its text is emitted. Without ``max_held`` the limit is 65,536, and a pattern that could withhold
+      ordinary text for ever is refused.
     - ``protect``: pairs of an opening and a closing marker. Between the markers, no stop except a loop fires. The two
       may be equal: one opens a region, and the next closes it.
     - ``regions``: a graph of regions as in ``SegmentSet``. In a ``StopSet`` the markers stay in the text. ``protect``
@@ -281,7 +285,7 @@ class StopSet(_Set):
     def truncate(
         self, text: str, /, *, include_stop: bool = False, start_protected: bool = False, region: str | None = None
     ) -> tuple[str, StopMatch | None]:
-        """Returns the text before the stop, and the match; or ``text`` itself and ``None`` if no stop fires.
+        """Returns the text before the stop, and the match. If no stop fires, returns ``text`` itself and ``None``.
 
         A visible stop stays in the text. If a loop fires, the first copy of the repeated block stays. With
         ``include_stop=True``, all of the stop stays.
@@ -301,8 +305,8 @@ class StopScanner(_Scanner):
     - ``start_protected``: whether the stream begins inside the first protected region of the set.
     - ``region``: where the stream begins: a region, or a state of one, such as ``"answer/after reasoning"``.
 
-    One thread at a time feeds a scanner: two calls of ``feed`` at once raise ``RuntimeError``. Any thread may read
-    ``match``, ``held`` and ``region`` meanwhile: the read waits until the call has ended.
+    Only one thread at a time may feed a scanner: a ``feed`` during another ``feed`` raises ``RuntimeError``. Any thread
+    may read ``match``, ``held`` and ``region``: the read waits until a running ``feed`` has ended.
 
     >>> scanner = StopScanner(["END"])
     >>> scanner.feed("The E"), scanner.held
@@ -322,7 +326,8 @@ class StopScanner(_Scanner):
     def stops(self) -> StopSet:
         """The ``StopSet`` of the stream."""
     def feed(self, delta: str, /, *, armed: bool = True) -> str:
-        """Reads ``delta`` and returns the text that is safe to emit now: the object ``delta`` itself if nothing is held.
+        """Reads ``delta`` and returns the text that is safe to emit now. If nothing is held, this is the object ``delta``
+        itself.
 
         After a match the text is ``""``. With ``armed=False``, a stop that completes inside ``delta`` does not fire. A
         stop that begins inside ``delta`` and completes later, in armed text, does fire.
@@ -336,7 +341,7 @@ class StopScanner(_Scanner):
     def bypass(self, text: str, /) -> str:
         """Returns the held text and ``text``, joined, without scanning ``text``.
 
-        Use it for text that is not to be scanned, such as the arguments of a tool call. The text that was held
+        Use it for text that must not be scanned, such as the arguments of a tool call. The text that was held
         can then no longer become a stop or marker. An open region stays open. After a match the result is
         empty.
 
@@ -435,7 +440,7 @@ class Rewriter(_Copied):
 
 @final
 class RewriteStream(_Stream[str]):
-    """Iterates over deltas and yields non-empty text in which keys are replaced. Also a context manager. Made by
+    """Iterates over deltas and yields their text with keys replaced, but no empty text. Also a context manager. Made by
     ``rewrite``.
 
     The iterable of deltas is the source. At its end, the stream yields the held text, rewritten. If the source raises,
@@ -446,9 +451,9 @@ class RewriteStream(_Stream[str]):
         """The ``RewriteSet`` of the stream."""
 
 def rewrite(deltas: Iterable[str], /, replacements: RewriteSet | Mapping[str, str]) -> RewriteStream:
-    """Returns an iterator of the text of ``deltas``, in which keys are replaced.
+    """Returns an iterator of the text of ``deltas`` with keys replaced.
 
-    The iterator has the attributes ``held``, ``set`` and ``closes``. ``replacements`` is that of ``Rewriter``.
+    The iterator has the attributes ``held``, ``set`` and ``closes``. ``replacements`` is the same as in ``Rewriter``.
 
     >>> list(rewrite(["Dear <", "P1>, ", "<"], {"<P1>": "Ada"}))
     ['Dear ', 'Ada, ', '<']
@@ -485,18 +490,20 @@ class TokenScanner(_OfTokens):
     stream ended.
 
     The first argument is a tokenizer, or the ``Vocabulary`` of a tokenizer. ``stop``, ``include_stop``,
-    ``start_protected`` and ``region`` are those of ``StopScanner``.
+    ``start_protected`` and ``region`` are the same as in ``StopScanner``.
 
     - ``stop_token_ids``, ``eos_token_ids``: tokens that end the stream. The text of such a token is not emitted.
     - ``max_tokens``: the number of tokens after which the stream ends.
-    - ``min_tokens``: in this many tokens at the start of the stream, stops and stop tokens are ignored. A stop
-      string that begins in them and completes later fires. An EOS among them has no text, and the stream goes on.
+    - ``min_tokens``: the number of tokens at the start of the stream in which stops and stop tokens are ignored. A
+      stop string that begins in these tokens and completes later fires. An EOS among them has no text, and the
+      stream goes on.
     - ``eos_ends_early``: whether an EOS among the first ``min_tokens`` tokens ends the stream. Set it for an engine
       that ends the sequence there.
     - ``unknown_ids``: ``"refuse"`` raises ``ValueError`` for an id that the tokenizer lacks. ``"count"`` counts the
-      id as a token without text, in ``prompt_token_ids`` too, because models have more ids than their tokenizers.
+      id as a token without text, also in ``prompt_token_ids``. Use it for a model that has more ids than its
+      tokenizer.
     - ``prompt_token_ids``: the tokens of the prompt. They decide whether the first token keeps its leading space.
-      If they end inside a character, the stream may complete it.
+      If the prompt ends inside a character, the stream may complete that character.
     - ``skip_special_tokens``: whether special tokens are left out of the text. The default is true. A stop or a
       marker that is one special token is still found. A marker that has a special token and other text raises
       ``ValueError``: pass ``skip_special_tokens=False``.
@@ -541,8 +548,8 @@ class TokenScanner(_OfTokens):
         """Returns the text that is safe to emit after ``token_id``. After the end of the stream the result is ``""``.
 
         Raises ``ValueError`` for an id that the tokenizer does not have, and ``TypeError`` for an id that is not an
-        integer. After an error the stream is as before. An EOS or stop token need not be an id of the tokenizer, nor a
-        token after the end of the stream.
+        integer. After an error the stream is as before. The tokenizer may lack the id of an EOS, the id of a stop token
+        that ends the stream, and any id after the end of the stream.
         """
     def feed_many(self, token_ids: Iterable[int], /) -> str:
         """Returns what is safe to emit after all of ``token_ids``: the results of ``feed`` for each id, joined.
@@ -564,7 +571,7 @@ class TokenSegmenter(_OfTokens):
     says why the stream ended.
 
     The first argument is a tokenizer, or the ``Vocabulary`` of a tokenizer. ``segments``, ``region`` and
-    ``include_stop`` are those of ``Segmenter``. All other arguments are those of ``TokenScanner``.
+    ``include_stop`` are the same as in ``Segmenter``. All other arguments are the same as in ``TokenScanner``.
 
     >>> markers = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}}
     >>> segmenter = TokenSegmenter(tokenizer, markers, eos_token_ids=2)
@@ -627,7 +634,7 @@ def scan(
     """Returns an iterator of the safe text of ``deltas``.
 
     The iterator has the attributes ``match``, ``held``, ``unused``, ``region``, ``stops`` and ``closes``. As soon as a
-    stop fires, the iterator closes ``deltas``. ``stop`` and the options are those of ``StopScanner``.
+    stop fires, the iterator closes ``deltas``. ``stop`` and the options are the same as in ``StopScanner``.
 
     >>> list(scan(["The E", "ast. EN", "D."], "END"))
     ['The ', 'East. ']
@@ -642,9 +649,10 @@ def truncate(
     start_protected: bool = False,
     region: str | None = None,
 ) -> tuple[str, StopMatch | None]:
-    """Returns the text before the stop, and the match; or ``text`` itself and ``None`` if no stop fires.
+    """Returns the text before the stop, and the match. If no stop fires, returns ``text`` itself and ``None``.
 
-    ``include_stop=True`` keeps the stop at the end of the text. ``stop`` and the options are those of ``StopScanner``.
+    ``include_stop=True`` keeps the stop at the end of the text. ``stop`` and the options are the same as in
+    ``StopScanner``.
 
     >>> truncate("The END.", "END")
     ('The ', StopMatch('END', 4))
@@ -666,7 +674,7 @@ class SegmentSet(_Set):
     A region can have several states, each with markers of its own: ``"tool_call/in reasoning"`` is a state of the
     region ``tool_call``. ``markers`` has the names of states, and a segment has the name of its region. A marker that
     leads to ``keep("tool_call")`` stays in the text, as the beginning of the text of ``tool_call``. A marker that leads
-    to ``stay("tool_call/body")`` stays in the text of its part, which goes on.
+    to ``stay("tool_call/body")`` stays in the text and begins no new part.
 
     Raises ``ValueError`` for an empty stop or marker, a string that is a stop and a marker, an unknown region, a
     marker that cannot complete because another one ends inside it, over 100 regions, or over 8,000,000 bytes of UTF-8.
@@ -709,16 +717,17 @@ class Segmenter(_Scanner):
     A segment is a tuple: the region, the text, and the part. Markers are taken out of the text. The segments' texts and
     the markers between them, joined in order, are the input.
 
-    The part is a number that tells two tool calls in a row apart. It is 0 at the start of the stream. A marker adds 1
-    if it leads to another region or state, or is kept in the text. Text of one part may come in several segments. Join
-    the text of the reasoning and of the answer by region, and the text of calls by part.
+    The part is a number that distinguishes two tool calls in a row. It is 0 at the start of the stream. A marker adds 1
+    if it leads to another region or state, or is kept in the text with ``keep``. A marker with ``stay`` adds nothing.
+    Text of one part may come in several segments. Join the text of the reasoning and of the answer by region, and the
+    text of calls by part.
 
     - ``segments``: a ``SegmentSet``, or the markers that make a set.
     - ``region``: where the stream begins. The default is the first region.
     - ``include_stop``: whether every stop stays in the output.
 
-    One thread at a time feeds a segmenter: two calls of ``feed`` at once raise ``RuntimeError``. Any thread may read
-    ``match``, ``held`` and ``region`` meanwhile: the read waits until the call has ended.
+    Only one thread at a time may feed a segmenter: a ``feed`` during another ``feed`` raises ``RuntimeError``. Any
+    thread may read ``match``, ``held`` and ``region``: the read waits until a running ``feed`` has ended.
 
     >>> segmenter = Segmenter({"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}})
     >>> segmenter.feed("<think>5?</thi"), segmenter.held
@@ -751,7 +760,7 @@ class Segmenter(_Scanner):
     def bypass(self, text: str, /) -> list[tuple[str, str, int]]:
         """Returns the held text and ``text``, joined, without scanning ``text``.
 
-        Use it for text that is not to be scanned, such as the arguments of a tool call. The text that was held
+        Use it for text that must not be scanned, such as the arguments of a tool call. The text that was held
         can then no longer become a stop or marker. An open region stays open. After a match the result is
         empty.
 
@@ -788,7 +797,7 @@ def split(
     """Returns an iterator of the segments of ``deltas``.
 
     The iterator has the attributes ``match``, ``held``, ``unused``, ``region``, ``segments`` and ``closes``. As soon as
-    a stop fires, the iterator closes ``deltas``. ``segments`` and the options are those of ``Segmenter``.
+    a stop fires, the iterator closes ``deltas``. ``segments`` and the options are the same as in ``Segmenter``.
 
     >>> markers = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}}
     >>> list(split(["<thi", "nk>5?</", "think>6."], markers))

@@ -17,7 +17,7 @@ use crate::sets::short_repr;
 
 /// The stop that fired and where: ``text[offset:end] == sequence``.
 ///
-/// ``offset`` and ``end`` count code points of the stream's whole text. Matches compare by ``offset``, then ``end``.
+/// ``offset`` and ``end`` count code points of the stream's whole text. Matches are sorted by ``offset``, then ``end``.
 ///
 /// >>> StopMatch("END", 26).end
 /// 29

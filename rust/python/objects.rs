@@ -1,5 +1,6 @@
-//! Makes Python objects of a caller's input, or raises `MemoryError`: PyO3's own constructors of strings, tuples, lists
-//! and dicts panic if there is no memory. They are used for objects of a few bytes, such as an int or one segment.
+//! Makes Python objects of a caller's input, or raises `MemoryError`. PyO3's own constructors of strings, tuples, lists
+//! and dicts panic if there is no memory, so they are used only for objects of a few bytes, such as an int or one
+//! segment.
 
 use pyo3::PyTypeCheck;
 use pyo3::prelude::*;

@@ -59,7 +59,8 @@ macro_rules! set_methods {
                 texts(py, self.core.stop_in())
             }
 
-            /// The most code points that are withheld while a hidden pattern may match. ``None`` means the default, 65,536.
+            /// The most code points that are withheld while a hidden pattern may match. ``None`` means the default,
+            /// 65,536.
             #[getter]
             fn max_held(&self) -> Option<usize> {
                 self.core.max_held()
@@ -111,9 +112,9 @@ macro_rules! set_methods {
 /// - ``patterns``: regular expressions in the syntax of Rust's regex crate, with ASCII ``\d``, ``\s``, ``\w`` and
 ///   ``\b``. They are hidden stops. The match that completes first fires.
 /// - ``visible_patterns``: regular expressions whose match stays in the output. No text is withheld for them.
-/// - ``max_held``: the most code points that are withheld while one of the ``patterns`` may still match. A longer match does not
-///   fire: its text is emitted. Without ``max_held`` the limit is 65,536, and a pattern that could withhold ordinary
-///   text for ever is refused.
+/// - ``max_held``: the most code points that are withheld while one of the ``patterns`` may still match. A longer match
+///   does not fire: its text is emitted. Without ``max_held`` the limit is 65,536, and a pattern that could withhold
+///   ordinary text for ever is refused.
 /// - ``protect``: pairs of an opening and a closing marker. Between the markers, no stop except a loop fires. The two
 ///   may be equal: one opens a region, and the next closes it.
 /// - ``regions``: a graph of regions as in ``SegmentSet``. In a ``StopSet`` the markers stay in the text. ``protect``
@@ -214,7 +215,7 @@ impl StopSet {
         find(py, &self.core, text, &options(false, start_protected, region)?)
     }
 
-    /// Returns the text before the stop, and the match; or ``text`` itself and ``None`` if no stop fires.
+    /// Returns the text before the stop, and the match. If no stop fires, returns ``text`` itself and ``None``.
     ///
     /// A visible stop stays in the text. If a loop fires, the first copy of the repeated block stays. With
     /// ``include_stop=True``, all of the stop stays.
@@ -268,9 +269,10 @@ impl StopSet {
     }
 }
 
-/// Returns the text before the stop, and the match; or ``text`` itself and ``None`` if no stop fires.
+/// Returns the text before the stop, and the match. If no stop fires, returns ``text`` itself and ``None``.
 ///
-/// ``include_stop=True`` keeps the stop at the end of the text. ``stop`` and the options are those of ``StopScanner``.
+/// ``include_stop=True`` keeps the stop at the end of the text. ``stop`` and the options are the same as in
+/// ``StopScanner``.
 ///
 /// >>> truncate("The END.", "END")
 /// ('The ', StopMatch('END', 4))
@@ -300,7 +302,7 @@ pub(crate) fn truncate<'py>(
 /// A region can have several states, each with markers of its own: ``"tool_call/in reasoning"`` is a state of the
 /// region ``tool_call``. ``markers`` has the names of states, and a segment has the name of its region. A marker that
 /// leads to ``keep("tool_call")`` stays in the text, as the beginning of the text of ``tool_call``. A marker that leads
-/// to ``stay("tool_call/body")`` stays in the text of its part, which goes on.
+/// to ``stay("tool_call/body")`` stays in the text and begins no new part.
 ///
 /// Raises ``ValueError`` for an empty stop or marker, a string that is a stop and a marker, an unknown region, a
 /// marker that cannot complete because another one ends inside it, over 100 regions, or over 8,000,000 bytes of UTF-8.
@@ -404,9 +406,9 @@ impl SegmentSet {
 
 /// A stop that fires when the text repeats itself, at the first character that completes a loop.
 ///
-/// A loop is a block of at most ``max_period`` code points that is written at least ``count`` times in a row, so that
-/// the copies have at least ``min_length`` code points together. The oldest copy may be incomplete. The stop is
-/// visible, and fires in every region.
+/// A loop is a block of at most ``max_period`` code points that comes at least ``count`` times in a row. All copies
+/// together have at least ``min_length`` code points. The oldest copy may be incomplete. The stop is visible, and fires
+/// in every region.
 ///
 /// Raises ``ValueError`` for a ``count`` below 3, a ``max_period`` outside of 1 to 65,536, or a ``min_length`` below
 /// 32.
@@ -443,13 +445,13 @@ impl Repeat {
         self.0.count()
     }
 
-    /// The most code points of a block.
+    /// The most code points that a block may have.
     #[getter]
     fn max_period(&self) -> usize {
         self.0.max_period()
     }
 
-    /// The fewest code points that the copies of a block have together in a loop.
+    /// The fewest code points that all copies of a block must have together.
     #[getter]
     fn min_length(&self) -> usize {
         self.0.min_length()
@@ -549,7 +551,8 @@ impl<E: Emit> SetArguments<E> {
         Ok(arguments)
     }
 
-    /// Calls `add` with the builder. Raises `MemoryError` if memory is lacking for the `bytes` bytes that `add` copies.
+    /// Calls `add` with the builder. Raises `MemoryError` if there is no memory for the `bytes` bytes that `add`
+    /// copies.
     fn add(&mut self, bytes: usize, add: impl FnOnce(SetBuilder<E>) -> SetBuilder<E>) -> PyResult<()> {
         room(bytes)?;
         self.set = add(std::mem::take(&mut self.set));

@@ -33,7 +33,7 @@ pub(crate) struct StopStream {
 /// Returns an iterator of the safe text of ``deltas``.
 ///
 /// The iterator has the attributes ``match``, ``held``, ``unused``, ``region``, ``stops`` and ``closes``. As soon as a
-/// stop fires, the iterator closes ``deltas``. ``stop`` and the options are those of ``StopScanner``.
+/// stop fires, the iterator closes ``deltas``. ``stop`` and the options are the same as in ``StopScanner``.
 ///
 /// >>> list(scan(["The E", "ast. EN", "D."], "END"))
 /// ['The ', 'East. ']
@@ -66,7 +66,7 @@ pub(crate) struct SegmentStream {
 /// Returns an iterator of the segments of ``deltas``.
 ///
 /// The iterator has the attributes ``match``, ``held``, ``unused``, ``region``, ``segments`` and ``closes``. As soon as
-/// a stop fires, the iterator closes ``deltas``. ``segments`` and the options are those of ``Segmenter``.
+/// a stop fires, the iterator closes ``deltas``. ``segments`` and the options are the same as in ``Segmenter``.
 ///
 /// >>> markers = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}}
 /// >>> list(split(["<thi", "nk>5?</", "think>6."], markers))
@@ -86,7 +86,7 @@ pub(crate) fn split(
     Py::new(deltas.py(), PyClassInitializer::from(stream).add_subclass(SegmentStream { segments }))
 }
 
-/// Iterates over deltas and yields non-empty text in which keys are replaced. Also a context manager. Made by
+/// Iterates over deltas and yields their text with keys replaced, but no empty text. Also a context manager. Made by
 /// ``rewrite``.
 ///
 /// The iterable of deltas is the source. At its end, the stream yields the held text, rewritten. If the source raises,
@@ -98,9 +98,9 @@ pub(crate) struct RewriteStream {
     set: Py<RewriteSet>,
 }
 
-/// Returns an iterator of the text of ``deltas``, in which keys are replaced.
+/// Returns an iterator of the text of ``deltas`` with keys replaced.
 ///
-/// The iterator has the attributes ``held``, ``set`` and ``closes``. ``replacements`` is that of ``Rewriter``.
+/// The iterator has the attributes ``held``, ``set`` and ``closes``. ``replacements`` is the same as in ``Rewriter``.
 ///
 /// >>> list(rewrite(["Dear <", "P1>, ", "<"], {"<P1>": "Ada"}))
 /// ['Dear ', 'Ada, ', '<']
@@ -153,7 +153,8 @@ macro_rules! stop_getters {
     ($class:ident) => {
         #[pymethods]
         impl $class {
-            /// The stop that fired, or ``None``. The source's own code may read it, too: it is as after the last step.
+            /// The stop that fired, or ``None``. The code of the source may also read it: the value is that after the
+            /// last step.
             #[getter]
             fn r#match(slf: &Bound<'_, Self>) -> PyResult<Option<Py<StopMatch>>> {
                 match &slf.as_super().get().reader {
@@ -249,8 +250,8 @@ impl DeltaStream {
         look_at!(self, stream => stream.held(py), |stream| stream.held(py))
     }
 
-    /// Whether the source can be closed. A plain iterator, such as transformers' streamer, cannot be closed: the
-    /// model goes on generating after a stop.
+    /// Whether the source can be closed. A plain iterator, such as transformers' streamer, cannot be closed: the model
+    /// keeps generating after a stop.
     #[getter]
     fn closes(&self, py: Python<'_>) -> PyResult<bool> {
         self.source.closes(py)
@@ -303,8 +304,8 @@ impl DeltaStream {
     }
 }
 
-/// Returns `safe`, or `None` if it is empty. It may be the object `delta` itself, whose text is `text`: the length of
-/// that text counts then, because a subclass of `str` may define another `len`.
+/// Returns `safe`, or `None` if it is empty. If `safe` is the object `delta` itself, looks at `text`, the text of
+/// `delta`, because a subclass of `str` may redefine `__len__`.
 fn unless_empty<'py>(
     safe: Bound<'py, PyString>,
     delta: &Bound<'py, PyString>,

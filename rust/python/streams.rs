@@ -30,9 +30,9 @@ macro_rules! stream_methods {
                 self.stream.guarded().change(|core| core.restart())?
             }
 
-            /// Returns the state of the stream as bytes, for ``restore`` of a stream with an equal set and equal
-            /// options, also in another process or on another machine. The bytes do not contain the set, the tokenizer
-            /// or the vocabulary.
+            /// Returns the state of the stream as bytes. A stream with an equal set and equal options can ``restore``
+            /// it, also in another process or on another machine. The bytes do not contain the set, the tokenizer or
+            /// the vocabulary.
             fn snapshot<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
                 bytes(py, self.stream.guarded().snapshot()?.as_bytes())
             }
@@ -119,7 +119,7 @@ macro_rules! delta_methods {
 
             /// Returns the held text and ``text``, joined, without scanning ``text``.
             ///
-            /// Use it for text that is not to be scanned, such as the arguments of a tool call. The text that was held
+            /// Use it for text that must not be scanned, such as the arguments of a tool call. The text that was held
             /// can then no longer become a stop or marker. An open region stays open. After a match the result is
             /// empty.
             ///
@@ -143,8 +143,8 @@ macro_rules! delta_methods {
 /// - ``start_protected``: whether the stream begins inside the first protected region of the set.
 /// - ``region``: where the stream begins: a region, or a state of one, such as ``"answer/after reasoning"``.
 ///
-/// One thread at a time feeds a scanner: two calls of ``feed`` at once raise ``RuntimeError``. Any thread may read
-/// ``match``, ``held`` and ``region`` meanwhile: the read waits until the call has ended.
+/// Only one thread at a time may feed a scanner: a ``feed`` during another ``feed`` raises ``RuntimeError``. Any thread
+/// may read ``match``, ``held`` and ``region``: the read waits until a running ``feed`` has ended.
 ///
 /// >>> scanner = StopScanner(["END"])
 /// >>> scanner.feed("The E"), scanner.held
@@ -170,7 +170,8 @@ impl StopScanner {
         Ok(StopScanner { stream: Deltas::with_options(StopSet::of(stop)?, &options)? })
     }
 
-    /// Reads ``delta`` and returns the text that is safe to emit now: the object ``delta`` itself if nothing is held.
+    /// Reads ``delta`` and returns the text that is safe to emit now. If nothing is held, this is the object ``delta``
+    /// itself.
     ///
     /// After a match the text is ``""``. With ``armed=False``, a stop that completes inside ``delta`` does not fire. A
     /// stop that begins inside ``delta`` and completes later, in armed text, does fire.
@@ -201,16 +202,17 @@ delta_methods!(StopScanner, stops: StopSet, PyString);
 /// A segment is a tuple: the region, the text, and the part. Markers are taken out of the text. The segments' texts and
 /// the markers between them, joined in order, are the input.
 ///
-/// The part is a number that tells two tool calls in a row apart. It is 0 at the start of the stream. A marker adds 1
-/// if it leads to another region or state, or is kept in the text. Text of one part may come in several segments. Join
-/// the text of the reasoning and of the answer by region, and the text of calls by part.
+/// The part is a number that distinguishes two tool calls in a row. It is 0 at the start of the stream. A marker adds 1
+/// if it leads to another region or state, or is kept in the text with ``keep``. A marker with ``stay`` adds nothing.
+/// Text of one part may come in several segments. Join the text of the reasoning and of the answer by region, and the
+/// text of calls by part.
 ///
 /// - ``segments``: a ``SegmentSet``, or the markers that make a set.
 /// - ``region``: where the stream begins. The default is the first region.
 /// - ``include_stop``: whether every stop stays in the output.
 ///
-/// One thread at a time feeds a segmenter: two calls of ``feed`` at once raise ``RuntimeError``. Any thread may read
-/// ``match``, ``held`` and ``region`` meanwhile: the read waits until the call has ended.
+/// Only one thread at a time may feed a segmenter: a ``feed`` during another ``feed`` raises ``RuntimeError``. Any
+/// thread may read ``match``, ``held`` and ``region``: the read waits until a running ``feed`` has ended.
 ///
 /// >>> segmenter = Segmenter({"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}})
 /// >>> segmenter.feed("<think>5?</thi"), segmenter.held
@@ -317,7 +319,8 @@ impl<E: PyEmit> Deltas<E> {
         with_text(delta, |text| self.feed_locked(delta, text, armed).map(|fed| fed.0))
     }
 
-    /// As `feed`, for a caller that already has the text of `delta`. Also returns whether a stop has fired.
+    /// Does the same as `feed`, for a caller that already has the text of `delta`. Also returns whether a stop has
+    /// fired.
     #[cold]
     pub(crate) fn feed_locked<'py>(
         &self,

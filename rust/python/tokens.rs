@@ -142,18 +142,20 @@ token_class! {
     /// stream ended.
     ///
     /// The first argument is a tokenizer, or the ``Vocabulary`` of a tokenizer. ``stop``, ``include_stop``,
-    /// ``start_protected`` and ``region`` are those of ``StopScanner``.
+    /// ``start_protected`` and ``region`` are the same as in ``StopScanner``.
     ///
     /// - ``stop_token_ids``, ``eos_token_ids``: tokens that end the stream. The text of such a token is not emitted.
     /// - ``max_tokens``: the number of tokens after which the stream ends.
-    /// - ``min_tokens``: in this many tokens at the start of the stream, stops and stop tokens are ignored. A stop
-    ///   string that begins in them and completes later fires. An EOS among them has no text, and the stream goes on.
+    /// - ``min_tokens``: the number of tokens at the start of the stream in which stops and stop tokens are ignored. A
+    ///   stop string that begins in these tokens and completes later fires. An EOS among them has no text, and the
+    ///   stream goes on.
     /// - ``eos_ends_early``: whether an EOS among the first ``min_tokens`` tokens ends the stream. Set it for an engine
     ///   that ends the sequence there.
     /// - ``unknown_ids``: ``"refuse"`` raises ``ValueError`` for an id that the tokenizer lacks. ``"count"`` counts the
-    ///   id as a token without text, in ``prompt_token_ids`` too, because models have more ids than their tokenizers.
+    ///   id as a token without text, also in ``prompt_token_ids``. Use it for a model that has more ids than its
+    ///   tokenizer.
     /// - ``prompt_token_ids``: the tokens of the prompt. They decide whether the first token keeps its leading space.
-    ///   If they end inside a character, the stream may complete it.
+    ///   If the prompt ends inside a character, the stream may complete that character.
     /// - ``skip_special_tokens``: whether special tokens are left out of the text. The default is true. A stop or a
     ///   marker that is one special token is still found. A marker that has a special token and other text raises
     ///   ``ValueError``: pass ``skip_special_tokens=False``.
@@ -187,8 +189,8 @@ impl TokenScanner {
     /// Returns the text that is safe to emit after ``token_id``. After the end of the stream the result is ``""``.
     ///
     /// Raises ``ValueError`` for an id that the tokenizer does not have, and ``TypeError`` for an id that is not an
-    /// integer. After an error the stream is as before. An EOS or stop token need not be an id of the tokenizer, nor a
-    /// token after the end of the stream.
+    /// integer. After an error the stream is as before. The tokenizer may lack the id of an EOS, the id of a stop token
+    /// that ends the stream, and any id after the end of the stream.
     #[pyo3(signature = (token_id, /))]
     #[inline]
     fn feed<'py>(&self, token_id: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
@@ -201,7 +203,7 @@ token_class! {
     /// says why the stream ended.
     ///
     /// The first argument is a tokenizer, or the ``Vocabulary`` of a tokenizer. ``segments``, ``region`` and
-    /// ``include_stop`` are those of ``Segmenter``. All other arguments are those of ``TokenScanner``.
+    /// ``include_stop`` are the same as in ``Segmenter``. All other arguments are the same as in ``TokenScanner``.
     ///
     /// >>> markers = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}}
     /// >>> segmenter = TokenSegmenter(tokenizer, markers, eos_token_ids=2)

@@ -29,11 +29,11 @@ Options = StopOptions | StopSet | SegmentSet | Mapping[str, Mapping[str, str]] |
 
 
 class EngineOptions(TypedDict, total=False):
-    """What only the engine knows of an answer.
+    """Options that come from the engine and not from the request.
 
-    ``region``: the region in which the answer begins, whatever the prompt and the request say. ``inside``: if neither
-    the request nor a marker at the end of the prompt says where the answer begins, it begins in the reasoning. The
-    others are those of ``TokenScanner``.
+    ``region``: the region in which the answer begins. It overrides the prompt and the request. ``inside``: whether the
+    answer begins in the reasoning if neither the request nor a marker at the end of the prompt says where it begins.
+    The other options are the same as in ``TokenScanner``.
     """
 
     eos_token_ids: int | Iterable[int] | None
@@ -70,8 +70,8 @@ class Checkpoint:
     def scanner(self, options: Options, prompt: Any = (), **engine: Unpack[EngineOptions]) -> TokenScanner:
         """Returns the scanner of an answer to ``prompt``, which is text or token ids.
 
-        ``options`` are those of a request (``read_options``), or the stops of a program. Without ``prompt`` and
-        ``engine``, the call shows before the generation whether the options fit the model.
+        ``options`` are those of a request (``read_options``), or the stops of a program. To check before the generation
+        whether the options fit the model, call this without ``prompt`` and ``engine``.
 
         The scanner takes what engines generate: an id that the vocabulary lacks is a token without text, and an EOS
         ends the answer even before ``min_tokens``. Without stops, it still counts the tokens of the model's regions.
@@ -90,7 +90,7 @@ class Checkpoint:
         return segmenter
 
     def stops(self, options: Options) -> StopSet:
-        """Returns the set of the ``scanner``, for an engine that scans its own text. Sets are cached.
+        """Returns the set that ``scanner`` would use, for an engine that itself scans the text. Sets are cached.
 
         Raises ``ValueError`` as ``scanner`` does.
         """
@@ -169,7 +169,8 @@ def _compiled(
         return protected(stops, graph, protect)
     if len(stops) > (stops.repeat is not None) or narrow or not graph:
         return stops
-    # No strings, patterns or protected regions. `repeat` fires everywhere; the regions are there to count their tokens.
+    # There are no strings, patterns or protected regions, and `repeat` fires in every region. The regions are added
+    # only so that the tokens of each region are counted.
     return StopSet(regions=graph, repeat=stops.repeat)
 
 

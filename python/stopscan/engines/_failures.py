@@ -4,7 +4,8 @@ import logging
 from asyncio import CancelledError
 from collections import Counter
 
-# Not faults of the adapter. Its hooks also catch these, because only `except BaseException` catches a panic of Rust.
+# Exceptions that are not faults of the adapter. Its hooks catch them too, because they use `except BaseException`: no
+# narrower clause catches a panic of Rust.
 NOT_OURS = (KeyboardInterrupt, SystemExit, GeneratorExit, CancelledError)
 
 
@@ -37,9 +38,9 @@ class Failures:
 
     def note(self, error: BaseException, outcome: str, hook: str = "", *, alone: bool = False) -> None:
         """Counts a fault in a ``hook``, and logs the first one and the one that turns the adapter off. With ``alone``,
-        faults in this hook do not turn the adapter off: leave the hook out when it is ``gone``.
+        faults in this hook do not turn the adapter off: stop calling the hook when it is ``gone``.
 
-        ``outcome`` says what becomes of the request, such as "was left to the engine". Raises ``error`` if it is not a
+        ``outcome`` says what happens to the request, such as "was left to the engine". Raises ``error`` if it is not a
         fault of the adapter, such as a ``KeyboardInterrupt``.
         """
         if isinstance(error, NOT_OURS) or self.strict:

@@ -33,7 +33,7 @@ API_NAMES = {
     "no_stop_trim": "include_stop",
 }
 
-# The options that are lists of stops. A request adds to those that the engine has in its own fields.
+# The options that are lists of stops. If the engine has such a list in a field of its own, both lists are used.
 LISTS = ("stop", "patterns", "visible_patterns")
 
 _shortened = Repr()
@@ -42,8 +42,8 @@ _shortened.maxstring = _shortened.maxother = 60
 
 @dataclass(frozen=True)
 class Limits:
-    """The most that one request may ask for. ``patterns`` limits patterns and visible patterns together, ``bytes`` all
-    stops together, and markers separately."""
+    """The limits of one request. ``patterns`` is the limit of patterns and visible patterns together. ``bytes`` is the
+    limit of the text of all stops together, and also of the text of all markers together."""
 
     stops: int = 1024
     patterns: int = 64
@@ -150,8 +150,8 @@ def read_options(
     own: Mapping[str, Any] | None = None,
 ) -> StopOptions:
     """Returns the options about stops of a request: ``stop``, ``patterns``, ``visible_patterns``, ``max_held``,
-    ``stop_token_ids``, ``min_tokens``, ``include_stop``, ``protect``, ``start_protected`` and ``repeat``. Reads all
-    that reaches a scanner, and folds in the defaults, so that nothing else need look at the request.
+    ``stop_token_ids``, ``min_tokens``, ``include_stop``, ``protect``, ``start_protected`` and ``repeat``. Includes the
+    defaults, so that no other code has to read the request.
 
     - ``given`` is the body of the request, or a flat mapping that also has options of the engine. An option that is
       ``None`` counts as not given. With a ``prefix``, only names with this prefix are read, and each of them must be an
@@ -159,7 +159,7 @@ def read_options(
     - ``default``: the regions that the route separates from the answer, such as ``CHAT``. No stop fires in them, unless
       the request or the operator names regions. ``"answer"`` stands for the whole answer.
     - ``fields`` are the options that are read from ``given``. The default is all. ``fields`` may also have
-      ``"default"``, by which one process of an engine passes on to another what the route separates.
+      ``"default"``: in this option, one process of an engine tells another which regions the route separates.
     - ``own`` has options that the engine has in other fields of the request. The names may be the engine's:
       ``stop_sequences``, ``stop_regex``, ``include_stop_str_in_output``, ``no_stop_trim``. They add to the stops and
       patterns of ``given``.

@@ -126,7 +126,8 @@ class Row(Generic[Piece]):
     def restore(self, snapshot: bytes, /) -> None:
         """Puts the state of ``snapshot`` into the row.
 
-        Raises ``ValueError``, and leaves the row unchanged, if the snapshot is of other stops or options or is damaged.
+        Raises ``ValueError``, and leaves the row unchanged, if the snapshot was made with other stops or options, or is
+        damaged.
         """
         self.scanner.restore(snapshot)
 

@@ -52,7 +52,7 @@ class BatchRow(Row[Any]):
     def restore(self, snapshot: bytes, /) -> None:
         """Puts the state of a ``snapshot`` into the row.
 
-        Raises ``ValueError``, and changes nothing, if the snapshot is of other stops or options or is damaged.
+        Raises ``ValueError``, and changes nothing, if the snapshot was made with other stops or options, or is damaged.
         """
         super().restore(snapshot)
         self._pieces.clear()
@@ -164,7 +164,8 @@ def checkpoint_of(tokenizer: Any) -> Checkpoint:
 
 
 def of_model(tokenizer: Any, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns ``options`` with the model's EOS as a default. Some models have ``None`` among their EOS ids."""
+    """Returns ``options`` with two defaults added: the model's EOS ids, and special tokens in the text, as in mlx-lm.
+    Leaves out ``None``, which some models have among their EOS ids."""
     eos = [each for each in wrapped(tokenizer).eos_token_ids if each is not None]
     given = {name: value for name, value in options.items() if value is not None}
     return {"skip_special_tokens": False, "eos_token_ids": eos, **given}

@@ -25,7 +25,7 @@ from stopscan.engines import Defaults, Failures
 from stopscan.engines.selftest import Tokenizer
 
 PROMPT = "go"
-# No token comes twice, because the model knows only the token before.
+# No token comes twice, because the model chooses each token by the previous token alone.
 ANSWER = ["a", "<think>", "E", "ND", "</think>", " b", "EN", "D", " x"]
 STREAM = {"stream": True, "stream_options": {"include_usage": True}}
 
@@ -33,7 +33,7 @@ STREAM = {"stream": True, "stream_options": {"include_usage": True}}
 def require_server(generator: Any, handler: Any, failures: Failures) -> None:
     """Raises ``ImportError`` if an answer of mlx-lm's server with our classes ``generator`` and ``handler`` is wrong,
     or if one of their methods fails."""
-    # Each machine of a distributed model tests alone.
+    # If several machines run one model, each of them tests by itself.
     alone = SimpleNamespace(size=lambda: 1, rank=lambda: 0)
     try:
         with (
@@ -53,7 +53,7 @@ def require_server(generator: Any, handler: Any, failures: Failures) -> None:
 
 
 def _problem(host: Host) -> str | None:
-    """Returns the first wrong answer."""
+    """Returns a text about the first wrong answer, or ``None`` if all answers are right."""
     for chat, options in ((True, {}), (True, STREAM), (True, {"seed": 1}), (False, {}), (False, STREAM)):
         status, reply = host.ask(host.body(chat, stop=["END"], **options), chat=chat)
         expected = ("END", "a b", "END", 8, 2) if chat else ("", "a", "END", 4, None)
@@ -121,7 +121,7 @@ class _Arguments(SimpleNamespace):
 
 
 class _Model:
-    """Writes behind each of ``tokens`` the next one."""
+    """A model that generates, after each of ``tokens``, the token that follows it in ``tokens``."""
 
     layers = (None,)
 

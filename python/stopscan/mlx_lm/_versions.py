@@ -25,14 +25,14 @@ BATCHES = {
     # The stops of a batch work only if `next` calls `advance` of each row's matcher.
     "generate.GenerationBatch.next": "(self) advance",
 }
-# What the self-test of the server does not reach, or would block in.
+# Parts of the server that the self-test does not call, or in which it would block.
 SERVER = BATCHES | {
     "server._run_http_server": "handler_class server_class",
     "server.run": "ResponseGenerator _run_http_server",
 }
 
 
-# For each module or function of ours: what it needs, and the first version of mlx-lm that has it.
+# For each module or function of stopscan: what it needs of mlx-lm, and the first version of mlx-lm that has it.
 NEEDS = {
     "stream_generate": (STREAMS, "0.29.0"),
     "batch_generate": (BATCHES, "0.32.0"),
@@ -42,7 +42,7 @@ NEEDS = {
 
 @cache
 def require(user: str) -> None:
-    """Raises ``ImportError`` if mlx-lm lacks something that ``user`` of ``NEEDS`` needs."""
+    """Raises ``ImportError`` if mlx-lm lacks something that ``user``, a key of ``NEEDS``, needs."""
     parts, oldest = NEEDS[user]
     for owner, names in parts.items():
         if missing := [name for name in names.split() if name not in _names(owner)]:

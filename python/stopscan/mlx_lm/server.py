@@ -66,7 +66,8 @@ class _Stops:
     """The options of a request, and its row. mlx-lm passes the object along as the request's `stop_words`."""
 
     options: StopOptions
-    # Whether the default of `options` is still the regions that mlx-lm separates from the answer of the model.
+    # Whether `of` must replace `options.default` by the regions that mlx-lm separates from the answer. They depend on
+    # the model.
     chat: bool
     connection: socket | None = None
     # The client sends no other request (`Connection: close`), so it may close its sending half and still read.
@@ -161,8 +162,9 @@ def _safe(responses: Any, row: _Row, stops: _Stops) -> Iterator[Any]:
 
 
 def _nearest(fetch: Any, model: Any, tokens: list[int]) -> Any:
-    """Returns what ``fetch`` of mlx-lm's prompt cache returns, but always with a token that is not in the cache:
-    without one, mlx-lm's generation thread would end. Agents send such prompts: the prompt, the answer and its stop."""
+    """Returns what ``fetch`` of mlx-lm's prompt cache returns, but leaves at least one token of the prompt uncached. If
+    all tokens were cached, mlx-lm's generation thread would end. Agents send such prompts: an earlier prompt, its
+    answer and its stop."""
     cache, rest = fetch(model, tokens)
     if not rest:
         cache, rest = fetch(model, tokens[:-1]) if len(tokens) > 1 else (None, [])
@@ -249,7 +251,7 @@ class _Handler(server.APIHandler):
         return self._with_reasoning({**response, "object": self.object_type})
 
     def _with_reasoning(self, response: Any) -> Any:
-        """Returns ``response``, with the number of reasoning tokens in its usage if it is a chat with a usage."""
+        """Returns ``response``. If it is a chat and has a usage, adds the number of reasoning tokens to the usage."""
         tokens = self._stops.row.counter.tokens_in if self._stops.row is not None else {}
         if "reasoning" in tokens and "usage" in response and self.object_type != "text_completion":
             response["usage"]["completion_tokens_details"] = {"reasoning_tokens": tokens["reasoning"]}

@@ -15,7 +15,7 @@ from stopscan.tokens import TokenScanner
 
 PREFIX = "stopscan_"
 # The hook of a chat route passes these options on to the scheduler: the client's stops, if sglang added others, and the
-# regions that the route separates from the content. A client may write them as well: they are checked as all options.
+# regions that the route separates from the content. A client may also send them, so they are checked like all options.
 STOP, SET_APART = f"{PREFIX}stop", f"{PREFIX}default"
 FIELDS = ("patterns", "visible_patterns", "max_held", "protect", "start_protected", "repeat", "stop", "default")
 # The number of tokens at the end of a prompt on which the text of the first token may depend.
@@ -77,8 +77,9 @@ class Requests:
                 self._make(options, params, tokenizer)
 
     def read(self, params: Any, *, thinks: bool = False) -> StopOptions:
-        """Returns the options of a request: of all its fields that reach a scanner. They may have any value, because
-        the client sent them. ``thinks``: sglang expects reasoning, which counts if the route set no regions apart.
+        """Returns the options of a request, read from all fields that a scanner needs. The fields may have any value,
+        because the client sent them. ``thinks`` says that sglang expects reasoning: if the route named no regions, the
+        reasoning counts as separate from the content.
 
         Raises ``Refused`` for a wrong value. The message begins with the name of the field.
         """

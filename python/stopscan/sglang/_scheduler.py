@@ -94,8 +94,8 @@ class Stops:
             self._end(req, scanner, texts)
 
     def _end(self, req: Any, scanner: Any, texts: list[str]) -> None:
-        """Sets the text and the finish reason of a request in which a stop has fired, or which sglang has ended. In the
-        latter, the end of the text can complete the match of a pattern such as `END$`."""
+        """Sets the text and the finish reason of a request in which a stop has fired, or which sglang has ended. If
+        sglang has ended it, the end of the text can complete the match of a pattern such as `END$`."""
         aborted = isinstance(req.finished_reason, FINISH_ABORT)
         if scanner.finish is None and texts:
             texts[-1] += scanner.flush("abort" if aborted else "length")
@@ -110,8 +110,8 @@ class Stops:
         req.finished_len = len(texts)
 
     def _close(self, req: Any, whole: str) -> None:
-        """Puts the rest of ``whole``, up to a stop that sglang found, into the texts of the tokens that are not sent
-        yet."""
+        """Replaces the texts of the tokens that were not sent yet by one text: the rest of ``whole``, which is the
+        whole text of the request. If sglang found a stop string, the rest ends at this stop."""
         matched, sent = req.finished_reason.to_json().get("matched"), req.send_token_offset
         begin = whole.find(matched) if isinstance(matched, str) else -1
         end = len(whole) if begin < 0 else begin + len(matched) * req.sampling_params.no_stop_trim

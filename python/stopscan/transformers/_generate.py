@@ -15,7 +15,7 @@ from stopscan.segments import Segment
 from stopscan.transformers._options import OPTIONS, Stop
 from stopscan.transformers._stops import Stops
 
-# The entries of a tokenizer's result that do not change what the prompt is.
+# The entries of a tokenizer's result that only concern text. A result with other entries, such as images, is refused.
 TEXT_INPUTS = {"input_ids", "attention_mask", "token_type_ids", "special_tokens_mask", "offset_mapping", "length"}
 
 
@@ -35,9 +35,9 @@ def generate(model: Any, tokenizer: Any, prompts: Any, /, stop: Stop = (), **opt
     returned sequence.
 
     A text, token ids (a list, a tensor or an array), or a list of messages is one prompt. A list of these has several
-    prompts, and so has a tensor or an array of two dimensions. What the tokenizer or its ``apply_chat_template``
-    returned is taken, too, without its padding. Messages go through the tokenizer's chat template. If the last message
-    is the assistant's, the answer continues that message.
+    prompts, and so has a tensor or an array of two dimensions. The result of the tokenizer, or of its
+    ``apply_chat_template``, is also accepted: its padding is removed. Messages go through the tokenizer's chat
+    template. If the last message is the assistant's, the answer continues that message.
 
     The options of ``Stops`` are taken from ``options``. The other options go to ``model.generate``. Shorter prompts are
     padded.

@@ -70,7 +70,7 @@ class _Request(Row[Any]):
     def restore(self, snapshot: bytes, /) -> None:
         """Puts the state of a ``snapshot`` into the row.
 
-        Raises ``ValueError``, and changes nothing, if the snapshot is of other stops or options or is damaged.
+        Raises ``ValueError``, and changes nothing, if the snapshot was made with other stops or options, or is damaged.
         """
         with self._lock:
             super().restore(snapshot)

@@ -24,16 +24,17 @@ logger = logging.getLogger("vllm.stopscan")
 
 PREFIX = "stopscan_"
 FIELDS = ("patterns", "visible_patterns", "max_held", "protect", "start_protected", "repeat", "default")
-# The options whose stops vLLM cannot find, in any text.
+# The options for stops that vLLM itself cannot find.
 BEYOND = (f"{PREFIX}patterns", f"{PREFIX}visible_patterns", f"{PREFIX}repeat")
-# With this option, a chat route says which regions (reasoning, tool calls) it separates from the content. It goes along
-# to other processes: a render route hands it out, and the client sends it on. It is checked as all options are.
+# In this option, the hook of a chat route stores which regions (reasoning, tool calls) the route separates from the
+# content. The option can also come from a client: a render route returns it, and the client sends it to another
+# process. So it is checked like all options.
 SET_APART = f"{PREFIX}default"
-# The ids of requests to chat routes begin so. A client can write an id, so this is enough only for a warning.
+# The ids of requests to chat routes begin with these. A client may choose an id, so they decide only about a warning.
 CHAT_IDS = ("chatcmpl-", "resp_")
 # The largest number that `read_options` takes. No answer is longer.
 MAX_COUNT = 2**31 - 1
-# The most requests whose options are kept.
+# The most requests whose options are cached.
 MAX_KEPT = 256
 # No limits, for requests of a program that calls vLLM directly. The limits are for the clients of a server.
 UNLIMITED = Limits(*[2**62] * 4)
@@ -179,9 +180,9 @@ class Adapter:
     def _read(
         self, params: Any, engine: Engine | None, defaults: Defaults, *, resumable: bool = False
     ) -> tuple[StopOptions, StopSet]:
-        """Returns the options of a request, of all fields that reach its scanner, and its ``StopSet``. vLLM copies the
-        parameters between the hooks, and the copies lose attributes of ours, so both are kept by the values of the
-        fields.
+        """Returns the options of a request and its ``StopSet``. Both are cached under the values of the fields that a
+        scanner needs. They cannot be stored in ``params``: vLLM copies it between the hooks, and the copies lose our
+        attributes.
 
         Raises vLLM's validation error for an invalid request. vLLM answers this error with a 400 if the response has
         not begun.
@@ -225,7 +226,8 @@ class Adapter:
             raise refusal(f"{PREFIX}{error}") from None
 
     def _warn_of_missing_regions(self, request: Any, params: Any, engine: Engine | None) -> None:
-        """Logs one warning if a chat comes here past ``params_made``: its stops also fire in the reasoning then."""
+        """Logs one warning if a chat comes here for which ``params_made`` did not run. The stops of such a chat also
+        fire in the reasoning."""
         if engine is None or not engine.reasons or self._warned or SET_APART in (params.extra_args or {}):
             return
         if str(request.external_req_id).startswith(CHAT_IDS) and self.defaults.protect is None:
@@ -261,8 +263,8 @@ def _reportable(stops: Sequence[str]) -> list[str]:
 
     A stop is left out if it ends with an earlier stop of the list, such as "xEND" after "END": whenever "xEND"
     completes, "END" also completes. If one of the remaining stops ends with another, the longer one is earlier in
-    the list. So stopscan, which reports the longest, reports the same stop as vLLM. Wrong values are returned as they
-    are, for `read_options` to refuse.
+    the list. So stopscan, which reports the longest, reports the same stop as vLLM. Wrong values are returned
+    unchanged: `read_options` refuses them.
     """
     if not all(isinstance(stop, str) for stop in stops):
         return [*stops]

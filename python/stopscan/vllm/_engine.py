@@ -20,7 +20,8 @@ from stopscan.vllm._parsers import BEGINS_INSIDE, HARMONY, OF_THE_CHECKPOINT, RE
 # The number of tokens at the end of a prompt that are searched for markers: chat templates end with a marker and line
 # breaks.
 PROMPT_TOKENS = 32
-# The parser's answer is kept for this many prompts whose last turn has at most so many tokens.
+# The parser's answers for `MAX_TURNS` prompts are cached, if the last turn of the prompt has fewer than `MAX_TURN`
+# tokens.
 MAX_TURN = MAX_TURNS = 64
 # The most tokens of one character: it has at most 4 bytes, and each token has at least one of them.
 CHARACTER = 4
@@ -179,8 +180,8 @@ class Engine:
         return bool(delta and delta.reasoning)
 
     def reasoning_ended(self, request: Any) -> bool:
-        """Returns whether the prompt has ended the reasoning, according to the parser, which reads the whole prompt:
-        also the words of users, and what the template keeps of earlier answers."""
+        """Returns whether the prompt has ended the reasoning, according to the parser. The parser reads the whole
+        prompt, also the words of users and the earlier answers that the template keeps."""
         if not self._reasoning or self._name in BEGINS_INSIDE:
             return False
         try:

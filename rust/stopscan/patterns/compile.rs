@@ -24,7 +24,7 @@ use crate::text::{Place, Plain};
 /// compiled without a check that there is enough.
 const FEW_POSITIONS: usize = 64;
 
-/// The most memory that compiling patterns takes, in bytes.
+/// The patterns of a set are compiled with at most this many bytes of memory.
 const MAX_MEMORY: usize = 12 << 20;
 
 /// Compiles the regions of a set, one after the other. All regions together spend from two budgets: `hold_work` and
@@ -44,7 +44,7 @@ pub(crate) struct Compiled {
     /// For each word (stop string, marker or literal) of `automaton`, whether it can never complete because another
     /// word always completes inside it.
     pub(crate) pruned: Vec<bool>,
-    /// What finds the patterns. `None` if no pattern can fire in the region.
+    /// The machines that find the patterns. `None` if no pattern can fire in the region.
     pub(crate) machines: Option<Machines>,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct Source {
     visible: Option<Machine>,
     /// The index of a hidden pattern for which ordinary text could be held back for ever, if there is one.
     endless: Option<usize>,
-    /// The most threads (begun matches) of each machine.
+    /// The most threads (unfinished matches) of each machine.
     threads: usize,
 }
 
@@ -70,8 +70,9 @@ impl<'a> Compiler<'a> {
         let source = if list.patterns.is_empty() { None } else { Some(source(list, &mut work)?) };
         let mut hold_work = Work::new(MAX_HOLD_WORK);
         if let Some(pattern) = source.as_ref().and_then(|source| source.endless) {
-            // The set may still be fine: a stop string may end each match before the match holds text for ever. But if
-            // there are too many bytes of strings, checking that costs more than the budget, so refuse the set.
+            // The set may still be accepted: stop strings may end every match of this pattern before it holds too much
+            // text. Whether they do is checked for each region. The cost of this check grows with the number of bytes
+            // of the strings. If the check would exceed the budget, refuse the set.
             if LETTER * strings > MAX_HOLD_WORK {
                 return Err(unbounded(list, pattern));
             }
@@ -166,8 +167,8 @@ pub(super) fn source(list: &PatternList, work: &mut Work) -> Result<Source, Stop
     })
 }
 
-/// Makes the automaton of `patterns`. Sets `costs` to how often each pattern's nodes were visited, even if the automaton
-/// is too large.
+/// Makes the automaton of `patterns`. Sets `costs` to how often each pattern's nodes were visited, even if the
+/// automaton is too large.
 fn automaton(
     patterns: &[(usize, Parsed)],
     costs: &mut Vec<usize>,

@@ -102,8 +102,8 @@ impl Dfa {
         self.accepts[state as usize] = accept;
     }
 
-    /// Makes an automaton of the first `patterns` patterns: leaves out the states from which none of them can match, and
-    /// puts the states that accept one last.
+    /// Makes an automaton of the first `patterns` patterns: leaves out the states from which none of them can match,
+    /// and puts the states that accept one last.
     pub(super) fn trim(&self, patterns: usize, work: &mut Work) -> Result<Trimmed, TooLarge> {
         let distances = self.distances(patterns, work)?;
         let is_live = |state: &StateId| distances[*state as usize] != u32::MAX;
@@ -139,8 +139,8 @@ impl Dfa {
     }
 
     /// Returns for each state the least number of characters that complete a match of the first `patterns` patterns, or
-    /// `u32::MAX` if no such match is possible. Most transitions lead to states with greater numbers, so few rounds are needed if each round goes from
-    /// the last state to the first.
+    /// `u32::MAX` if no such match is possible. Most transitions lead to states with greater numbers, so few rounds are
+    /// needed if each round goes from the last state to the first.
     fn distances(&self, patterns: usize, work: &mut Work) -> Result<Vec<u32>, TooLarge> {
         let mut distances = work.vec(u32::MAX, self.len())?;
         loop {

@@ -16,8 +16,8 @@ pub(super) const LETTER: usize = 8;
 /// Each byte that the strings' automaton reads costs this many units of work.
 const BYTE: usize = 4;
 
-/// Makes an automaton like `dfa`, but in which a begun match ends as soon as another stop completes before it. Also
-/// returns the alphabet of the new automaton, in which each character of `strings` has a class of its own.
+/// Makes an automaton like `dfa`, but in which an unfinished match ends as soon as another stop completes before it.
+/// Also returns the alphabet of the new automaton, in which each character of `strings` has a class of its own.
 pub(super) fn least_hold(
     dfa: &Dfa,
     table: &Table,
@@ -132,8 +132,8 @@ impl LeastHold<'_> {
     }
 }
 
-/// What a state of the new automaton stands for: a begun match in the state `own`, and the stops that have begun in the
-/// text of this match.
+/// What a state of the new automaton stands for: an unfinished match in the state `own`, and the stops that have begun
+/// in the text of this match.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Key {
     own: StateId,

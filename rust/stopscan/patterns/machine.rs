@@ -18,7 +18,8 @@ const MAX_HELD: usize = 65_536;
 pub(super) const ANY_LENGTH: usize = 1 << 27;
 
 /// A state, with three bits more: whether a pattern has matched if a line feed, a `Kind::Word` or a `Kind::Other` comes
-/// next. The bits of all begun matches together mostly show that no match completes, so that none need be looked at.
+/// next. Mostly, the bits of all unfinished matches together show that no match completes. Then none of them has to be
+/// looked at.
 pub(super) type Cell = u16;
 
 /// The bits of a cell that are the state.
@@ -34,7 +35,7 @@ pub(super) enum Follows {
 }
 
 impl Follows {
-    /// Returns bits that a cell has if a pattern has matched before such a character. Other cells may have them, too.
+    /// Returns bits that a cell has if a pattern has matched before such a character. Other cells may also have them.
     #[inline(always)]
     pub(super) fn bits(self) -> Cell {
         match self {
@@ -115,7 +116,8 @@ impl Table {
         self.starts[before as usize]
     }
 
-    /// Returns the pattern that has matched, given what follows: its index plus one, or 0 if there is none.
+    /// Returns the pattern that has matched at the state of `cell` if one of the characters `follows` comes next: the
+    /// index of the pattern plus one, or 0 if no pattern has matched.
     #[inline]
     pub(super) fn accepted(&self, cell: Cell, follows: Follows) -> u32 {
         if cell & follows.bits() != follows.bits() {
@@ -206,7 +208,7 @@ impl Accept {
     }
 }
 
-/// What finds the patterns of a region.
+/// The machines that find the patterns of a region, and tables of the words of the region.
 #[derive(Debug)]
 pub(crate) struct Machines {
     /// The machine of the hidden patterns that are not plain text. `None` if there are none.

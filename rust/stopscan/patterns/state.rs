@@ -16,9 +16,10 @@ pub(crate) struct PatternState {
     /// The text since the first match began that is not held: a match of a visible pattern or, in a stream that hides
     /// no stop, of any pattern.
     pub(super) text: Held,
-    /// The state with which markers are found, if it is not the state of the strings' automaton. A match that completes
-    /// in unarmed text (in which no stop fires) ends the stops that contain it, so the automaton forgets them. But the
-    /// match does not end markers: this is the state in which the automaton would be without the match.
+    /// The state with which markers are found, if it differs from the state of the strings' automaton. When a match
+    /// completes in unarmed text (in which no stop fires), the automaton forgets the stop strings that would contain
+    /// the match. Markers must not be forgotten, so this is the state in which the automaton would be without the
+    /// match.
     pub(super) markers: Option<State>,
     /// The number of bytes that are held for markers because of the state `markers`.
     held_for_markers: usize,
@@ -99,8 +100,8 @@ impl PatternState {
         hits.min_by_key(PatternHit::order)
     }
 
-    /// Scans `text`, in which no stop fires. The matches and stops that complete in it end all that contain them.
-    /// `latest` is where the latest of the completed strings begins.
+    /// Scans `text`, in which no stop fires. When a match or a stop string completes in it, all unfinished matches and
+    /// stop strings that would contain it end. `latest` is where the latest of the completed strings begins.
     fn scan_unarmed_patterns(
         &mut self,
         automaton: &Automaton,
@@ -124,7 +125,7 @@ impl PatternState {
         }
     }
 
-    /// Returns the begun matches of hidden patterns and of visible ones, each with its machine.
+    /// Returns the unfinished matches of hidden patterns and of visible ones, each with its machine.
     fn with<'a>(&'a mut self, machines: &'a Machines) -> [Option<(&'a mut Threads, &'a Machine)>; 2] {
         let PatternState { hidden, visible, .. } = self;
         [machines.hidden.as_ref().map(|one| (hidden, one)), machines.visible.as_ref().map(|one| (visible, one))]
@@ -177,8 +178,8 @@ impl PatternState {
         }
     }
 
-    /// Returns the match that only the end of the text completes, as for `a$`, if the last character is armed. In the
-    /// result, `end` and `completed` are 0.
+    /// Returns the match that is complete only because the text ends here, as for `a$`. Returns `None` if the last
+    /// character is unarmed. In the result, `end` and `completed` are 0.
     pub(crate) fn confirmed_at_end(&self, machines: &Machines) -> Option<PatternHit> {
         let hits = [(&self.hidden, &machines.hidden), (&self.visible, &machines.visible)].into_iter();
         let hits = hits.filter_map(|(threads, machine)| threads.confirmed_at_end(machine.as_ref()?));
@@ -287,7 +288,7 @@ pub(crate) struct SavedThreads {
 }
 
 impl PatternState {
-    /// Returns the begun matches for a snapshot. `held` is the held text of the stream.
+    /// Returns the unfinished matches for a snapshot. `held` is the held text of the stream.
     pub(crate) fn begun(&self, automaton: &Automaton, held: &str) -> SavedThreads {
         let (kept, begun) = (self.text.as_str(), self.begun_bytes());
         // The text of a match that began first is kept or held.
@@ -297,8 +298,8 @@ impl PatternState {
 
     /// Returns the matches of hidden patterns, those of visible patterns, and the text of the state `markers`. For
     /// either kind of patterns, these are: the kind of the last character that was read (plus the number of kinds if
-    /// matches have begun and the character is unarmed), the kind of the character before the first begun match, the
-    /// number of begun matches, and how many bytes ago each of them began.
+    /// matches have begun and the character is unarmed), the kind of the character before the first unfinished match,
+    /// the number of unfinished matches, and how many bytes ago each of them began.
     fn to_bytes(&self, automaton: &Automaton) -> Vec<u8> {
         let mut writer = Writer::default();
         for threads in [&self.hidden, &self.visible] {
@@ -312,8 +313,8 @@ impl PatternState {
         writer.0
     }
 
-    /// Reads the begun matches of a stream whose text ends at `end`. Returns `None` if no stream in a region with this
-    /// automaton and machines could have written them.
+    /// Reads the unfinished matches of a stream whose text ends at `end`. Returns `None` if no stream in a region with
+    /// this automaton and machines could have written them.
     pub(crate) fn resume(
         automaton: &Automaton,
         machines: Option<&Machines>,

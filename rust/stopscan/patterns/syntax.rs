@@ -247,8 +247,8 @@ fn longest_repetition(ast: &Ast) -> Option<(&Span, usize)> {
     children(ast).filter_map(longest_repetition).chain(own).max_by_key(|(_, positions)| *positions)
 }
 
-/// How many steps of regex-syntax are counted for each class, besides the steps for its items (`CLASS`), and for each
-/// letter under `(?i)` (`LETTER`).
+/// The number of steps of regex-syntax that are counted for each class, besides the steps for its items (`CLASS`), and
+/// for each letter under `(?i)` (`LETTER`).
 const CLASS: usize = 200;
 const LETTER: usize = 100;
 

@@ -71,14 +71,15 @@ pub(super) struct Threads {
 }
 
 impl Threads {
-    /// Returns the pattern whose match only the end of the text completes, as for `a$`, and where that match begins.
+    /// Returns the pattern whose match is complete only because the text ends here, as for `a$`, and where that match
+    /// begins.
     pub(super) fn confirmed_at_end(&self, machine: &Machine) -> Option<(usize, Place)> {
         let pattern_of = |state| machine.table.accepted(state, Follows::Only(Kind::Edge));
         self.earliest(pattern_of).map(|(pattern, begun)| (pattern, begun.place(self.here)))
     }
 
-    /// Ends all threads (begun matches). `text` is the text that was read last: sets `before` to the kind of its last
-    /// character.
+    /// Ends all threads (unfinished matches). `text` is the text that was read last: sets `before` to the kind of its
+    /// last character.
     pub(super) fn forget(&mut self, text: &str) {
         self.clear();
         self.here.advance(text);
@@ -106,12 +107,12 @@ impl Threads {
         self.begun.get(self.first).map_or(0, |begun| self.here.bytes - begun.place(self.here).bytes)
     }
 
-    /// Returns the kind of the character before the first begun match.
+    /// Returns the kind of the character before the first unfinished match.
     pub(super) fn before_first(&self) -> Option<Kind> {
         self.begun.get(self.first).map(|begun| begun.before())
     }
 
-    /// Returns how many bytes ago each thread (begun match) began. Leaves out threads that have ended.
+    /// Returns how many bytes ago each thread (unfinished match) began. Leaves out threads that have ended.
     pub(super) fn all(&self) -> impl Iterator<Item = usize> {
         let begun = self.groups().zip(&self.begun[self.first..]);
         begun
@@ -148,7 +149,7 @@ impl Threads {
         self.settle(self.here, machine);
     }
 
-    /// Ends the threads (begun matches) before the index `first`.
+    /// Ends the threads (unfinished matches) before the index `first`.
     fn end_before(&mut self, first: usize) {
         let group_of = |first: usize| self.roots.partition_point(|&root| (root as usize) < first);
         let over = group_of(self.first)..group_of(first);
@@ -185,7 +186,8 @@ impl Threads {
         }
     }
 
-    /// Returns whether the thread (begun match) at an index has ended, or must exceed `max_held` before it can match.
+    /// Returns whether the thread (unfinished match) at an index has ended, or must exceed `max_held` before it can
+    /// match.
     fn is_over(&mut self, index: usize, machine: &Machine) -> bool {
         let root = self.find(index);
         let state = self.state(root);
@@ -227,7 +229,7 @@ impl Threads {
         self.roots.truncate(kept);
     }
 
-    /// Moves all begun matches over a character.
+    /// Moves all unfinished matches over a character.
     #[inline]
     fn advance(&mut self, column: Column<'_>) {
         self.reached = if self.states.len() > FEW {
@@ -243,7 +245,8 @@ impl Threads {
         }
     }
 
-    /// Returns whether a match may have completed, given what follows.
+    /// Returns whether a match may be complete if one of the characters `follows` comes next. If the result is false,
+    /// none is complete.
     #[inline(always)]
     fn may_accept(&self, follows: Follows) -> bool {
         self.reached & follows.bits() == follows.bits()
@@ -304,7 +307,7 @@ impl Threads {
         self.merge_at = self.roots.len() + self.roots.len() / 4;
     }
 
-    /// Finds the earliest begun match whose state accepts a pattern. Returns the index of the pattern, and that match.
+    /// Finds the earliest thread whose state accepts a pattern. Returns the index of the pattern, and the thread.
     /// `pattern_of` returns this index plus one, or 0 if a state accepts no pattern.
     fn earliest(&self, pattern_of: impl Fn(Cell) -> u32) -> Option<(usize, Thread)> {
         if !self.states.iter().any(|&state| pattern_of(state) != 0) {
@@ -407,9 +410,9 @@ pub(super) fn scan(threads: &mut Threads, machine: &Machine, text: &str, place: 
     hit
 }
 
-/// Scans the whole of `text`, which begins at `place` and is unarmed, so that no match fires. A match that completes
-/// ends the begun matches that would contain it. Returns where the latest of the completed matches began, in bytes of
-/// the stream.
+/// Scans the whole of `text`, which begins at `place` and is unarmed, so that no match fires. When a match completes,
+/// the unfinished matches that would contain it end. Returns where the latest of the completed matches began, in bytes
+/// of the stream.
 pub(super) fn scan_unarmed(threads: &mut Threads, machine: &Machine, text: &str, place: Place) -> Option<usize> {
     let mut scan = Scan { threads, machine, text, at: 0, here: place };
     let mut latest = None;
@@ -465,7 +468,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Moves the begun matches over the next character. Returns the match that this character completes.
+    /// Moves the unfinished matches over the next character. Returns the match that this character completes.
     fn step(&mut self, next: Next<'_>) -> Option<PatternHit> {
         self.advance(next, true);
         let table = &self.machine.table;
@@ -478,8 +481,8 @@ impl<'a> Scan<'a> {
         None
     }
 
-    /// Moves the begun matches over the next character. If `begins` is true and a match can begin with this character,
-    /// adds this match to them.
+    /// Moves the unfinished matches over the next character. If `begins` is true and a match can begin with this
+    /// character, adds this match to them.
     #[inline(always)]
     fn advance(&mut self, next: Next<'_>, begins: bool) {
         self.threads.advance(next.column);
@@ -492,8 +495,8 @@ impl<'a> Scan<'a> {
         self.at += next.length;
     }
 
-    /// Finds the matches that have completed, given what follows. Ends the one of them that began last, and all matches
-    /// that began earlier, because these would contain it. Returns where it began.
+    /// Finds the matches that are complete if one of the characters `follows` comes next. Ends the one of them that
+    /// began last, and all matches that began earlier, because they would contain it. Returns where it began.
     fn end_through(&mut self, follows: Follows) -> Option<usize> {
         if !self.threads.may_accept(follows) {
             return None;

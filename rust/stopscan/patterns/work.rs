@@ -45,8 +45,8 @@ const LOOKUP: usize = 4;
 /// A budget: the number of units that are left.
 pub(super) struct Work(usize);
 
-/// The error if the budget does not suffice, or if there are too many states, cells of the table, or threads (begun
-/// matches).
+/// The error if the budget does not suffice, or if there are too many states, cells of the table, or threads
+/// (unfinished matches).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TooLarge;
 

@@ -106,8 +106,8 @@ impl<E: Emit> TokenStream<E> {
     /// Makes a new stream of tokens. `stream` scans the text of the tokens.
     ///
     /// # Errors
-    /// If the vocabulary lacks an id of the prompt and `unknown_ids` refuses it, if a marker could never be found (see [`TokenStream`]), or if
-    /// `min_tokens` is above `max_tokens`. The vocabulary may lack the ids that end the stream.
+    /// If the vocabulary lacks an id of the prompt and `unknown_ids` refuses it, if a marker could never be found (see
+    /// [`TokenStream`]), or if `min_tokens` is above `max_tokens`. The vocabulary may lack the ids that end the stream.
     pub fn new(
         vocabulary: &Vocabulary,
         stream: Stream<E>,
@@ -489,7 +489,7 @@ impl<E: Emit> Decoded<E> {
         self.ledger.seen >= self.options.min_tokens
     }
 
-    /// What `is_armed` returned for the token that was read last.
+    /// Whether a stop that completed in the last token could fire: the value of `is_armed` before that token.
     fn was_armed(&self) -> bool {
         self.ledger.seen > self.options.min_tokens
     }

@@ -226,8 +226,8 @@ class _Textless(TokenizerWrapper):
 def _responses(
     source: Generator[Any, None, None], row: RowScanner | None, caches: list[Any]
 ) -> Generator[GenerationResponse, None, None]:
-    """Yields the responses of ``source`` with the text and the end of ``row``. If a stop ends the text, the ``caches``
-    of the prompt are trimmed to its tokens."""
+    """Yields the responses of ``source``, mlx-lm's generator, with the text and the ``Finish`` of ``row``. If a stop
+    ends the text, ``caches``, the prompt cache, keeps only the tokens of the prompt and of the text."""
     start = _size(caches[0]) if caches and can_trim_prompt_cache(caches) else 0
     with closing(source):
         for response in source:
