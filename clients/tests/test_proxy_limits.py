@@ -374,7 +374,7 @@ def test_a_long_body_is_read_beside_the_streams(server: Replay, name: str) -> No
     ],
     ids=["few values", "short", "long", "many values", "encoded"],
 )
-def test_a_body_that_is_slow_to_parse_is_read_elsewhere(
+def test_slow_body_is_read_in_another_process(
     monkeypatch: pytest.MonkeyPatch, body: bytes, headers: dict[str, str], is_slow: bool
 ) -> None:
     """A body of 1 MiB was once just short enough to be read in the process of the streams, where it took 0.47 s."""

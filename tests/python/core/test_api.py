@@ -96,7 +96,7 @@ def test_a_scanner_compiles_or_takes_its_set() -> None:
     assert StopScanner(["END"], include_stop=True).stops == stops
 
 
-def test_what_feed_returns_is_the_delta_when_nothing_is_held() -> None:
+def test_feed_returns_the_delta_when_nothing_is_held() -> None:
     scanner = StopScanner(StopSet("END", visible=".", protect=[("<think>", "</think>")]))
     for delta in ["some text", "é🦀字 text", "<think>", "END in a region", "</think>", "x" * 1_000]:
         assert scanner.feed(delta) is delta
@@ -126,7 +126,7 @@ def test_truncate(stop: Any) -> None:
     assert truncate("", stop) == ("", None)
 
 
-def test_find_and_truncate_behind_a_template_that_opened_the_region() -> None:
+def test_find_and_truncate_in_a_prompted_region() -> None:
     stops = StopSet("END", protect=[("<think>", "</think>")])
     text = "END</think>a END"
     assert stops.find(text) == StopMatch("END", 0)

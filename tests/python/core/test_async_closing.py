@@ -38,7 +38,7 @@ def test_an_async_close_is_awaited_after_a_stop() -> None:
     asyncio.run(run())
 
 
-def test_an_async_source_may_have_a_plain_close_or_none() -> None:
+def test_async_source_may_lack_aclose() -> None:
     class Bare:
         def __init__(self) -> None:
             self.deltas = iter(["a E", "ND"])
@@ -110,7 +110,7 @@ def test_aclose_while_another_task_is_in_next(make: Callable[..., Any]) -> None:
 
 @pytest.mark.parametrize("make", [ascan, asplit], ids=["ascan", "asplit"])
 @pytest.mark.parametrize("failures", [1, 2])
-def test_an_error_of_async_closing_after_a_stop_comes_behind_the_text(make: Callable[..., Any], failures: int) -> None:
+def test_error_of_async_closing_follows_the_text(make: Callable[..., Any], failures: int) -> None:
     async def run() -> None:
         source = AsyncSource("textEND", failures=failures)
         stream = make(source, "END" if make is ascan else SegmentSet({"answer": {}}, stop="END"))
@@ -188,7 +188,7 @@ def test_the_source_and_its_iterator_are_closed_both(make: Callable[..., Any]) -
     asyncio.run(run(1))
 
 
-def test_an_async_stream_of_segments_says_which_region_is_open() -> None:
+def test_async_segments_name_the_open_region() -> None:
     async def run() -> None:
         stream = asplit(AsyncSource("one|two", "three"), {"a": {"|": "b"}, "b": {}})
         assert stream.region == "a"

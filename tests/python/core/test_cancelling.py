@@ -44,9 +44,7 @@ def test_cancelled_while_closing_after_a_stop(make: Callable[..., Any]) -> None:
 @pytest.mark.parametrize("make", [ascan, asplit], ids=["ascan", "asplit"])
 @pytest.mark.parametrize("kind", ["generator", "iterator", "api stream"])
 @pytest.mark.parametrize("cancelled_at", range(8))
-def test_a_close_whose_task_was_cancelled_is_finished_by_the_next_step(
-    make: Callable[..., Any], kind: str, cancelled_at: int
-) -> None:
+def test_next_step_finishes_a_cancelled_close(make: Callable[..., Any], kind: str, cancelled_at: int) -> None:
     """If a timeout interrupts the source's `aclose`, the next step of the stream must close the source. Before a fix,
     the source stayed open. Here the task is cancelled at each `await` in turn."""
 
@@ -125,7 +123,7 @@ SOURCES: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("make", [ascan, asplit], ids=["ascan", "asplit"])
-def test_an_aclose_whose_task_was_cancelled_is_finished_by_the_next_step(make: Callable[..., Any]) -> None:
+def test_next_step_finishes_a_cancelled_aclose(make: Callable[..., Any]) -> None:
     async def run() -> None:
         source = Awaiting()
         stream = make(source, None if make is ascan else SegmentSet({"answer": {}}))
@@ -143,7 +141,7 @@ def test_an_aclose_whose_task_was_cancelled_is_finished_by_the_next_step(make: C
 
 
 @pytest.mark.parametrize("make", [ascan, asplit], ids=["ascan", "asplit"])
-def test_the_error_of_a_close_that_goes_on_after_a_cancelled_aclose_came_at_the_end(make: Callable[..., Any]) -> None:
+def test_error_of_a_close_after_a_cancelled_aclose(make: Callable[..., Any]) -> None:
     class Slow(AsyncSource):
         delays = iter([3600, 0, 0])
 

@@ -92,7 +92,7 @@ def test_segments_that_are_ready_survive_a_close() -> None:
 
 
 @pytest.mark.parametrize("failures", [1, 2])
-def test_an_error_of_closing_after_a_stop_comes_behind_the_text(failures: int) -> None:
+def test_error_of_closing_follows_the_text(failures: int) -> None:
     source = Source("textEND", failures=failures)
     stream = scan(source, "END")
     assert next(stream) == "text"

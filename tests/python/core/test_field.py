@@ -23,7 +23,7 @@ def test_vllm_holds_longest_stop_minus_one() -> None:
     assert (scanner.feed("ing"), scanner.held) == ("<|ending", "")
 
 
-def test_mlx_lm_and_mlx_engine_emit_nothing_for_ab_on_a_run() -> None:
+def test_mlx_lm_holds_all_of_a_run() -> None:
     scanner = StopScanner("ab")
     assert feed_all(scanner, "aaaa") == ["", "a", "a", "a"]
     assert scanner.flush() == "a"
@@ -35,7 +35,7 @@ def test_smg_2203_holds_as_much_as_the_longest_stop() -> None:
     assert scanner.feed("!") == "E!"
 
 
-def test_llama_cpp_holds_all_unsent_text_while_a_prefix_is_pending() -> None:
+def test_llama_cpp_holds_all_text_during_a_prefix() -> None:
     scanner = StopScanner("\nUser:")
     assert (scanner.feed("A long line.\nUs"), scanner.held) == ("A long line.", "\nUs")
 
@@ -67,7 +67,7 @@ def test_dynamo_14378_leaks_every_fragment_but_the_last() -> None:
     assert scanner.match == StopMatch(" zeta eta theta", 5)
 
 
-def test_rapid_mlx_leaks_a_stop_that_its_streaming_matcher_does_not_hold() -> None:
+def test_rapid_mlx_leaks_an_unheld_stop() -> None:
     """Rapid-MLX has three matchers that differ. In stopscan, streamed and whole text give the same answer."""
     deltas = ["The answer", " is 42\n", "\nQuestion", ": next"]
     stream = scan(deltas, "\n\nQuestion:")
@@ -121,33 +121,33 @@ def test_an_aborted_stream_keeps_its_held_tail() -> None:
 
 
 @pytest.mark.parametrize("deltas", [["END"], ["E", "N", "D"], ["EN", "D"], ["E", "ND!"], ["xE", "NDx"]])
-def test_mlx_lm_goes_on_behind_a_stop_spelled_by_other_tokens(deltas: list[str]) -> None:
+def test_mlx_lm_misses_a_stop_in_other_tokens(deltas: list[str]) -> None:
     """mlx-lm compares token ids, so only the ids that `encode(stop)` returns end the generation."""
     scanner = StopScanner("END")
     out = "".join(feed_all(scanner, [*deltas, " and so on"]))
     assert (out, scanner.match) == ("x" * deltas[0].count("x"), StopMatch("END", deltas[0].count("x")))
 
 
-def test_sglang_misses_a_stop_spelled_in_more_tokens_than_its_tail() -> None:
+def test_sglang_misses_a_stop_longer_than_its_tail() -> None:
     scanner = StopScanner("stop here")
     assert feed_all(scanner, ["go ", *"stop here", " gone"]) == ["go ", *[""] * 10]
     assert scanner.match == StopMatch("stop here", 3)
 
 
-def test_tgi_misses_a_stop_followed_by_anything_in_its_token() -> None:
+def test_tgi_misses_a_stop_within_a_token() -> None:
     scanner = StopScanner("\n\n")
     assert (scanner.feed("one.\n\nTwo"), scanner.unused) == ("one.", "Two")
     assert scanner.match == StopMatch("\n\n", 4)
 
 
-def test_smg_1447_and_1524_know_single_token_stops_only_and_report_integers() -> None:
+def test_smg_1447_1524_single_token_stops_report_integers() -> None:
     scanner = StopScanner(["6", "hello world"])
     assert feed_all(scanner, ["1 2 3 ", "hello", " world", " 4 5"]) == ["1 2 3 ", "", "", ""]
     assert scanner.match is not None
     assert scanner.match.sequence == "hello world"
 
 
-def test_dynamo_min_tokens_misses_a_stop_that_straddles_the_boundary() -> None:
+def test_dynamo_min_tokens_misses_a_straddling_stop() -> None:
     scanner = StopScanner("STOP")
     assert (scanner.feed("STOP, ST", armed=False), scanner.feed("OP")) == ("STOP, ", "")
     assert scanner.match == StopMatch("STOP", 6)
@@ -165,12 +165,12 @@ def test_vllm_breaks_ties_in_list_order(stop: list[str]) -> None:
 
 
 @pytest.mark.parametrize("stop", [["re", "he"], ["he", "re"]])
-def test_exo_ollama_sglang_and_dynamo_14848_search_in_list_order(stop: list[str]) -> None:
+def test_exo_ollama_sglang_dynamo_14848_list_order(stop: list[str]) -> None:
     assert truncate("there", stop) == ("t", StopMatch("he", 1))
 
 
 @pytest.mark.parametrize("deltas", [["abc"], ["a", "b", "c"], ["ab", "c"], ["a", "bc"]])
-def test_llama_cpp_and_mlx_engine_answer_by_chunks_for_nested_stops(deltas: list[str]) -> None:
+def test_llama_cpp_and_mlx_engine_depend_on_chunks(deltas: list[str]) -> None:
     """Both servers take the match that begins first in the text so far: `abc` if the text comes in one delta, `b` if
     the text comes in three."""
     stream = scan(deltas, ["abc", "b"])
@@ -190,7 +190,7 @@ def test_no_project_reports_where_the_match_lies() -> None:
     assert (match.offset, match.end, text[match.offset : match.end]) == (6, 9, "END")
 
 
-def test_vllm_53066_stop_fires_inside_the_reasoning_that_the_prompt_began() -> None:
+def test_vllm_53066_stop_fires_in_prompted_reasoning() -> None:
     scanner = StopScanner(StopSet("Question:", protect=THINK), start_protected=True)
     deltas = ["The user's ", "Question:", " is", "</think>", "42\n", "Question:"]
     assert feed_all(scanner, deltas) == [*deltas[:5], ""]
@@ -217,7 +217,7 @@ def test_rapid_mlx_469_stop_inside_thinking() -> None:
 
 
 @pytest.mark.parametrize("stop", ["🦁", "é", "字", "e\u0301", "\u200d👧"])
-def test_multi_byte_text_never_panics_and_is_never_cut_inside_a_character(stop: str) -> None:
+def test_multi_byte_text_is_cut_between_characters(stop: str) -> None:
     text = "é🦀字è漢e\u0300👩\u200d👦" * 3 + stop + "🦀"
     cut = text.index(stop)
     for size in (1, 2, 3, len(text)):

@@ -138,7 +138,7 @@ def test_help_tells_each_option() -> None:
         assert told in text
 
 
-def test_a_pattern_that_holds_for_ever_is_a_usage_error_without_a_limit() -> None:
+def test_endless_pattern_needs_a_limit() -> None:
     status, _, err = run(b"<one> two", "--pattern", "<.*>")
     assert status == BAD
     assert "max_held" in err
@@ -208,7 +208,7 @@ def test_a_stop_that_is_not_utf8() -> None:
     # These names are short, because pytest puts the name of a test into the environment, and systems limit its size.
     ids=["alone", "in-text", "continuation", "cut-short", "broken", "surrogate", "overlong", "over-a-read", "late"],
 )
-def test_invalid_utf8_is_named_after_the_good_text_was_written(data: bytes, out: bytes, offset: int) -> None:
+def test_good_text_precedes_the_invalid_utf8_error(data: bytes, out: bytes, offset: int) -> None:
     status, written, err = run(data, "--stop", "END")
     assert (status, written == out) == (BAD, True)
     assert f" {offset}" in err

@@ -84,7 +84,7 @@ def test_a_closed_stream_is_an_error(redirection: str) -> None:
 
 
 @posix_only
-def test_a_report_that_nobody_wants_does_not_go_into_the_output() -> None:
+def test_unwanted_report_stays_out_of_the_output() -> None:
     done = run_in_shell("2>&-")
     assert (done.returncode, done.stdout, done.stderr) == (FIRED, "one ", "")
 
@@ -99,7 +99,7 @@ def test_a_full_disk_is_an_error() -> None:
 
 @posix_only
 @pytest.mark.parametrize("limit", [1, 20], ids=["in-the-first-write", "later"])
-def test_a_disk_that_fills_up_in_mid_write_is_an_error(tmp_path: Path, limit: int) -> None:
+def test_full_disk_during_a_write_is_an_error(tmp_path: Path, limit: int) -> None:
     """The filter must report that the disk is full. The system writes the part of the data that fits, without an error.
     Only the next write fails."""
     out = tmp_path / "out"

@@ -64,7 +64,7 @@ def test_a_stop_split_inside_a_character() -> None:
         assert (process.wait(SECONDS), read(process, 1)) == (FIRED, b"")
 
 
-def test_invalid_utf8_split_over_writes_is_counted_from_the_start() -> None:
+def test_split_invalid_utf8_counts_from_the_start() -> None:
     with running("--stop", "END") as process:
         for delta in [b"abc", "é".encode(), b"d"]:
             write(process, delta)
@@ -84,7 +84,7 @@ def test_invalid_utf8_split_over_writes_is_counted_from_the_start() -> None:
     ),
     st.integers(1, 7),
 )
-def test_invalid_utf8_is_at_the_same_offset_however_it_is_read(pieces: list[bytes], size: int) -> None:
+def test_invalid_utf8_has_one_offset(pieces: list[bytes], size: int) -> None:
     data = b"".join(pieces)
     expected: tuple[str, int | None] = (data.decode(errors="ignore"), None)
     try:

@@ -138,7 +138,7 @@ def test_a_stop_that_falls_back_at_every_character() -> None:
 
 
 @pytest.mark.skipif(ON_WINDOWS, reason="the peak is read with the resource module")
-def test_held_text_that_slides_takes_no_more_memory_than_it_is_long() -> None:
+def test_sliding_held_text_takes_constant_memory() -> None:
     code = PEAK + textwrap.dedent("""
         from stopscan import StopScanner
 

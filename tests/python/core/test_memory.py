@@ -117,7 +117,7 @@ def test_an_abandoned_stream_lets_its_source_go() -> None:
     assert closed == [True]
 
 
-def test_a_stream_in_a_cycle_with_its_source_is_collected() -> None:
+def test_stream_in_a_source_cycle_is_collected() -> None:
     class Source:
         stream: StopStream
         alive = 0
@@ -143,7 +143,7 @@ def test_a_stream_in_a_cycle_with_its_source_is_collected() -> None:
     assert Source.alive == 0
 
 
-def test_a_stream_with_an_error_of_its_source_is_collected() -> None:
+def test_stream_with_a_failed_source_is_collected() -> None:
     class Source:
         def __iter__(self) -> Iterator[str]:
             return self

@@ -56,9 +56,7 @@ def test_the_version_is_that_of_the_distribution() -> None:
         (lambda: ascan(5, "END"), "deltas: expected an async iterable of str, got int"),
     ],
 )  # fmt: skip
-def test_the_other_function_is_named_for_an_iterable_of_the_other_kind(
-    call: Callable[[], object], message: str
-) -> None:
+def test_wrong_iterable_names_the_other_function(call: Callable[[], object], message: str) -> None:
     with pytest.raises(TypeError) as raised:
         call()
     assert str(raised.value).endswith(message)
@@ -125,7 +123,7 @@ class Loud(str):
 
 
 @pytest.mark.parametrize("text", ["text", "字" * 10, "text " * 200, "字 " * 200])
-def test_a_delta_of_a_subclass_runs_no_method_of_its_own(text: str) -> None:
+def test_delta_of_a_subclass_runs_no_own_method(text: str) -> None:
     delta = Loud(text)
     assert StopScanner("END").feed(delta) is delta
     assert StopSet("END").find(delta) is None

@@ -45,9 +45,7 @@ def can_match(pattern: str, begun: str, max_held: int) -> bool:
 @given(
     pattern=st.sampled_from([*PATTERNS]), text=st.text("ab ", max_size=14), max_held=st.integers(0, 7), data=st.data()
 )
-def test_text_was_held_that_no_match_within_the_limit_begins_with(
-    pattern: str, text: str, max_held: int, data: st.DataObject
-) -> None:
+def test_text_beyond_the_limit_is_not_held(pattern: str, text: str, max_held: int, data: st.DataObject) -> None:
     scanner = StopScanner(StopSet(patterns=[pattern], max_held=max_held))
     fed = ""
     for delta in data.draw(cut(text)):

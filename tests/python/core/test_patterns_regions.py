@@ -21,9 +21,7 @@ THINK = [("<think>", "</think>")]
         (r"\n\d+\.", "hm</think>Yes\n1. no <think>more", StopMatch("\n1.", 13, pattern=r"\n\d+\.")),
     ],
 )
-def test_a_delta_that_left_its_region_missed_the_patterns_behind_the_marker(
-    pattern: str, text: str, match: StopMatch
-) -> None:
+def test_patterns_fire_behind_a_marker_in_one_delta(pattern: str, text: str, match: StopMatch) -> None:
     """A match that follows a marker in the same delta must be found. Before a fix, such a match was missed, and `feed`
     panicked if the pattern was plain text."""
     stops = StopSet(patterns=[pattern], protect=THINK)
@@ -35,7 +33,7 @@ def test_a_delta_that_left_its_region_missed_the_patterns_behind_the_marker(
     assert "".join(stream) == f"<think>{text[: match.offset]}"
 
 
-def test_a_delta_that_left_a_region_and_came_back_went_on_with_a_loop() -> None:
+def test_loop_does_not_span_a_left_region() -> None:
     stops = StopSet(protect=[("<t>", "</t>")], repeat=Repeat(3, max_period=40, min_length=32))
     text = "<t>x</t>ab" * 4
     for size in (10, 1, 7):

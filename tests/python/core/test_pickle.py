@@ -219,7 +219,7 @@ def test_a_stream_of_an_iterator_has_no_copy(stream: Any) -> None:
 
 
 @pytest.mark.parametrize("regions", [{"reasoning": {}}, {"answer/x": {}}, {"answer": {}}])
-def test_a_set_of_one_region_without_markers_forgot_its_regions(regions: dict[str, dict[str, str]]) -> None:
+def test_set_of_one_bare_region_keeps_it(regions: dict[str, dict[str, str]]) -> None:
     stops = StopSet("END", regions=regions)
     assert stops.regions == (None if regions == {"answer": {}} else regions)
     assert pickle.loads(pickle.dumps(stops)) == stops

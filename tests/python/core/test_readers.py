@@ -107,7 +107,7 @@ def test_eight_threads_on_streams_of_their_own() -> None:
     run_in_threads(work)
 
 
-def test_two_feeds_at_once_are_an_error_and_neither_is_lost() -> None:
+def test_concurrent_feeds_raise_and_lose_nothing() -> None:
     scanner = StopScanner(STOPS)
     outcomes: list[str] = []
     errors: set[str] = set()
@@ -139,7 +139,7 @@ class Index:
 
 
 @pytest.mark.parametrize("read", [lambda scanner: scanner.held, lambda scanner: scanner.feed(0), repr, copy.copy])
-def test_a_call_from_inside_of_a_call_is_an_error(read: Callable[[Any], object]) -> None:
+def test_nested_call_is_an_error(read: Callable[[Any], object]) -> None:
     scanner = TokenScanner(VOCABULARY, "END")
     token = Index(scanner, read)
     scanner.feed(token)  # type: ignore[arg-type]
@@ -148,7 +148,7 @@ def test_a_call_from_inside_of_a_call_is_an_error(read: Callable[[Any], object])
 
 
 @pytest.mark.parametrize("read", [lambda s: s.held, lambda s: s.unused, lambda s: s.region, repr, next])
-def test_a_source_that_looks_at_its_own_stream_is_told(read: Callable[[StopStream], object]) -> None:
+def test_source_reads_its_own_stream(read: Callable[[StopStream], object]) -> None:
     streams: list[StopStream] = []
 
     def deltas() -> Iterator[str]:
@@ -183,7 +183,7 @@ def test_another_thread_looks_at_a_stream_whose_source_waits() -> None:
         reader.join()
 
 
-def test_another_task_looks_at_an_async_stream_whose_source_waits() -> None:
+def test_task_reads_a_waiting_async_stream() -> None:
     async def run() -> None:
         release = asyncio.Event()
 

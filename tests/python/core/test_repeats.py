@@ -30,7 +30,7 @@ def test_what_a_request_asks_for(value: object, repeat: Repeat | None) -> None:
 @pytest.mark.parametrize(
     "value", [0, 1, "true", "4,1024,256", [], [4], [4, 100], [4, 100, 64, 1], [4, 100, True], [4.0, 100, 64], {}]
 )
-def test_what_is_no_repeat_is_an_error_that_names_the_option(value: object) -> None:
+def test_wrong_repeat_is_an_error_naming_the_option(value: object) -> None:
     with pytest.raises(ValueError, match=r"^x\.repeat must be true, false or \[count, max_period, min_length\]$"):
         read_repeat(value, name="x.repeat")
 

@@ -52,7 +52,7 @@ def test_every_step_equals_brute_force(rewriting: tuple[dict[str, str], list[str
 
 
 @given(rewritings(), st.sampled_from(["", "<", "ba", "aab"]))
-def test_stops_are_found_in_the_text_before_it_is_rewritten(rewriting: Any, stop: str) -> None:
+def test_stops_are_found_before_rewriting(rewriting: Any, stop: str) -> None:
     replacements, deltas = rewriting
     stops = StopSet([stop] if stop else [])
     scanner, rewriter, out, read = StopScanner(stops), Rewriter(replacements), "", ""
@@ -185,7 +185,7 @@ def test_reset_and_flush() -> None:
     assert (rewriter.flush(), rewriter.flush(), rewriter.feed("Adam")) == ("<P1> L", "", "<P2>")
 
 
-def test_a_long_key_is_held_in_constant_memory_and_linear_time() -> None:
+def test_long_key_takes_constant_memory_and_linear_time() -> None:
     key = "a" * 100_000 + "b"
     rewriter = Rewriter({key: "x", "a": "y"})
     for _ in range(100_000):
@@ -279,7 +279,7 @@ def test_a_cancelled_step_loses_nothing() -> None:
     asyncio.run(main())
 
 
-def test_a_source_of_the_wrong_kind_is_told_what_to_use() -> None:
+def test_error_names_the_function_for_this_source() -> None:
     with pytest.raises(TypeError, match=r"RewriteSet\.rewrite"):
         rewrite("text", NAMES)
     with pytest.raises(TypeError, match="arewrite takes an async iterable"):

@@ -62,7 +62,7 @@ class Response:
         self.close()
 
 
-def test_scan_reads_no_further_than_the_stop_and_closes_the_source() -> None:
+def test_scan_stops_reading_and_closes_the_source() -> None:
     source = Source("a ", "E", "ND x", "more")
     stream = scan(source, "END")
     assert iter(stream) is stream
@@ -73,7 +73,7 @@ def test_scan_reads_no_further_than_the_stop_and_closes_the_source() -> None:
     assert (source.read, source.closed) == (3, 1)
 
 
-def test_scan_closes_the_source_before_it_gives_the_last_text() -> None:
+def test_scan_closes_source_before_the_last_text() -> None:
     source = Source("text END")
     stream = scan(source, "END")
     assert (next(stream), source.closed, stream.match) == ("text ", 1, StopMatch("END", 5))
@@ -103,7 +103,7 @@ def test_scan_needs_no_close() -> None:
     assert list(scan("a END", "END")) == ["a", " "]
 
 
-def test_scan_skips_what_is_empty_and_flushes_at_the_end() -> None:
+def test_scan_skips_empty_deltas_and_flushes() -> None:
     stream = scan(["", "a E", "", "N"], "END")
     assert next(stream) == "a "
     assert stream.held == "E"
@@ -141,7 +141,7 @@ async def everything(stream: AsyncIterator[str]) -> list[str]:
     return [text async for text in stream]
 
 
-def test_ascan_reads_no_further_than_the_stop_and_closes_the_source() -> None:
+def test_ascan_stops_reading_and_closes_the_source() -> None:
     source = Source("a ", "E", "ND x", "more")
     stream = ascan(source, "END")
     assert aiter(stream) is stream
@@ -204,7 +204,7 @@ def test_ascan_of_an_error_keeps_what_was_withheld() -> None:
     asyncio.run(check())
 
 
-def test_a_cancelled_ascan_keeps_what_was_withheld_and_goes_on() -> None:
+def test_cancelled_ascan_keeps_held_text_and_continues() -> None:
     """If an `anext` is cancelled, no text is lost as long as the source can be read again."""
 
     class Slow(Source):

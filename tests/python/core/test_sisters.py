@@ -58,7 +58,7 @@ def test_every_stream_has_its_set_and_the_unused_text(name: str) -> None:
     assert (stream.stops is STOPS) if hasattr(stream, "stops") else (stream.segments is SEGMENTS)
 
 
-def test_bypass_gives_held_and_new_text_to_the_open_region() -> None:
+def test_bypass_gives_text_to_the_open_region() -> None:
     segmenter = Segmenter(SEGMENTS)
     assert segmenter.feed("a<think>b</th") == [("answer", "a", 0), ("reasoning", "b", 1)]
     assert segmenter.bypass("ink>END<think>") == [("reasoning", "</think>END<think>", 1)]
@@ -83,7 +83,7 @@ WORDS = ["<think>", "</think>", "<", ">", "|", "END", "EN", "D", "1", "x", "xy" 
     text=st.lists(st.sampled_from(WORDS), max_size=12).map("".join),
     start=st.booleans(),
 )
-def test_find_of_a_segment_set_is_what_a_segmenter_reports(
+def test_segment_set_find_equals_segmenter_match(
     graph: Any, stop_in: int | None, patterns: list[str], repeat: Repeat | None, text: str, start: bool
 ) -> None:
     names = list(graph)
@@ -126,7 +126,7 @@ def test_a_source_reads_the_match_of_the_last_step(make: Callable[..., Any]) -> 
 
 
 @pytest.mark.parametrize("make", [ascan, asplit])
-def test_an_async_source_reads_the_match_of_the_last_step(make: Callable[..., Any]) -> None:
+def test_async_source_reads_the_last_match(make: Callable[..., Any]) -> None:
     read: list[object] = []
 
     async def source() -> AsyncIterator[str]:

@@ -20,7 +20,7 @@ GRAPH = {
 TEXT = "<think>END<call>END</call>done END more"
 
 
-def test_a_call_ends_the_reasoning_and_the_stop_fires_behind_it() -> None:
+def test_stop_fires_behind_a_call_that_ends_reasoning() -> None:
     stops = StopSet("END", regions=GRAPH, stop_in=["answer"])
     scanner = StopScanner(stops)
     assert scanner.feed(TEXT) == "<think>END<call>END</call>done "
@@ -93,7 +93,7 @@ def test_a_marker_that_stays_begins_no_part() -> None:
     assert (stay("call"), type(pickle.loads(pickle.dumps(stay("call"))))) == ("call", stay)
 
 
-def test_a_marker_that_stays_cannot_leave_its_region_but_is_a_plain_name_in_a_stop_set() -> None:
+def test_staying_marker_cannot_leave_its_region() -> None:
     leaving = {"answer": {"|": stay("call")}, "call": {}}
     error = re.escape('marker "|" of region "answer" stays in its part, so it cannot lead to "call"')
     with pytest.raises(ValueError, match=error):

@@ -104,7 +104,7 @@ def test_a_shared_stream_raises_or_gives_every_piece_once() -> None:
     assert sorted(received) == sorted(pieces)
 
 
-def test_a_source_that_waits_in_one_thread_leaves_the_stream_to_no_other() -> None:
+def test_waiting_source_locks_the_stream() -> None:
     entered, release = threading.Event(), threading.Event()
 
     def deltas() -> Iterator[str]:
@@ -154,7 +154,7 @@ def test_a_source_that_closes_its_own_stream() -> None:
     assert next(streams[0]) == "two"
 
 
-def test_a_source_that_feeds_another_scanner_of_the_same_set() -> None:
+def test_source_feeds_another_scanner_of_its_set() -> None:
     stops = StopSet("END")
 
     def inner() -> Iterator[str]:

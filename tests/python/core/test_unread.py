@@ -37,9 +37,7 @@ SETS = {
 @pytest.mark.parametrize("include_stop", [False, True])
 @settings(max_examples=100)
 @given(deltas=st.lists(st.sampled_from(PIECES), max_size=60), armed=st.booleans())
-def test_a_scanner_is_where_one_is_that_was_looked_at(
-    name: str, include_stop: bool, deltas: list[str], armed: bool
-) -> None:
+def test_reading_state_does_not_change_a_scanner(name: str, include_stop: bool, deltas: list[str], armed: bool) -> None:
     scanner, looked_at = (StopScanner(SETS[name], include_stop=include_stop) for _ in range(2))
     for index, delta in enumerate(deltas):
         counts = armed or index % 7 > 2
@@ -52,7 +50,7 @@ def test_a_scanner_is_where_one_is_that_was_looked_at(
 
 @settings(max_examples=100)
 @given(deltas=st.lists(st.sampled_from(PIECES), max_size=60))
-def test_a_segmenter_is_where_one_is_that_was_looked_at(deltas: list[str]) -> None:
+def test_reading_state_does_not_change_a_segmenter(deltas: list[str]) -> None:
     graph = {"answer": {"<t>": "reasoning"}, "reasoning": {"你": "answer"}}
     segments = SegmentSet(graph, patterns=[r"\bEND\b"], stop_in=["answer"], repeat=Repeat(min_length=64))
     segmenter, looked_at = Segmenter(segments), Segmenter(segments)

@@ -41,7 +41,7 @@ def test_a_delta_comes_out_as_it_went_in() -> None:
 
 
 @pytest.mark.parametrize("include_stop", [False, True])
-def test_a_copy_and_a_snapshot_go_on_in_a_match(*, include_stop: bool) -> None:
+def test_copy_and_snapshot_continue_within_a_match(*, include_stop: bool) -> None:
     scanner = StopScanner(StopSet(patterns=["cd.?e"], visible_patterns=["b.*f"]), include_stop=include_stop)
     assert scanner.feed("é b cd") == ("é b cd" if include_stop else "é b ")
     restored = StopScanner(scanner.stops, include_stop=include_stop)
@@ -62,7 +62,7 @@ def test_max_held_limits_hidden_patterns_alone() -> None:
         StopSet(patterns=["a.*b"], visible_patterns=["c.*d"])
 
 
-def test_a_stop_that_fires_first_in_every_word_ends_what_would_hold_text() -> None:
+def test_earlier_stop_bounds_a_holding_pattern() -> None:
     assert StopSet(patterns=["<[a-zA-Z ]+>"], visible_patterns=[r"\s"]).find("<a >") == StopMatch(" ", 2, r"\s")
 
 

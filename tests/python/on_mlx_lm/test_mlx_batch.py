@@ -195,7 +195,7 @@ def test_what_can_be_read_once_holds_for_all_rows(
     assert batch_generate(*mlx, prompts(mlx, reciter, ["split", "count"]), **options).texts == texts
 
 
-def test_stop_token_ids_that_can_be_read_once_hold_for_all_rows(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+def test_one_shot_stop_token_ids_hold_for_all_rows(mlx: tuple[Any, Any], reciter: Reciter) -> None:
     five = reciter.token_id("count", "5")
     batch = batch_generate(*mlx, prompts(mlx, reciter, ["count", "count"]), stop_token_ids=iter([five]))
     assert batch.texts == ["1, 2, 3 hello world 4, "] * 2

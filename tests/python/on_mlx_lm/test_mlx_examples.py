@@ -59,7 +59,7 @@ def test_a_batch_whose_rows_are_taken_out(mlx: tuple[Any, Any], reciter: Reciter
 
 
 @batched
-def test_a_row_that_is_taken_out_is_not_stepped_again(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+def test_removed_row_is_not_stepped_again(mlx: tuple[Any, Any], reciter: Reciter) -> None:
     steps = Steps(mlx[0])
     example("batch")["answers"](steps, mlx[1], [("[split]", ["END"]), ("[count]", ["hello world"])])
     # The rows end after 6 and 7 tokens. mlx-lm runs one step ahead: 7 steps with two rows, then 1 with one row.

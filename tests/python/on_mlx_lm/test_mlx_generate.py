@@ -37,9 +37,7 @@ def stream(mlx: tuple[Any, Any], prompt: Any, *, draft: bool = False, **options:
 
 @drafted
 @pytest.mark.parametrize("name", NAMES)
-def test_each_response_has_the_text_that_is_safe_by_then(
-    mlx: tuple[Any, Any], reciter: Reciter, name: str, draft: bool
-) -> None:
+def test_each_response_has_all_safe_text(mlx: tuple[Any, Any], reciter: Reciter, name: str, draft: bool) -> None:
     for stop in STOPS:
         if not any(one[0] in reciter.text(name) for one in stop):
             continue
@@ -91,7 +89,7 @@ def ends(tmp_path_factory: pytest.TempPathFactory) -> tuple[Reciter, tuple[Any, 
 
 
 @pytest.mark.parametrize("length", range(6))
-def test_a_stop_costs_the_steps_of_an_eos_at_the_same_place(ends: Any, length: int) -> None:
+def test_stop_costs_as_many_steps_as_eos(ends: Any, length: int) -> None:
     reciter, (model, tokenizer) = ends
     ours, by_mlx_lm = Steps(model), Steps(model)
     responses = stream((ours, tokenizer), reciter.prompt(f"stop{length}"), stop="!N")
@@ -101,7 +99,7 @@ def test_a_stop_costs_the_steps_of_an_eos_at_the_same_place(ends: Any, length: i
 
 
 @pytest.mark.parametrize("length", range(6))
-def test_a_stop_costs_the_drafts_of_an_eos_at_the_same_place(ends: Any, length: int) -> None:
+def test_stop_costs_as_many_drafts_as_eos(ends: Any, length: int) -> None:
     reciter, (model, tokenizer) = ends
     counts = []
     for generator, prompt, options in (
@@ -118,7 +116,7 @@ def test_a_stop_costs_the_drafts_of_an_eos_at_the_same_place(ends: Any, length: 
 
 
 @drafted
-def test_the_prompt_cache_is_that_of_an_eos_at_the_same_place(ends: Any, draft: bool) -> None:
+def test_prompt_cache_equals_that_of_an_eos(ends: Any, draft: bool) -> None:
     reciter, (model, tokenizer) = ends
     offsets = []
     for generator, prompt, options in (
@@ -167,7 +165,7 @@ def test_min_tokens(mlx: tuple[Any, Any], reciter: Reciter, min_tokens: int) -> 
     assert (responses[-1].match and responses[-1].match.sequence) == expected.matched
 
 
-def test_eos_ends_the_generation_before_min_tokens_as_in_mlx_lm(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+def test_eos_ends_before_min_tokens_as_in_mlx_lm(mlx: tuple[Any, Any], reciter: Reciter) -> None:
     responses = stream(mlx, reciter.prompt("held"), stop="STOP", min_tokens=50)
     assert "".join(response.text for response in responses) == reciter.text("held")
     assert responses[-1].finish == Finish("eos")

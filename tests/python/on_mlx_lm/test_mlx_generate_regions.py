@@ -77,7 +77,7 @@ def test_protected_reasoning_that_the_prompt_opened(tmp_path: Path, kind: str) -
     assert text("[closed]", start_protected=True) == REASONED.removeprefix("<think>")
 
 
-def test_the_prompts_end_opens_the_regions_of_the_stops_too(mlx: tuple[Any, Any]) -> None:
+def test_prompt_end_opens_regions_of_stops_too(mlx: tuple[Any, Any]) -> None:
     model, tokenizer = mlx
     stop = StopSet("END", protect=[THINKING])
     assert generate(model, tokenizer, "[think]<think>", stop=stop) == REASONED.removeprefix("<think>")
@@ -98,7 +98,7 @@ def test_protected_reasoning_keeps_the_other_regions(mlx: tuple[Any, Any], recit
     assert whole == reciter.text("think")
 
 
-def test_a_region_that_the_model_does_not_have_is_refused(tmp_path: Path) -> None:
+def test_region_the_model_lacks_is_refused(tmp_path: Path) -> None:
     reciter = Reciter({"one": ["a", "END", "b"]}, added_tokens=[])
     model, tokenizer = load(reciter.write(tmp_path))
     assert not tokenizer.has_thinking
@@ -121,7 +121,7 @@ def test_protected_tool_calls(tmp_path: Path) -> None:
     assert generate(model, tokenizer, prompt, stop="END", protect="tool_call") == "".join(CALL[:-2]) + " "
 
 
-def test_tool_calls_that_nothing_closes_are_protected_to_the_end(tmp_path: Path) -> None:
+def test_unclosed_tool_calls_are_protected_to_the_end(tmp_path: Path) -> None:
     """Mistral's calls have no closing marker."""
     script = ["Now: ", "[TOOL_CALLS]", 'f[ARGS]{"x": "EN', 'D"}']
     reciter = Reciter({"call": script}, added_tokens=["[TOOL_CALLS]"])

@@ -41,9 +41,7 @@ def looping(path: Path) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("name", LOOPS)
-def test_the_single_loop_ends_with_the_token_that_proves_it(
-    looping: tuple[Any, Any], reciter: Reciter, name: str
-) -> None:
+def test_single_loop_ends_at_its_proving_token(looping: tuple[Any, Any], reciter: Reciter, name: str) -> None:
     model, tokenizer = Steps(looping[0]), looping[1]
     text, tokens, match = ended(name)
     responses = list(stream_generate(model, tokenizer, reciter.prompt(name), stop=STOPS, max_tokens=5000))

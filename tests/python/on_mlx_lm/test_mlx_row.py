@@ -63,9 +63,7 @@ def test_ids_that_the_tokenizer_does_not_have_are_counted(
 
 
 @pytest.mark.parametrize("place", range(7))
-def test_ids_that_the_tokenizer_does_not_have_count_for_max_tokens(
-    mlx: tuple[Any, Any], reciter: Reciter, place: int
-) -> None:
+def test_unknown_ids_count_for_max_tokens(mlx: tuple[Any, Any], reciter: Reciter, place: int) -> None:
     model, tokenizer = mlx
     ids = reciter.token_ids("held")
     ids.insert(place, model.args.vocab_size - 1)
@@ -77,9 +75,7 @@ def test_ids_that_the_tokenizer_does_not_have_count_for_max_tokens(
 
 
 @pytest.mark.parametrize("place", range(4))
-def test_ids_that_the_tokenizer_does_not_have_count_for_min_tokens(
-    mlx: tuple[Any, Any], reciter: Reciter, place: int
-) -> None:
+def test_unknown_ids_count_for_min_tokens(mlx: tuple[Any, Any], reciter: Reciter, place: int) -> None:
     model, tokenizer = mlx
     ids = reciter.token_ids("count")
     ids.insert(place, model.args.vocab_size - 1)
@@ -126,7 +122,7 @@ def test_a_row_goes_on_from_its_snapshot(mlx: tuple[Any, Any], reciter: Reciter,
         assert one.match == (StopMatch("hello world", 8) if min_tokens else StopMatch("1", 0))
 
 
-def test_what_is_no_snapshot_of_such_a_row_is_refused(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+def test_wrong_snapshot_of_a_row_is_refused(mlx: tuple[Any, Any], reciter: Reciter) -> None:
     row = RowScanner(mlx[1], "hello world", max_tokens=50)
     row.feed_many(reciter.token_ids("count")[:5])
     snapshot = row.snapshot()
@@ -180,7 +176,7 @@ def test_an_early_eos_is_counted_once(mlx: tuple[Any, Any], reciter: Reciter) ->
 
 
 @pytest.mark.parametrize("min_tokens", [0, 2, 7])
-def test_the_text_of_an_eos_is_a_stop_only_as_a_whole(mlx: tuple[Any, Any], reciter: Reciter, min_tokens: int) -> None:
+def test_eos_text_is_a_stop_only_whole(mlx: tuple[Any, Any], reciter: Reciter, min_tokens: int) -> None:
     ids = [*reciter.token_ids("split"), reciter.eos_token_id]
     row = RowScanner(mlx[1], "f it<|eos|>", min_tokens=min_tokens)
     assert "".join(map(row.feed, ids)) == "This is the END of it"

@@ -130,7 +130,7 @@ def test_what_else_differs_without_a_stop(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_prompt_that_is_cached_with_its_answer_needs_a_server_without_a_cache(checkpoint: Path) -> None:
+def test_prompt_cached_with_its_answer(checkpoint: Path) -> None:
     """A prompt that is cached to its end stops mlx-lm's generation thread. This test fails when mlx-lm fixes that."""
     request_body = [("[alphabet]", 27), ("[alphabet]abcdefghijklmnopqrstuvwxyz<|eos|>", 1)]
     with serving(plain_server.main, "--model", checkpoint) as plain:
@@ -144,7 +144,7 @@ def test_a_prompt_that_is_cached_with_its_answer_needs_a_server_without_a_cache(
 
 @pytest.mark.parametrize("chat", [True, False], ids=["chat", "completion"])
 @pytest.mark.parametrize("engine", ENGINES)
-def test_each_chunk_has_the_text_that_is_safe_by_then(
+def test_each_chunk_has_all_safe_text(
     servers: dict[str, tuple[Server, Server]], reciter: Reciter, engine: str, chat: bool
 ) -> None:
     _, ours = servers[engine]

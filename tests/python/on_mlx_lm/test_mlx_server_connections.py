@@ -54,9 +54,7 @@ def test_a_client_that_leaves_does_not_end_the_others(ours: Server, reciter: Rec
 
 
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
-def test_a_client_that_half_closes_after_its_request_gets_its_answer(
-    ours: Server, reciter: Reciter, stream: bool
-) -> None:
+def test_half_closing_client_gets_its_answer(ours: Server, reciter: Reciter, stream: bool) -> None:
     """Clients such as ``nc -N`` shut down their sending half, but still wait for the answer. Their header
     ``Connection: close`` says that they will send no other request."""
     body = {"prompt": reciter.prompt("late"), "stop": ["more"], "stream": stream}
@@ -70,7 +68,7 @@ def test_a_client_that_half_closes_after_its_request_gets_its_answer(
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 @pytest.mark.parametrize("end", ["close", "reset", "close after Connection: close"])
-def test_the_answer_of_a_client_that_left_is_not_generated(tmp_path: Path, engine: str, stream: bool, end: str) -> None:
+def test_no_answer_is_generated_for_a_departed_client(tmp_path: Path, engine: str, stream: bool, end: str) -> None:
     """A stream ends when a write to the client fails. A whole answer is written only at its end, so the server must
     notice earlier that the client has reset or closed the connection. Before a fix, if a client closed the connection
     (as openai's client does after a timeout), the answer was still generated to its end."""
@@ -224,7 +222,7 @@ def test_a_fault_of_ours_ends_its_request_alone(
     assert ours.ask(reciter.prompt("count"), stop=["5"], stream=stream).matched_stop == "5"
 
 
-def test_after_three_faults_what_mlx_lm_can_keep_is_left_to_it(
+def test_after_three_faults_mlx_lm_keeps_its_stops(
     ours: Server, reciter: Reciter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failures = Failures(logging.getLogger("stopscan.mlx_lm"))
@@ -239,7 +237,7 @@ def test_after_three_faults_what_mlx_lm_can_keep_is_left_to_it(
         assert (status, "switched off" in json.loads(reply)["error"]["message"]) == (400, True)
 
 
-def test_a_set_is_compiled_in_the_thread_of_its_client(ours: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_set_is_compiled_in_its_client_thread(ours: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stop set must not be compiled in the generation thread. Before a fix, it was, so large sets stalled all
     streams."""
     from stopscan.engines import _checkpoint

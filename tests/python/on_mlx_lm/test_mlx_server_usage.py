@@ -86,13 +86,13 @@ def test_bad_values_are_told(plain: Server, body: dict[str, Any], message: str) 
     assert (status, message in json.loads(reply)["error"]["message"]) == (400, True), reply
 
 
-def test_max_held_lets_a_pattern_be_taken_that_text_can_keep_alive(plain: Server) -> None:
+def test_max_held_permits_an_endless_pattern(plain: Server) -> None:
     got = plain.ask("[count]", chat=False, patterns="3.*4", max_held=20)
     assert (got.text, got.matched_stop) == ("1, 2, ", "3 hello world 4")
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
-def test_the_usage_of_chats_says_how_many_tokens_were_thought(plain: Server, stream: bool) -> None:
+def test_usage_of_chats_counts_reasoning_tokens(plain: Server, stream: bool) -> None:
     def usage(route: str, fields: dict[str, Any], **options: Any) -> Any:
         streaming = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
         status, reply = plain.post(route, {**fields, **streaming, **options})
@@ -112,7 +112,7 @@ def test_the_usage_of_chats_says_how_many_tokens_were_thought(plain: Server, str
     assert "completion_tokens_details" not in usage("completions", {"prompt": "[think]"})
 
 
-def test_a_model_that_does_not_think_has_no_such_field(plain: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_model_without_reasoning_lacks_the_field(plain: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TokenizerWrapper, "has_thinking", False)
     monkeypatch.setattr(_row, "graph_of", lambda _: None)
     _, reply = plain.post("chat/completions", {"messages": [{"role": "user", "content": "[count]"}]})

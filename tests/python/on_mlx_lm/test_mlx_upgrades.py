@@ -156,9 +156,7 @@ ANSWERED = {"GenerationResponse with slots", "no TokenizerWrapper._tokenizer"}
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_change_of_mlx_lm_is_refused_at_the_start_or_right(
-    change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_changed_mlx_lm_is_refused_or_right(change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reciter = Reciter()
     checkpoint = reciter.write(tmp_path)
     refused = None
@@ -190,7 +188,7 @@ def test_a_change_of_the_loop_is_right(
     assert batch_generate(*mlx, [prompt], stop="END").texts == ["This is the "]
 
 
-def test_a_change_of_the_response_of_the_loop_is_refused(mlx: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_loop_response_is_refused(mlx: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(generate, "GenerationResponse", Tuple)
     with pytest.raises(ImportError, match=r"stream_generate needs mlx-lm 0.29.0 or later.*__dataclass_fields__"):
         stream_generate(*mlx, "x", stop="END")

@@ -62,7 +62,7 @@ def test_a_missing_parameter_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @new
-def test_an_mlx_lm_that_asks_no_row_when_it_ends_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mlx_lm_that_ignores_row_ends_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """An mlx-lm whose batches no longer call ``advance`` must be refused, because it would silently ignore every stop.
     mlx-lm#1830, which reworks ``StopSequences`` and ``Matcher``, may remove the call."""
 

@@ -89,7 +89,7 @@ def test_streams_equal_brute_force_over_their_ids(
         assert ("".join(texts), reason.get("matched")) == wanted[rid]
 
 
-def test_text_comes_as_soon_as_it_is_safe_and_no_message_is_empty(host: Host) -> None:
+def test_safe_text_comes_at_once_without_empty_messages(host: Host) -> None:
     pieces = ["a", " x", "E", "ND", "b", "E", "a"]
     with installed(hooks(Defaults())):
         texts, _, _ = host.run({"r": (host.ids(pieces), {"stop": ["ENDING"]})})["r"]
@@ -101,7 +101,7 @@ def test_a_pattern_that_no_scanner_takes_is_a_400(host: Host) -> None:
         host.run({"bad": (host.ids(["a"]), {"stop_regex": ["a*"]})})
 
 
-def test_behind_tokenizer_workers_without_plugins_it_is_an_abort_of_its_request_alone(host: Host) -> None:
+def test_tokenizer_workers_without_plugins_abort_one_request(host: Host) -> None:
     plans = {
         "bad": (host.ids(["a", "b"]), {"stop_regex": ["a*"]}),
         "good": (host.ids(["a", "END"]), {"stop": ["END"]}),
@@ -136,7 +136,7 @@ QWEN = "<think>\n</think>\n<tool_call>\n</tool_call>"
         ),
     ],
 )
-def test_on_chat_routes_no_stop_fires_in_reasoning_or_calls(
+def test_chat_stops_fire_in_neither_reasoning_nor_calls(
     host: Host,
     pieces: list[str],
     params: dict[str, Any],
@@ -252,7 +252,7 @@ def break_scanners(monkeypatch: pytest.MonkeyPatch, at: int, *, kept: bool | Non
 @pytest.mark.parametrize("step", [1, 2, 50])
 @pytest.mark.parametrize("keep", [False, True])
 @pytest.mark.parametrize("at", range(1, 14))
-def test_a_stream_that_fails_has_its_text_all_the_same(
+def test_failing_stream_keeps_its_text(
     host: Host, forgiving: Failures, at: int, keep: bool, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     break_scanners(monkeypatch, at)
@@ -264,7 +264,7 @@ def test_a_stream_that_fails_has_its_text_all_the_same(
 
 
 @pytest.mark.parametrize("at", range(1, 14))
-def test_a_fault_in_the_last_step_leaves_the_stop_that_ends_there(
+def test_fault_in_last_step_keeps_its_stop(
     host: Host, forgiving: Failures, at: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The token that completes the stop also reaches the token limit. Even if stopscan fails there, the stop must be
@@ -280,7 +280,7 @@ def test_a_fault_in_the_last_step_leaves_the_stop_that_ends_there(
     "request_fields", [{"stop_regex": ["E[A-Z]D"]}, {"custom_params": {"stopscan_protect": ["<", ">"]}}]
 )
 @pytest.mark.parametrize("at", range(1, 24))
-def test_a_stream_that_sglang_cannot_keep_ends_with_an_error(
+def test_failed_stream_sglang_lacks_ends_with_error(
     host: Host, forgiving: Failures, at: int, request_fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     break_scanners(monkeypatch, at)
@@ -293,7 +293,7 @@ def test_a_stream_that_sglang_cannot_keep_ends_with_an_error(
 
 
 @pytest.mark.parametrize("params", [{"stop_regex": ["(a+)+b"]}, {"custom_params": {"stopscan_patterns": ["E"]}}])
-def test_a_pattern_whose_request_fails_at_once_is_not_left_to_sglang(
+def test_pattern_of_a_failing_request_stays_ours(
     host: Host, params: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*args: Any, **options: Any) -> None:
@@ -336,7 +336,7 @@ ODD += [
 @pytest.mark.parametrize("door", [True, False])
 @pytest.mark.parametrize("stop", [["END"], None, 5, [["a"]], [5]])
 @pytest.mark.parametrize("custom", ODD, ids=str)
-def test_no_custom_params_end_the_server_or_count_as_a_failure(
+def test_custom_params_neither_crash_nor_count_as_failure(
     host: Host, forgiving: Failures, custom: Any, stop: Any, door: bool
 ) -> None:
     """The hook ``DOOR`` checks the params when a request arrives. Without the hook (tokenizer workers load no plugins),
@@ -370,9 +370,7 @@ DOOR = "sglang.srt.sampling.sampling_params.SamplingParams.normalize"
         {"stop": ["END"], "custom_params": {SET_APART: ["reasoning"]}},
     ],
 )
-def test_while_stopscan_is_off_what_sglang_cannot_keep_is_refused(
-    host: Host, forgiving: Failures, params: dict[str, Any]
-) -> None:
+def test_switched_off_refuses_what_sglang_lacks(host: Host, forgiving: Failures, params: dict[str, Any]) -> None:
     forgiving.off = True
     plans = {"r": (host.ids(["a", "END", "b"]), params)}
     placed = hooks(Defaults(), forgiving)
@@ -384,7 +382,7 @@ def test_while_stopscan_is_off_what_sglang_cannot_keep_is_refused(
     assert (reason["type"], reason["status_code"]) == ("abort", 503)
 
 
-def test_while_stopscan_is_off_stop_strings_are_left_to_sglang(host: Host, forgiving: Failures) -> None:
+def test_switched_off_leaves_stops_to_sglang(host: Host, forgiving: Failures) -> None:
     forgiving.off = True
     with installed(hooks(Defaults(), forgiving)):
         texts, reason, _ = host.run({"r": (host.ids(["a", "END", "b"]), {"stop": ["END"]})})["r"]
@@ -407,9 +405,7 @@ def test_more_stops_than_sglang_takes(host: Host) -> None:
             host.run({"r": (host.ids(["a"]), {"stop": ["x"] * 1025})})
 
 
-def test_a_fault_concerns_only_the_request_in_which_it_is(
-    host: Host, forgiving: Failures, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fault_concerns_its_own_request_only(host: Host, forgiving: Failures, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the scanner of request 1 fails. The other requests in the same message keep their stops."""
     break_scanners(monkeypatch, 3, kept=True)
     ids = host.ids(["a", "E", "ND", "b"])
@@ -420,7 +416,7 @@ def test_a_fault_concerns_only_the_request_in_which_it_is(
     assert forgiving.count == 1
 
 
-def test_a_message_without_a_new_token_is_left_to_sglang(host: Host) -> None:
+def test_message_without_new_token_is_sglangs(host: Host) -> None:
     """sglang begins to decode a request at its first message, which may have no new token if the request was paused."""
     with installed(hooks(Defaults())):
         ours, by_sglang = host._request("ours", {"stop": ["END"]}), host._request("by_sglang", {})
@@ -465,7 +461,7 @@ def other_arguments() -> Any:
 
 
 @pytest.mark.parametrize("hook", [before, after, never, lambda: other_arguments(), lambda wrong: None])
-def test_no_exception_of_ours_leaves_a_hook_and_sglangs_function_runs_once(forgiving: Failures, hook: Any) -> None:
+def test_hook_raises_nothing_and_runs_sglang_once(forgiving: Failures, hook: Any) -> None:
     calls: list[int] = []
     guarded = Guard(forgiving).around(hook)
     assert guarded(lambda: calls.append(1) or "sglang's") == "sglang's"
@@ -490,7 +486,7 @@ def test_sglangs_own_exceptions_and_refusals_leave_a_hook(forgiving: Failures) -
     assert forgiving.count == 0
 
 
-def test_a_fault_in_the_middle_of_a_stream_leaves_the_stream_whole(forgiving: Failures) -> None:
+def test_fault_within_a_stream_loses_no_text(forgiving: Failures) -> None:
     async def made() -> Any:
         for item in "abc":
             yield item
@@ -506,9 +502,7 @@ def test_a_fault_in_the_middle_of_a_stream_leaves_the_stream_whole(forgiving: Fa
 
 
 @pytest.mark.parametrize("set_apart", [[], ["reasoning"]])
-def test_what_a_chat_route_does_not_tell_apart_is_content(
-    host: Host, set_apart: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unparsed_text_of_a_chat_is_content(host: Host, set_apart: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host.tokenizer, "chat_template", QWEN)
     pieces = ["<think>", "a", "</think>", "<tool_call>", "END", "</tool_call>"]
     with installed(hooks(Defaults())):
@@ -537,7 +531,7 @@ def request_of(values: dict[str, Any], stops: dict[str, Any]) -> dict[str, Any]:
     return {**stops, **({"custom_params": custom} if custom else {}), **fields}
 
 
-def test_no_wrong_value_is_a_failure_or_changes_another_request(host: Host, forgiving: Failures) -> None:
+def test_wrong_values_change_no_other_request(host: Host, forgiving: Failures) -> None:
     """Before a fix, a request with `custom_params: {"__stopscan_added": [5]}` ended the server, and three requests with
     `stop_token_ids: [-1]` switched stopscan off for all requests."""
     good = {"good": (host.ids(["a", "END", "b"]), {"stop": ["END"]})}
@@ -564,9 +558,7 @@ def is_ours(error: BaseException) -> bool:
 
 
 @pytest.mark.parametrize("ids", [[-1], [2**32], [10**12]])
-def test_token_ids_that_no_model_has_are_a_400_that_names_the_field(
-    host: Host, forgiving: Failures, ids: list[int]
-) -> None:
+def test_impossible_token_ids_are_a_400_naming_field(host: Host, forgiving: Failures, ids: list[int]) -> None:
     with installed(hooks(Defaults(), forgiving)):
         for _ in range(Failures.LIMIT):
             with pytest.raises(ValueError, match=r"^stop_token_ids must be a list of token ids"):

@@ -103,7 +103,7 @@ def test_text_is_withheld_by_characters(server: httpx.Client, reciter: Any) -> N
     ],
 )
 @pytest.mark.parametrize("stream", [False, True])
-def test_what_is_wrong_is_a_400_before_the_first_event(
+def test_wrong_request_is_a_400_before_first_event(
     server: httpx.Client, reciter: Any, stream: bool, params: dict[str, Any], message: str
 ) -> None:
     body = {"text": reciter.prompt("split"), "sampling_params": params, "stream": stream}
@@ -160,7 +160,7 @@ def test_on_chat_routes_no_stop_fires_in_the_reasoning(server: httpx.Client, rec
     assert unmarked["message"]["reasoning_content"] == "This is the END of it"
 
 
-def test_a_chat_that_is_not_told_apart_has_its_stops_everywhere(server: httpx.Client, reciter: Any) -> None:
+def test_unparsed_chat_has_stops_everywhere(server: httpx.Client, reciter: Any) -> None:
     choice = chat(server, reciter, "think", stop=["END"], separate_reasoning=False)
     assert choice["message"]["content"] == "<think>Is it "
 
@@ -209,7 +209,7 @@ def test_responses_and_ollama(server: httpx.Client, reciter: Any) -> None:
     assert server.post("/api/generate", json=body).json()["response"] == "<think>Is it "
 
 
-def test_a_model_that_loops_is_ended_at_the_token_that_proves_it(server: httpx.Client, reciter: Any) -> None:
+def test_looping_model_ends_at_the_proving_token(server: httpx.Client, reciter: Any) -> None:
     custom_params = {"stopscan_repeat": [3, 8, 32]}
     text, info = generate(server, reciter, "loop", max_new_tokens=100, custom_params=custom_params)
     assert (text, info["completion_tokens"]) == ("Say:" + "no, " * 8, 17)

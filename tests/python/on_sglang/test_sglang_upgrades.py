@@ -110,7 +110,7 @@ def test_a_parameter_with_another_name_is_refused(target: str, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("caller", CALLERS)
-def test_a_route_with_a_reference_of_its_own_is_refused(caller: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_route_holding_old_reference_is_refused(caller: str, monkeypatch: pytest.MonkeyPatch) -> None:
     name = CALLERS[caller].rpartition(".")[2]
     monkeypatch.setattr(Failures, "strict", False)
 

@@ -124,7 +124,7 @@ def test_what_a_pipeline_is_not_asked_in(pipeline: Any, reciter: Reciter) -> Non
         cut("pipeline")
 
 
-def test_a_streamer_of_a_pipeline_gets_the_text_before_the_stop(pipeline: Any, reciter: Reciter) -> None:
+def test_pipeline_streamer_gets_text_before_the_stop(pipeline: Any, reciter: Reciter) -> None:
     """The streamer must not get the text after the stop. Before a fix, it did."""
     pieces = Pieces()
     options = {"stop": "hello world", "streamer": pieces, "max_new_tokens": 100, "return_full_text": False}

@@ -156,7 +156,7 @@ def row_of(engine: Engine, prompt: list[int], stop: Any, **options: Any) -> RowS
     return RowScanner(engine.tokenizer, stop, prompt_token_ids=prompt, **options)
 
 
-def test_a_streamed_request_has_its_text_as_soon_as_it_is_safe(engine: Engine, reciter: Reciter, manager: Any) -> None:
+def test_streamed_request_gets_safe_text_at_once(engine: Engine, reciter: Reciter, manager: Any) -> None:
     (prompt,) = prompts(engine, reciter, ["count"])
     row = row_of(engine, prompt, "hello world")
     request_id = manager.add_request(prompt, eos_token_id=row, max_new_tokens=50, streaming=True)
@@ -255,7 +255,7 @@ def test_a_transformers_that_asks_no_row_is_refused(version: str, monkeypatch: p
         importlib.reload(continuous)
 
 
-def test_an_unknown_option_of_a_batch_says_where_it_belongs(engine: Engine, reciter: Reciter) -> None:
+def test_unknown_batch_option_says_where_it_belongs(engine: Engine, reciter: Reciter) -> None:
     with pytest.raises(
         TypeError, match="generate_batch has no option temperature: pass a generation_config; its own are"
     ):

@@ -79,7 +79,7 @@ def test_transformers_shows_what_follows_the_stop(engine: Engine, tmp_path: Path
     assert one.tokenizer.batch_decode(stops.trim(ours)[:, 1:]) == ["One hel"]
 
 
-def test_a_stop_is_found_where_several_ids_share_a_text(engine: Engine, reciter: Reciter) -> None:
+def test_stop_is_found_in_ids_sharing_a_text(engine: Engine, reciter: Reciter) -> None:
     # Each "ha" in this script has its own id. transformers' criterion knows only one id for "ha", so it misses "haha".
     inputs = engine.tokenizer(reciter.prompt("echo"), return_tensors="pt")
     by_transformers = engine.model.generate(
@@ -143,7 +143,7 @@ def test_drafts_on_an_older_transformers_are_refused(engine: Engine, reciter: Re
         engine.generate(reciter.prompt("late"), Stops(engine.tokenizer, "END"), assistant_model=engine.draft)
 
 
-def test_an_eos_before_min_tokens_ends_the_row_as_in_transformers(engine: Engine, reciter: Reciter) -> None:
+def test_eos_ends_before_min_tokens_as_in_transformers(engine: Engine, reciter: Reciter) -> None:
     stops = Stops(engine.tokenizer, "STOP", min_tokens=100)
     sequences = engine.generate(reciter.prompt("held"), stops)
     assert (stops.texts, stops.finishes) == ([reciter.text("held")], [Finish("eos")])
@@ -181,7 +181,7 @@ def test_no_stop_fires_in_protected_regions(engine: Engine, reciter: Reciter, wa
         assert text == engine.text(reciter.prompt(name), StopSet("END", protect=protect))
 
 
-def test_a_prompt_that_ends_with_the_opening_marker_begins_a_region(engine: Engine, tmp_path: Path) -> None:
+def test_prompt_ending_in_opening_marker_begins_region(engine: Engine, tmp_path: Path) -> None:
     reciter = Reciter({"thought": ["Is it ", "END", "?", "</think>", "The ", "END", " now"]})
     one = Engine.load(reciter.write(tmp_path))
     # The last token of the prompt chooses the script. Here it is also the opening marker of the region.
@@ -233,7 +233,7 @@ def test_a_stop_that_is_the_eos_beats_it(engine: Engine, reciter: Reciter, min_t
         assert (stops.texts, stops.finishes[0].matched_stop) == (["This is the END of it"], matched)
 
 
-def test_without_the_streamer_all_but_one_token_is_the_prompt(engine: Engine, reciter: Reciter) -> None:
+def test_without_streamer_all_but_one_token_is_prompt(engine: Engine, reciter: Reciter) -> None:
     ids = reciter.token_ids("count")
     stops = Stops(engine.tokenizer, "hello world")
     for length in range(4, 9):
@@ -336,7 +336,7 @@ def ends(tmp_path_factory: pytest.TempPathFactory) -> tuple[Reciter, Engine]:
 
 @ways
 @pytest.mark.parametrize("length", range(6))
-def test_a_stop_costs_the_steps_of_an_eos_at_the_same_place(ends: Any, length: int, way: str) -> None:
+def test_stop_costs_as_many_steps_as_eos(ends: Any, length: int, way: str) -> None:
     reciter, engine = ends
     shapes = []
     for name in (f"stop{length}", f"eos{length}"):

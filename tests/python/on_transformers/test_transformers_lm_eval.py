@@ -106,21 +106,21 @@ def generated(lm: Any, until: Any, *names: str, **generation: Any) -> tuple[list
     [["END"], ["hello world", "6"], ["\n", "."], "aab", ["<|end_of_document|>", "!"], ["</think>"], ["never"], []],
     ids=str,
 )
-def test_a_task_has_the_answers_of_lm_eval_before_the_stop(lms: dict[str, Any], tmp_path: Path, stop: Any) -> None:
+def test_task_answers_equal_those_of_lm_eval(lms: dict[str, Any], tmp_path: Path, stop: Any) -> None:
     expected = [recite(SCRIPTS[name], [stop] if isinstance(stop, str) else stop).text for name in NAMES]
     write_task(tmp_path, NAMES, expected, stop)
     assert evaluated(lms["hf-stopscan"], tmp_path) == (expected, 1)
     assert evaluated(lms["hf"], tmp_path) == (expected, 1)
 
 
-def test_a_stop_that_is_spelled_in_many_tokens_ends_the_answer(own: dict[str, Any]) -> None:
+def test_stop_of_many_tokens_ends_the_answer(own: dict[str, Any]) -> None:
     """lm_eval searches for a stop only in the last tokens: as many as its own encoding of the stop has, and two more.
     Here the model spells the stop in more tokens than that."""
     assert generated(own["hf-stopscan"], ["<stop-here>"], "spelled") == (["One "], 6)
     assert generated(own["hf"], ["<stop-here>"], "spelled") == (["One "], 10)
 
 
-def test_a_special_token_ends_its_row_though_others_go_on(own: dict[str, Any]) -> None:
+def test_special_token_ends_its_row_alone(own: dict[str, Any]) -> None:
     """Plain lm_eval (``hf``) ends a batch only when all rows have the token. Then it decodes the rows without special
     tokens, so it does not find the stop in their text, and does not cut the text."""
     long = OWN.text("long")
@@ -129,12 +129,12 @@ def test_a_special_token_ends_its_row_though_others_go_on(own: dict[str, Any]) -
     assert generated(own["hf"], ["<|end|>"], "special")[0] == ["One"]
 
 
-def test_a_stop_is_not_found_in_the_name_of_a_special_token(own: dict[str, Any]) -> None:
+def test_no_stop_in_a_special_token_name(own: dict[str, Any]) -> None:
     assert generated(own["hf-stopscan"], ["nd"], "special") == (["One two three"], 5)
     assert generated(own["hf"], ["nd"], "special") == (["One"], 2)
 
 
-def test_a_batch_is_over_when_each_row_met_some_stop(own: dict[str, Any]) -> None:
+def test_batch_ends_when_each_row_has_stopped(own: dict[str, Any]) -> None:
     """With ``hf-stopscan``, each row ends at the first stop that it meets. With ``hf``, a batch is over only when all
     rows have met the same stop."""
     until, texts = [" 4", "two"], [" 0 1 2 3", "One <stop-here> "]

@@ -37,7 +37,7 @@ def looping(reciter: Reciter, tmp_path_factory: pytest.TempPathFactory) -> Engin
     return Engine.load(reciter.write(tmp_path_factory.mktemp("loops")))
 
 
-def test_a_generation_ends_with_the_token_that_proves_the_loop(looping: Engine, reciter: Reciter) -> None:
+def test_generation_ends_at_the_proving_token(looping: Engine, reciter: Reciter) -> None:
     for name in LOOPS:
         text, tokens, match = ended(name)
         stops = Stops(looping.tokenizer, STOPS)

@@ -34,7 +34,7 @@ def take(stops: Stops, prompts: Sequence[Sequence[int]], *steps: Sequence[Sequen
 
 
 @pytest.mark.parametrize("place", range(8))
-def test_ids_that_the_tokenizer_does_not_have_are_no_text(engine: Engine, reciter: Reciter, place: int) -> None:
+def test_unknown_ids_have_no_text(engine: Engine, reciter: Reciter, place: int) -> None:
     ids = reciter.token_ids("count")[:7]  # the stop begins in the fifth token, and completes with the last
     ids.insert(place, engine.model.config.vocab_size - 1)
     prompt = engine.tokenizer(reciter.prompt("count")).input_ids
@@ -151,7 +151,7 @@ def test_the_generation_may_return_everything(engine: Engine, reciter: Reciter) 
         utils.GenerateBeamDecoderOnlyOutput, utils.GenerateBeamEncoderDecoderOutput,
     ],
 )  # fmt: skip
-def test_all_that_has_an_entry_for_each_step_is_cut(engine: Engine, reciter: Reciter, kind: Any) -> None:
+def test_entries_of_each_step_are_cut(engine: Engine, reciter: Reciter, kind: Any) -> None:
     stops = Stops(engine.tokenizer, ["hello world", "over"])
     sequences = take(stops, [[1], [1]], [reciter.token_ids(name)[:7] for name in ("count", "late")])
     others = {

@@ -72,7 +72,7 @@ def test_the_last_segment_ends_the_stream(engine: Engine, reciter: Reciter) -> N
     assert stops.finishes == [Finish("length")]
 
 
-def test_the_last_of_several_segments_of_a_token_ends_the_stream(tmp_path: Path) -> None:
+def test_last_segment_of_a_token_ends_the_stream(tmp_path: Path) -> None:
     reciter = Reciter({"thought": ["Is it 5", "?</think>It is END", " now"]})
     engine = Engine.load(reciter.write(tmp_path))
     pieces = Pieces()
@@ -103,14 +103,14 @@ def test_a_row_that_is_over_gets_no_segment_more(engine: Engine, reciter: Recite
     assert joined(pieces.texts) == ANSWER
 
 
-def test_a_stream_closed_before_the_first_step_ends_with_a_segment(engine: Engine) -> None:
+def test_stream_closed_at_once_ends_with_a_segment(engine: Engine) -> None:
     pieces = Pieces()
     stops = Stops(engine.tokenizer, THINK, region="reasoning", streamer=pieces)
     stops.close()
     assert (pieces.texts, pieces.ends) == ([("reasoning", "", 0)], 1)
 
 
-def test_a_closed_row_has_its_held_text_in_its_region(engine: Engine, reciter: Reciter) -> None:
+def test_closed_row_keeps_held_text_in_its_region(engine: Engine, reciter: Reciter) -> None:
     class Reader(Pieces):
         def on_finalized_text(self, text: Any, stream_end: bool = False) -> None:
             super().on_finalized_text(text, stream_end)

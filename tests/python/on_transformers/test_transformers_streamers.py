@@ -66,7 +66,7 @@ def test_each_row_has_a_streamer_of_its_own(engine: Engine, reciter: Reciter) ->
     assert ["".join(streamer) for streamer in streamers] == ["1, 2, 3 ", reciter.text("late")]
 
 
-def test_a_row_without_a_streamer_raises_before_the_first_step(engine: Engine, reciter: Reciter) -> None:
+def test_row_without_streamer_raises_at_once(engine: Engine, reciter: Reciter) -> None:
     stops = Stops(engine.tokenizer, "END", streamer=Pieces())
     with engine.counted() as steps, pytest.raises(ValueError, match="2 rows need a list of 2 streamers, not 1"):
         engine.generate([reciter.prompt("count")] * 2, stops)
@@ -104,7 +104,7 @@ def test_to_ask_for_the_text_ends_the_generation(engine: Engine, reciter: Recite
     assert (len(steps), pieces.ends, stops.finishes) == (4, 1, [Finish("length")])
 
 
-def test_a_stream_closed_from_another_thread_gets_its_held_text(engine: Engine, reciter: Reciter) -> None:
+def test_stream_closed_elsewhere_gets_its_held_text(engine: Engine, reciter: Reciter) -> None:
     pieces = Pieces()
     stops = Stops(engine.tokenizer, "fox runs", streamer=pieces)
 
@@ -133,7 +133,7 @@ def test_a_stream_closed_before_the_first_step_is_empty(engine: Engine, reciter:
     assert (stops.texts, stops.finishes) == ([""], [Finish("abort")])
 
 
-def test_a_reader_of_a_generation_that_raises_is_let_go(engine: Engine, reciter: Reciter) -> None:
+def test_reader_of_a_failed_generation_is_released(engine: Engine, reciter: Reciter) -> None:
     def fail(_module: Any, _args: Any) -> None:
         if len(engine.steps) == 5:
             raise MemoryError
@@ -156,7 +156,7 @@ def test_a_reader_of_a_generation_that_raises_is_let_go(engine: Engine, reciter:
     assert stops.finishes == [Finish("abort")]
 
 
-def test_an_error_of_the_streamer_comes_through_and_loses_nothing(engine: Engine, reciter: Reciter) -> None:
+def test_streamer_error_comes_through_and_loses_nothing(engine: Engine, reciter: Reciter) -> None:
     class Full(Pieces):
         def on_finalized_text(self, text: str, stream_end: bool = False) -> None:
             if len(self.texts) == 2:
@@ -171,7 +171,7 @@ def test_an_error_of_the_streamer_comes_through_and_loses_nothing(engine: Engine
     assert stops.texts == ["The quick brown"]
 
 
-def test_a_stops_that_is_only_a_streamer_fails_at_the_first_token(engine: Engine, reciter: Reciter) -> None:
+def test_stops_given_only_as_streamer_fails(engine: Engine, reciter: Reciter) -> None:
     """The error comes at the first token. Before a fix, the error came only after the whole generation."""
     inputs = engine.tokenizer(reciter.prompt("count"), return_tensors="pt")
     with engine.counted() as steps, pytest.raises(RuntimeError, match="stopping_criteria"):
@@ -229,9 +229,7 @@ print(stops.texts, done.tolist())
 
 
 @pytest.mark.parametrize("place", range(3))
-def test_ids_that_the_tokenizer_does_not_have_count_for_min_tokens(
-    engine: Engine, reciter: Reciter, place: int
-) -> None:
+def test_unknown_ids_count_for_min_tokens(engine: Engine, reciter: Reciter, place: int) -> None:
     ids = reciter.token_ids("count")
     ids.insert(place, engine.model.config.vocab_size - 1)
     stops = Stops(engine.tokenizer, ["2", "hello world"], min_tokens=4)
@@ -261,7 +259,7 @@ def test_bad_options_raise_at_once(engine: Engine, options: dict[str, Any], erro
         Stops(engine.tokenizer, ["END", ""])
 
 
-def test_the_texts_are_those_of_the_reference_for_every_script(engine: Engine, reciter: Reciter) -> None:
+def test_texts_equal_the_reference_for_every_script(engine: Engine, reciter: Reciter) -> None:
     names = [name for name in SCRIPTS if name != "harmony"]
     streamers = [Pieces() for _ in names]
     stops = Stops(engine.tokenizer, ["ow", "E!"], streamer=streamers, skip_special_tokens=False)

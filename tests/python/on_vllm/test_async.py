@@ -146,7 +146,7 @@ def test_patterns(engine: Engine, reciter: Any, generate: Any) -> None:
         assert engine.engine.output_processor.get_num_unfinished_requests() == 0
 
 
-def test_streaming_input_takes_no_patterns_as_it_takes_no_stops(engine: Engine, reciter: Any) -> None:
+def test_streaming_input_takes_neither_patterns_nor_stops(engine: Engine, reciter: Any) -> None:
     install()
     ids = reciter.token_ids("split")[:3]
 

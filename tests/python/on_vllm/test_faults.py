@@ -185,7 +185,7 @@ def test_a_stream_goes_on_with_vllms_stops(pieces: tuple[Any, Reciter]) -> None:
         assert made.scanner is None
 
 
-def test_a_request_that_vllm_cannot_keep_ends_with_an_error(pieces: tuple[Any, Reciter]) -> None:
+def test_failed_request_vllm_lacks_ends_with_error(pieces: tuple[Any, Reciter]) -> None:
     tokenizer, reciter = pieces
     tokens = [[token] for token in reciter.token_ids("pieces")[:3]]
     params = SamplingParams(extra_args={"stopscan_patterns": ["E[ND]+"]}, output_kind=RequestOutputKind.DELTA)
@@ -193,7 +193,7 @@ def test_a_request_that_vllm_cannot_keep_ends_with_an_error(pieces: tuple[Any, R
     assert (result.finish_reason, result.aborted) == ("error", ["r"])
 
 
-def test_500_streams_with_a_fault_each_none_wrong_none_lost(pieces: tuple[Any, Reciter]) -> None:
+def test_500_faulty_streams_lose_nothing(pieces: tuple[Any, Reciter]) -> None:
     """After a fault, a request with only stop strings has vLLM's result; one with more options ends with an error."""
     tokenizer, reciter = pieces
     ids = dict(zip(PIECES, reciter.token_ids("pieces"), strict=True))
@@ -278,7 +278,7 @@ def through_detokenizer(tokenizer: Any, **params: Any) -> tuple[type, Any]:
 
 
 @pytest.mark.usefixtures("_logged")
-def test_three_streams_given_back_turn_stopscan_off_for_new_requests(pieces: tuple[Any, Reciter]) -> None:
+def test_three_failed_streams_switch_stopscan_off(pieces: tuple[Any, Reciter]) -> None:
     tokenizer, reciter = pieces
     install()
     for _ in range(3):
@@ -329,9 +329,7 @@ def test_no_exception_of_ours_leaves_a_hook(pieces: tuple[Any, Reciter], monkeyp
     assert ResponsesRequest(model="m", input="x", stop=["END"]).to_sampling_params(40, {}).stop == ["END"]
 
 
-def test_a_chat_goes_on_with_vllms_stops_while_stopscan_is_off(
-    marked: Any, start: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_chat_uses_vllms_stops_while_off(marked: Any, start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """While stopscan is off, a chat is refused only if it asks for protected regions itself.
 
     If its regions are protected only by the server's default, vLLM's own stops apply.

@@ -89,7 +89,7 @@ def test_another_plugins_wrapper_stays(
     monkeypatch.undo()
 
 
-def test_install_again_where_another_plugin_put_back_what_it_found() -> None:
+def test_install_again_after_another_plugin() -> None:
     before = patched()
     install()
     RequestState.from_new_request = before[0]

@@ -99,7 +99,7 @@ def test_the_loops_of_reports(llm: LLM, reciter: Any) -> None:
         assert (answer.finish_reason, answer.stop_reason) == ("repetition", "repetition_detected")
 
 
-def test_a_malformed_option_is_refused_and_the_engine_goes_on(llm: LLM, reciter: Any) -> None:
+def test_malformed_option_is_refused_and_engine_continues(llm: LLM, reciter: Any) -> None:
     install()
     with pytest.raises(
         VLLMValidationError, match="stopscan_protect must be a list of names of regions or pairs of markers, not 5"

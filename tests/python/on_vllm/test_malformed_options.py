@@ -51,7 +51,7 @@ pytestmark = pytest.mark.vllm
         ([], {"stopscan_patterns": "a.*b"}, "stopscan_patterns is malformed: .*a\\.\\*b"),
     ],
 )
-def test_malformed_options_are_refused_before_and_when_a_request_is_added(
+def test_malformed_options_are_refused_at_each_door(
     tokenizer: Any, stop: list[str], extra_args: dict[str, Any], message: str
 ) -> None:
     params = SamplingParams(stop=stop, extra_args=extra_args)

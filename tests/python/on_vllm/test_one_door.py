@@ -57,7 +57,7 @@ def answer(tokenizer: Any, params: SamplingParams, text: str, prompt: str = "x")
     return run(tokenizer, [[token] for token in ids], params, prompt=prompt_ids).text
 
 
-def test_what_a_render_route_hands_out_is_an_option_that_any_process_reads(tokenizer: Any, start: Any) -> None:
+def test_rendered_default_is_readable_by_any_process(tokenizer: Any, start: Any) -> None:
     """`/v1/chat/completions/render` answers with the parameters, and the client sends them to a token server, which is
     another process. So the regions in the parameters must be a plain option. Before a fix, they were under a secret key
     that only the first process knew."""
@@ -89,9 +89,7 @@ BY_THE_WHOLE_PROMPT = ["deepseek_r1", "glm45", "minimax_m2", "kimi_k2", "step3",
 
 
 @pytest.mark.parametrize("parser", BY_THE_WHOLE_PROMPT)
-def test_no_stop_stands_in_content_after_a_closing_marker_in_the_prompt(
-    tokenizer: Any, start: Any, parser: str
-) -> None:
+def test_no_stop_in_content_after_prompt_closes_reasoning(tokenizer: Any, start: Any, parser: str) -> None:
     """vLLM streams a whole answer as content if `</think>` is anywhere in the prompt, such as in a user's words or in
     the earlier messages. So a stop must fire in the whole answer."""
     install()
@@ -146,9 +144,7 @@ def test_beam_search_refuses_the_options(request_of: Any, option: dict[str, Any]
     request_of(use_beam_search=True, stop=["END"], vllm_xargs={"other": 1}).to_beam_search_params(40, {})
 
 
-def test_one_warning_if_a_chat_comes_past_the_hook_of_its_route(
-    tokenizer: Any, start: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_chat_past_its_route_hook_warns_once(tokenizer: Any, start: Any, caplog: pytest.LogCaptureFixture) -> None:
     install()
     start(None, "deepseek_r1")
     params = SamplingParams(stop=["END"])
@@ -204,9 +200,7 @@ def through(tokenizer: Any, values: dict[str, Any]) -> None:
 STEPS = [[5], [6]]
 
 
-def test_no_wrong_value_is_a_failure_or_changes_another_request(
-    tokenizer: Any, start: Any, forgiving: Failures
-) -> None:
+def test_wrong_values_change_no_other_request(tokenizer: Any, start: Any, forgiving: Failures) -> None:
     start(None, "deepseek_r1")
     calls("hermes", "deepseek_r1")
     # The answer of a render route shows what stopscan's hook adds to a chat, so clients can send these names too.

@@ -66,7 +66,7 @@ def test_the_plugin_installs_where_vllm_has_no_rust_frontend(monkeypatch: pytest
     assert all(new is not old for new, old in zip(patched(), before, strict=True))
 
 
-def test_a_plugin_in_front_of_ours_does_not_keep_stopscan_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plugin_before_ours_does_not_block_stopscan(monkeypatch: pytest.MonkeyPatch) -> None:
     before = patched()
     monkeypatch.setattr(InputProcessor, "__init__", InputProcessor.__init__)
     monkeypatch.setenv("STOPSCAN_VLLM", "1")
@@ -86,7 +86,7 @@ def test_a_plugin_in_front_of_ours_does_not_keep_stopscan_out(monkeypatch: pytes
 
 
 @pytest.mark.parametrize("problem", ["parts", "rust", "names"])
-def test_a_vllm_that_does_not_fit_is_refused_or_runs_without_with_a_warning(
+def test_unfit_vllm_is_refused_or_warned_about(
     problem: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     before = patched()
@@ -129,9 +129,7 @@ def test_a_vllm_that_does_not_fit_is_refused_or_runs_without_with_a_warning(
         ("STOPSCAN_VLLM_REPEAT", "2"),
     ],
 )
-def test_a_malformed_environment_is_an_error_that_names_the_variable(
-    name: str, value: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_malformed_environment_variable_is_named(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before = patched()
     monkeypatch.setenv("STOPSCAN_VLLM", "1")
     monkeypatch.setenv(name, value)
@@ -149,7 +147,7 @@ def test_the_entry_point_imports_nothing_else_of_the_adapter() -> None:
     assert "vllm" not in came
 
 
-def test_one_line_in_the_log_says_that_stopscan_runs_and_which_regions_it_knows(
+def test_log_names_stopscan_and_its_regions_once(
     marked: Any, start: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     logger = logging.getLogger("vllm.stopscan")

@@ -50,9 +50,7 @@ def test_vllm_53066_an_answer_that_begins_inside_its_reasoning(
 
 @pytest.mark.parametrize("skip", [False, True], ids=["", "special tokens skipped"])
 @pytest.mark.parametrize("parser", PARSERS)
-def test_vllm_52393_no_stop_fires_between_the_markers_of_a_parser(
-    tokenizer: Any, start: Any, parser: str, skip: bool
-) -> None:
+def test_vllm_52393_no_stop_between_parser_markers(tokenizer: Any, start: Any, parser: str, skip: bool) -> None:
     closing = STATES[parser][1]
     start("reasoning", parser)
     thought = f"{OPENERS.get(parser, closing.replace('/', ''))}Is it END?{closing}"
@@ -91,9 +89,7 @@ def test_a_thought_that_the_prompt_begins_or_ends(tokenizer: Any, start: Any) ->
 
 
 @pytest.mark.parametrize(("effort", "name"), [("high", "think"), ("medium", "think_fast"), ("low", "think_faster")])
-def test_a_request_says_which_of_a_parsers_regions_it_begins_in(
-    tokenizer: Any, start: Any, effort: str, name: str
-) -> None:
+def test_request_names_its_first_region(tokenizer: Any, start: Any, effort: str, name: str) -> None:
     start("reasoning", "k2_horizon")
     options = {"chat_template_kwargs": {"reasoning_effort": effort}}
     text = f"Is it END?</ifm|{name}>It is 5 END"
@@ -119,9 +115,7 @@ def test_the_plugin_takes_names_from_the_environment(
     assert answer(tokenizer, text) == text[:-3]
 
 
-def test_qwen3_begins_in_its_reasoning_unless_the_request_says_that_it_does_not_think(
-    tokenizer: Any, start: Any
-) -> None:
+def test_qwen3_begins_in_reasoning_unless_thinking_is_off(tokenizer: Any, start: Any) -> None:
     start([], "qwen3")
     install(protect=["reasoning"])
     assert answer(tokenizer, "It is 5 END") == "It is 5 END"
@@ -155,9 +149,7 @@ def test_names_and_markers_side_by_side(tokenizer: Any, start: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "nameless", "unclosed", "unopened"])
-def test_a_server_passes_over_reasoning_that_its_parser_has_no_markers_for(
-    tokenizer: Any, start: Any, name: str
-) -> None:
+def test_reasoning_without_markers_is_passed_over(tokenizer: Any, start: Any, name: str) -> None:
     start(["reasoning", ("<a>", "</a>")], name)
     assert answer(tokenizer, "<a>END</a><think>END") == "<a>END</a><think>"
     with pytest.raises(VLLMValidationError, match="stopscan_protect: this model has no markers for 'reasoning'"):
@@ -165,7 +157,7 @@ def test_a_server_passes_over_reasoning_that_its_parser_has_no_markers_for(
     start("reasoning", name, tokenizer=None)
 
 
-def test_a_configuration_that_moved_is_an_error_that_names_it(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_moved_configuration_is_named(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     before = patched()
     install()
     with pytest.raises(RuntimeError, match="unreadable in vLLM's configuration"):
@@ -198,9 +190,7 @@ def test_optional_covers_a_reasoning_parser_that_raises(
     assert "running without stopscan: stopscan cannot use the engine (reasoning parser: raising)" in caplog.text
 
 
-def test_a_reasoning_parser_that_raises_at_a_request_is_no_fault_of_ours(
-    tokenizer: Any, start: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_raising_reasoning_parser_is_not_counted(tokenizer: Any, start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     base = ReasoningParserManager.get_reasoning_parser("deepseek_r1")
 
     class Raising(base):
@@ -225,7 +215,7 @@ def _nameless(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(ReasoningParserManager.reasoning_parsers, name, type(name, (base,), markers))
 
 
-def test_a_name_that_no_engine_here_knows_is_refused_at_once(start: Any) -> None:
+def test_unknown_engine_name_is_refused_at_once(start: Any) -> None:
     named = {"stop": ["END"], "extra_args": {"stopscan_protect": ["reasoning"]}}
     install()
     checked(**named)
@@ -246,9 +236,7 @@ def test_a_name_that_no_engine_here_knows_is_refused_at_once(start: Any) -> None
         ("a<assistant><think>Well.</think>", False),
     ],
 )
-def test_a_user_who_writes_a_marker_does_not_end_or_begin_the_reasoning(
-    tokenizer: Any, start: Any, prompt: str, inside: bool
-) -> None:
+def test_marker_in_user_text_changes_no_region(tokenizer: Any, start: Any, prompt: str, inside: bool) -> None:
     start("reasoning", "deepseek_r1")
     text = "Is it END?</think>It is 5 END"
     assert answer(tokenizer, text, prompt=prompt) == (text[:-3] if inside else "Is it ")

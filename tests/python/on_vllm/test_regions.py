@@ -70,7 +70,7 @@ def test_no_stop_fires_in_a_protected_region(
         (["<|end|>", "<|start|>"], True, "analysisIs it "),
     ],
 )
-def test_markers_that_are_special_tokens_count_where_the_text_leaves_them_out(
+def test_skipped_special_token_markers_count(
     checkpoint: Any, reciter: Any, markers: list[str], skip: bool, expected: str
 ) -> None:
     # The script's second "<|channel|>" and "<|message|>" have other ids but the same text, so they also open a region.

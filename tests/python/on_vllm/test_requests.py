@@ -99,7 +99,7 @@ def test_a_loop_in_a_protected_region_ends_too(tmp_path: Path, hidden: bool, pie
     assert (result.finish_reason, result.stop_reason) == ("stop", "b ab")
 
 
-def test_a_servers_repeat_yields_to_the_request_and_to_streaming_input(pieces: tuple[Any, Reciter]) -> None:
+def test_server_repeat_yields_to_request_and_streaming_input(pieces: tuple[Any, Reciter]) -> None:
     install(repeat=Repeat(3, min_length=32))
     tokenizer, reciter = pieces
     steps = [[reciter.token_ids("pieces")[0]]] * 30
@@ -112,7 +112,7 @@ def test_a_servers_repeat_yields_to_the_request_and_to_streaming_input(pieces: t
         checked(extra_args={"stopscan_repeat": "yes"})
 
 
-def test_one_set_for_the_check_the_request_its_children_and_retries(
+def test_one_set_serves_check_request_children_and_retries(
     pieces: tuple[Any, Reciter], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The stop set of a request is compiled once. The request's 50 answers and the next equal request share it."""
@@ -186,7 +186,7 @@ def test_the_limits_of_a_server(
     ("skip", "include", "expected"),
     [(True, False, "ab"), (True, True, "ab"), (False, False, "ab"), (False, True, "ab<|stop|>")],
 )
-def test_a_stop_that_is_a_special_token_fires_where_the_text_leaves_it_out(
+def test_stop_of_a_skipped_special_token_fires(
     tmp_path: Path, kind: RequestOutputKind, skip: bool, include: bool, expected: str
 ) -> None:
     reciter = Reciter({"pieces": ["a", "b", "<|stop|>", "c"]}, special_tokens=["<|stop|>"])

@@ -84,7 +84,7 @@ def test_a_chat_with_tool_choice_none_has_no_calls(tokenizer: Any, start: Any) -
     assert answer(tokenizer, responses(tools=[TOOL], tool_choice="none")) == IN_CALL
 
 
-def test_a_tool_parser_without_enable_auto_tool_choice_tells_no_calls(tokenizer: Any, start: Any) -> None:
+def test_tool_parser_without_auto_choice_finds_no_calls(tokenizer: Any, start: Any) -> None:
     install()
     start(None, "deepseek_r1")
     calls("hermes", "deepseek_r1", auto=False)
@@ -93,9 +93,7 @@ def test_a_tool_parser_without_enable_auto_tool_choice_tells_no_calls(tokenizer:
     assert answer(tokenizer, chat(tools=[TOOL])) == IN_REASONING
 
 
-def test_a_server_without_parsers_protects_nothing_whatever_its_template_says(
-    tokenizer: Any, start: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_server_without_parsers_protects_nothing(tokenizer: Any, start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokenizer, "chat_template", "<think></think><tool_call></tool_call>")
     assert graph_of(tokenizer)
     install()
@@ -132,7 +130,7 @@ def test_the_ids_of_requests_say_nothing(tokenizer: Any, start: Any) -> None:
 
 
 @pytest.mark.parametrize("choice", ["required", NAMED], ids=["required", "named"])
-def test_an_answer_that_is_a_call_as_a_whole_has_no_stops(tokenizer: Any, start: Any, choice: Any) -> None:
+def test_answer_that_is_one_call_has_no_stops(tokenizer: Any, start: Any, choice: Any) -> None:
     install()
     start(None, "deepseek_r1")
     calls("hermes", "deepseek_r1")
@@ -144,7 +142,7 @@ def test_an_answer_that_is_a_call_as_a_whole_has_no_stops(tokenizer: Any, start:
     assert answer(tokenizer, chat(tools=[TOOL], tool_choice=choice)) == (TEXT if whole else TEXT[:-3])
 
 
-def test_a_stop_reaches_across_a_marker_that_the_route_does_not_tell_apart(tokenizer: Any, start: Any) -> None:
+def test_stop_spans_a_marker_the_route_ignores(tokenizer: Any, start: Any) -> None:
     install()
     start(None, "deepseek_r1")
     calls("hermes", "deepseek_r1")

@@ -169,7 +169,7 @@ def test_an_id_that_is_no_tokens_has_no_text(pieces: tuple[Any, Reciter]) -> Non
 
 @pytest.mark.parametrize("kind", RequestOutputKind)
 @pytest.mark.parametrize("end", ["length", "stop token"])
-def test_before_0_32_the_tokens_behind_a_stop_stay_beside_their_logprobs(
+def test_before_0_32_tokens_behind_a_stop_keep_logprobs(
     pieces: tuple[Any, Reciter], kind: RequestOutputKind, end: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tokenizer, reciter = pieces
@@ -191,7 +191,7 @@ def detokenizer(tokenizer: Any, *prompt: int, **params: Any) -> Any:
     return processor.request_states["r"].detokenizer
 
 
-def test_a_native_vocabulary_makes_the_text_where_that_is_vllms(pieces: tuple[Any, Reciter]) -> None:
+def test_native_vocabulary_makes_vllms_text(pieces: tuple[Any, Reciter]) -> None:
     tokenizer, reciter = pieces
     letter, half = reciter.token_ids("pieces")[0], reciter.token_ids("pieces")[5]
     install()
@@ -207,7 +207,7 @@ def test_a_native_vocabulary_makes_the_text_where_that_is_vllms(pieces: tuple[An
     assert not natively(SlowTokenizer(tokenizer), stop=["END"])
 
 
-def test_a_request_without_stops_or_without_a_tokenizer_keeps_vllms_own_detokenizer(
+def test_vllms_detokenizer_serves_requests_without_stops(
     pieces: tuple[Any, Reciter],
 ) -> None:
     install()
@@ -215,7 +215,7 @@ def test_a_request_without_stops_or_without_a_tokenizer_keeps_vllms_own_detokeni
     assert type(detokenizer(None, stop=["END"])) is IncrementalDetokenizer
 
 
-def test_a_request_without_stops_pays_for_no_hook_on_the_way_of_a_token(pieces: tuple[Any, Reciter]) -> None:
+def test_request_without_stops_pays_for_no_hook(pieces: tuple[Any, Reciter]) -> None:
     """stopscan wraps no function that vLLM calls for each token, except in requests with patterns."""
     tokenizer, _ = pieces
     way = [OutputProcessor.process_outputs, RequestState.make_request_output, RequestState._new_completion_output]
@@ -278,9 +278,7 @@ def test_vllm_own_cases(case: dict[str, Any], stopscan: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("stops", [["abc", "b"], ["bc", "abcd"]])
-def test_min_tokens_with_a_stop_in_a_stop_is_left_to_vllms_own_rule(
-    pieces: tuple[Any, Reciter], stops: list[str]
-) -> None:
+def test_min_tokens_with_nested_stops_follows_vllms_rule(pieces: tuple[Any, Reciter], stops: list[str]) -> None:
     # vLLM fires the longer stop if the shorter one ends within `min_tokens`. In stopscan, the longer one never fires,
     # so stopscan leaves such requests to vLLM.
     tokenizer, reciter = pieces

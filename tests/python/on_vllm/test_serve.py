@@ -134,7 +134,7 @@ ON = pytest.mark.parametrize("plugin", ["on"], indirect=True, scope="module")
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("route", ["completions", "chat", "responses", "messages"])
 @pytest.mark.parametrize(("xargs", "text"), MALFORMED)
-def test_a_malformed_option_is_a_400_and_the_engine_goes_on(
+def test_malformed_option_is_a_400_and_engine_continues(
     server: Server, route: str, stream: bool, xargs: dict[str, Any], text: str
 ) -> None:
     def ask(xargs: dict[str, Any]) -> None:

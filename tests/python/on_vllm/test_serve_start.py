@@ -87,7 +87,7 @@ def test_the_default_of_a_server_with_parsers(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_server_in_which_stopscan_cannot_do_its_work_does_not_start(
+def test_unfit_server_does_not_start(
     checkpoint: Path, tmp_path: Path, environment: dict[str, str], message: str
 ) -> None:
     with (

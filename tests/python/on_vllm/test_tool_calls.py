@@ -35,7 +35,7 @@ def test_vllm_42210_no_stop_fires_in_a_tool_call(tokenizer: Any, start: Any) -> 
     assert answer(tokenizer, text, extra_args={"stopscan_protect": ["tool_call"]}) == text[:-3]
 
 
-def test_an_engine_that_is_made_after_its_tool_parser_was_named(tokenizer: Any, start: Any) -> None:
+def test_engine_made_after_its_tool_parser(tokenizer: Any, start: Any) -> None:
     install(protect="tool_call")
     calls("hermes")
     start(None)
@@ -43,7 +43,7 @@ def test_an_engine_that_is_made_after_its_tool_parser_was_named(tokenizer: Any, 
     assert answer(tokenizer, text) == text[:-3]
 
 
-def test_calls_whose_parser_nobody_named_are_passed_over_in_a_default(tokenizer: Any, start: Any) -> None:
+def test_default_ignores_calls_without_a_named_parser(tokenizer: Any, start: Any) -> None:
     start("tool_call")
     calls(None)
     assert answer(tokenizer, "So END") == "So "
@@ -51,7 +51,7 @@ def test_calls_whose_parser_nobody_named_are_passed_over_in_a_default(tokenizer:
         answer(tokenizer, "So END", extra_args={"stopscan_protect": ["tool_call"]})
 
 
-def test_vllm_34101_calls_that_nothing_closes_last_to_the_end(tokenizer: Any, start: Any) -> None:
+def test_vllm_34101_unclosed_calls_last_to_the_end(tokenizer: Any, start: Any) -> None:
     start("tool_call")
     calls("mistral")
     text = '[TOOL_CALLS]f{"a": "END"}[TOOL_CALLS]g{"b": "END"}'

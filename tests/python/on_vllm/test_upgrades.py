@@ -307,7 +307,7 @@ def test_parameters_of_another_type_are_refused(owner: Any, change: Any, monkeyp
         install()
 
 
-def test_a_request_whose_tool_choice_has_another_name_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_request_with_unknown_tool_choice_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     class Request:
         def __init__(self, request: Any) -> None:
             self._request = request
