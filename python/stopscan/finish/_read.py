@@ -110,7 +110,7 @@ class FinishFields:
         kind = field(payload, "type") if self.silent or self.events else None
         if self.silent and isinstance(kind, str) and kind.endswith(self.silent):
             return Answer(payload, payload, silent=True)
-        is_event = bool(self.events) and kind is not None  # an event is not a body: its `status` is that of a part
+        is_event = bool(self.events) and kind is not None  # an event is no body: its `status` is the status of a part
         for body in self._bodies_in(payload, self.bodies[1:] if is_event else self.bodies):
             for name in self.choice_lists:
                 choices = field(body, name)

@@ -95,8 +95,9 @@ class RowScanner(BatchRow):
       these.
     - ``max_tokens`` is not passed to mlx-lm: give ``insert`` the same limit, or remove the row when it has a
       ``finish``.
-    - The other options are those of ``TokenScanner``. The default of ``eos_token_ids`` is the model's EOS, which ends
-      the row even among the first ``min_tokens`` tokens. The default of ``skip_special_tokens`` is false, as in mlx-lm.
+    - The other options are the same as in ``TokenScanner``. The default of ``eos_token_ids`` is the model's EOS, which
+      ends the row even among the first ``min_tokens`` tokens. The default of ``skip_special_tokens`` is false, as in
+      mlx-lm.
 
     Raises ``ValueError`` for a region whose markers are not known, and ``TypeError`` for a tokenizer that
     ``TokenScanner`` does not take.
@@ -130,7 +131,8 @@ class RowSegmenter(BatchRow):
     response that are safe to send.
 
     The ``SegmentSet`` has the stops and says where they fire, so there is no ``protect``. ``region`` is the region in
-    which the answer begins. By default the end of ``prompt`` decides. The other options are those of ``RowScanner``.
+    which the answer begins. By default the end of ``prompt`` decides. The other options are the same as in
+    ``RowScanner``.
 
     >>> row = RowSegmenter(tokenizer, SegmentSet(FORMATS["qwen3"], stop=["END"], stop_in=["answer"]), prompt=prompt)
     >>> generator.insert([prompt], stop_sequences=[row])

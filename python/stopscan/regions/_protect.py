@@ -134,8 +134,8 @@ def _regions_and_stop_in(
 ) -> tuple[dict[str, dict[str, str]], list[str]]:
     """Returns the regions of the new set, and the names of the regions in which its stops fire.
 
-    The regions are those of ``graph`` without the markers that are stops, and a region for the text between the markers
-    of each pair.
+    The new set has the regions of ``graph``, without the markers that are stops, and a region for the text between the
+    markers of each pair.
     """
     edges, taken, readable = edges_of(graph), {*stops.stop, *stops.visible}, readable_in(graph)
     # If the opening marker of a pair opens a region of the graph, the pair counts as the name of that region.

@@ -48,7 +48,7 @@ class Stops(StoppingCriteria, BaseStreamer):
       the tokenizer's response template or its chat template has their markers.
     - ``start_protected`` says whether the answer begins in the first protected region. By default the end of the prompt
       decides.
-    - The other options are those of ``TokenScanner``. Wrong values raise at once.
+    - The other options are the same as in ``TokenScanner``. Wrong values raise at once.
 
     If the stop is a ``SegmentSet``, streamers get segments (tuples of a region, its text and its part). ``segments``
     has the segments of each row. The set says where its stops fire. The answer begins in ``region``. By default the end

@@ -139,7 +139,7 @@ class RowScanner(_Request):
 
     - ``prompt_token_ids`` are the ids of the request's prompt.
     - ``eos_token_ids`` are the EOS ids of the request. The default is the tokenizer's EOS.
-    - The other options are those of ``Stops``.
+    - The other options are the same as in ``Stops``.
     - A ``RowScanner`` serves one request with one answer: ``add_request`` raises ``ValueError`` for a second request
       and for ``num_return_sequences``.
 
@@ -180,7 +180,7 @@ class RowSegmenter(_Request):
     that are safe to send.
 
     The ``SegmentSet`` has the stops and says where they fire, so there is no ``protect``. The answer begins in
-    ``region``. By default the end of the prompt decides. The other options are those of ``RowScanner``.
+    ``region``. By default the end of the prompt decides. The other options are the same as in ``RowScanner``.
 
     >>> row = RowSegmenter(tokenizer, SegmentSet(FORMATS["think"], stop="END"), prompt_token_ids=ids)
     >>> manager.add_request(ids, eos_token_id=row, max_new_tokens=500, streaming=True)
@@ -238,8 +238,9 @@ def generate_batch(
 ) -> list[Result]:
     """Returns the results of ``model.generate_batch`` with exact stops, in the order of ``inputs``.
 
-    ``stop`` and ``options`` are those of ``RowScanner``, for all requests. The default of ``eos_token_ids`` is that of
-    the generation config. All other options of the generation, such as ``temperature``, are in ``generation_config``.
+    ``stop`` and ``options`` are the same as in ``RowScanner``, and count for all requests. By default,
+    ``eos_token_ids`` are the EOS ids of the generation config. All other options of the generation, such as
+    ``temperature``, are in ``generation_config``.
 
     Raises ``RuntimeError`` with transformers' reason if a request fails.
 

@@ -51,8 +51,8 @@ def stream_generate(
     """Returns an iterator of the responses of ``mlx_lm.stream_generate``, up to the stop. There is a response for each
     token, so ``text`` is often ``""``.
 
-    - ``stop`` and ``patterns`` are those of ``StopSet``. A ``StopSet`` may have a ``repeat``.
-    - ``stop_token_ids``, ``min_tokens``, ``include_stop``, ``protect`` and ``start_protected`` are those of
+    - ``stop`` and ``patterns`` are the same as in ``StopSet``. A ``StopSet`` may have a ``repeat``.
+    - ``stop_token_ids``, ``min_tokens``, ``include_stop``, ``protect`` and ``start_protected`` are the same as in
       ``RowScanner``. Wrong values raise at once.
     - If no stops are given, ``text`` is mlx-lm's. Otherwise ``text`` is the text of ``tokenizer.decode``, because
       mlx-lm's own text drops a leading space.
@@ -121,7 +121,7 @@ def batch_generate(
       the prompts.
     - ``patterns`` are for all rows.
     - Token ids and logprobs end where the text ends, and do not include the EOS.
-    - ``stop_token_ids``, ``min_tokens``, ``include_stop``, ``protect`` and ``start_protected`` are those of
+    - ``stop_token_ids``, ``min_tokens``, ``include_stop``, ``protect`` and ``start_protected`` are the same as in
       ``RowScanner``.
     - The other ``kwargs`` go to ``BatchGenerator``.
 
