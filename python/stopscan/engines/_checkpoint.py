@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # The regions in which no stop fires by default, on routes that separate reasoning and tool calls from the answer.
 CHAT = NAMES
-# How many tokens at the end of a prompt are decoded to find its last marker. 32 suffice: little text follows a marker.
+# The number of tokens at the end of a prompt that are decoded to find its last marker. Little text follows that marker.
 PROMPT_TOKENS = 32
 # An engine may generate ids that its tokenizer lacks, and it ends a row at an EOS even before ``min_tokens``.
 AS_DRAWN: dict[str, Any] = {"unknown_ids": "count", "eos_ends_early": True}
@@ -108,7 +108,7 @@ class Checkpoint:
             end = self._end_of(prompt) if has_regions and start is None else ""
         try:
             return start_region(stops, end, start, inside=inside)
-        except ValueError:  # the protected region does not exist: a stop is its marker, or the model lacks it
+        except ValueError:  # there is no protected region: the model has none, or a stop is its marker
             return None
 
     def _make(self, kind: Any, given: Options, prompt: Any, **engine: Any) -> Any:
@@ -120,7 +120,8 @@ class Checkpoint:
             return kind(self.vocabulary, stops, region=region, **row, **engine)
         except ValueError as error:
             if kind is TokenScanner and options.protect is None and stops != options.stops:
-                # A region that is there by default has a marker with a skipped special token and other text.
+                # A marker of a default region consists of a special token, which is left out of the text, and of other
+                # text. So make the scanner without the default regions.
                 return kind(self.vocabulary, options.stops, **row, **engine)
             raise _named(error) from None
 
@@ -147,7 +148,7 @@ class Checkpoint:
 
 
 def as_options(options: Options) -> StopOptions:
-    """Returns the stops of a program as the options of a request."""
+    """Returns the stops of a program as the options of a request. Returns the options of a request unchanged."""
     if isinstance(options, StopOptions):
         return options
     return StopOptions(SegmentSet(options) if isinstance(options, SegmentSet | Mapping) else StopSet(options))

@@ -25,7 +25,7 @@ MAX_MESSAGE = 400
 # An entry of `default`: the route separates the whole answer from the content, such as a required tool call.
 ANSWER = "answer"
 
-# Names that APIs have for an option.
+# Other names that APIs use for the options.
 API_NAMES = {
     "stop_sequences": "stop",
     "stop_regex": "patterns",
@@ -184,7 +184,7 @@ def read_options(
             part = READERS[field](value, limits)
         except ValueError as error:
             raise ValueError(f"{name} {_message(error)}") from None
-        if part != ():  # an empty list has no part in an error
+        if part != ():  # an error is never about an empty list
             name_of[field] = name
         read[field] = (*read.get(field, ()), *part) if field in LISTS else part
     stop, patterns, visible = (read.pop(field, ()) for field in LISTS)

@@ -54,8 +54,8 @@ class Routes:
         yield
 
     def chat(self, route: Any, request: Any, *args: Any, **options: Any) -> Generator[None, Any, None]:
-        """Wraps `_convert_to_internal_request` of chats, and adds the regions that the route
-        separates from the content to the request's options."""
+        """Wraps `_convert_to_internal_request` of chats, and adds to the request's options the regions that the route
+        separates from the content."""
         adapted, _ = yield
         reads = route._encoding_output() is not None
         reasons = reads or bool(route.reasoning_parser and request.separate_reasoning)
@@ -114,8 +114,8 @@ def _with_stop(frame: str, matched: str | None) -> str:
 
 
 def _add_regions(params: dict[str, Any], request: Any, *, reasons: bool, calls: bool) -> None:
-    """Adds the regions that the route separates to the options of a request, and the client's stops if sglang has added
-    others, which it finds itself because they must fire in all regions."""
+    """Adds to the options of a request the regions that the route separates from the content. If sglang has added stops
+    of its own, also adds the client's stops: sglang itself finds its own, because they must fire in all regions."""
     given, stop = params.get("custom_params"), listed(request.stop)
     if isinstance(given, dict | None):
         options = {SET_APART: ["reasoning"] * reasons + ["tool_call"] * calls}

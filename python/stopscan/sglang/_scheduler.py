@@ -103,7 +103,7 @@ class Stops:
         if match is None or aborted:
             self._close(req, "".join(texts))
             return
-        # If the text repeated itself, there is no stop string to report, and sglang's APIs have no word for that.
+        # If a loop (`repeat`) has fired, there is no stop to report, and sglang's APIs have no word for a loop.
         literal = FINISH_MATCHED_STR(matched=None if match.period else match.sequence)
         pattern = match.pattern
         req.finished_reason = literal if pattern is None else FINISHED_MATCHED_REGEX(matched=pattern)

@@ -62,8 +62,8 @@ class Adapter:
         self.renew(defaults, failures)
 
     def renew(self, defaults: Defaults, failures: Failures | None = None, *, optional: bool = False) -> None:
-        """Replaces the defaults, and forgets earlier failures. If stopscan cannot use an engine, the engine runs
-        without stopscan if ``optional`` is true, and does not start otherwise."""
+        """Replaces the defaults, and forgets earlier failures. ``optional`` is about engines that stopscan cannot use:
+        with it, such an engine runs without stopscan. Without it, the engine does not start."""
         self.defaults, self.failures, self.optional = defaults, failures or Failures(logger), optional
         self._unlimited = replace(defaults, limits=UNLIMITED)
         self._kept: dict[Any, tuple[Graph | None, StopOptions, StopSet]] = {}
@@ -142,7 +142,8 @@ class Adapter:
             return
         by_route = options.protect is None and self.defaults.protect is None and "reasoning" in options.default
         if by_route and params.output_kind is RequestOutputKind.DELTA and engine.reasoning_ended(request):
-            # vLLM's streams take the whole answer for content if the prompt has ended a reasoning.
+            # If the prompt has ended a reasoning, vLLM's streams treat all reasoning in the answer as content. So stops
+            # must fire there, too.
             options = replace(options, default=tuple(name for name in options.default if name != "reasoning"))
             stops = engine.stops(options)
         # Whether the request asks for something that vLLM cannot do. (If the whole answer is a call, no stop fires in

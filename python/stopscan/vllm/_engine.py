@@ -62,7 +62,7 @@ class Engine:
             inside = {mark: to for mark, to in self.graph["reasoning"].items()
                       if mark in self._ends or region_name(to) != "tool_call"}  # fmt: skip
             self.graph = {**self.graph, "reasoning": inside}
-        # Only the regions that a request protects are told apart.
+        # The markers of regions that a request does not protect are plain text (`narrow`).
         self._checkpoint = Checkpoint(self.tokenizer, graph=self.graph, narrow=True)
         # `_roles`: the ids of the added tokens that are not part of a marker, such as the names of roles. A `</think>`
         # before the last of these ids in a prompt does not belong to the answer: it may be a user's text.
@@ -76,9 +76,9 @@ class Engine:
         return bool(self._reasoning)
 
     def set_apart(self, parser: Any, tool_choice: Any) -> list[str]:
-        """Returns the regions that a chat route, whose parser is of the class ``parser``, separates from the content.
+        """Returns the regions that a chat route separates from the content. ``parser`` is the class of its parser.
 
-        ``ANSWER`` is among them if the route treats all of the content as a call.
+        ``ANSWER`` is among the regions if the route treats all of the content as a call.
         """
         if parser is None:
             return []
@@ -90,7 +90,8 @@ class Engine:
             whole = getattr(parser.tool_parser_cls, "supports_required_and_named", True)
             if tool_choice not in (None, "auto", "none") and whole:
                 return [*regions, ANSWER]
-            # With the choice "none", parsers of one kind take calls out of the content as well, and drop them.
+            # With the choice "none", calls stay in the content, unless all parsers have `engine_based_streaming`: such
+            # parsers remove the calls, and drop them.
             parsers = filter(None, (parser.reasoning_parser_cls, parser.tool_parser_cls))
             if tool_choice != "none" or all(getattr(each, "engine_based_streaming", False) for each in parsers):
                 regions += ["tool_call"] * bool(self._calls)

@@ -47,7 +47,7 @@ def install(*, protect: Any = None, repeat: Repeat | None = None) -> None:
     - ``protect`` is a list of the regions in which no stop except a loop fires, for requests without
       ``stopscan_protect``. A region is given by its pair of markers, or by its name: ``"reasoning"`` or
       ``"tool_call"``. Without ``protect``, a chat route protects the reasoning and the calls that it separates from the
-      content. In the offline ``LLM.chat`` stops then fire everywhere.
+      content, but in the offline ``LLM.chat`` stops fire everywhere.
     - ``repeat`` ends answers that loop, for requests without ``stopscan_repeat``.
 
     Another call replaces ``protect`` and ``repeat``, and forgets earlier failures.
@@ -77,7 +77,7 @@ os.register_at_fork(after_in_child=uninstall)
 
 def install_as_asked() -> None:
     """Installs stopscan with the options in the environment, if ``STOPSCAN_VLLM`` asks for it."""
-    if (value := switch("STOPSCAN_VLLM")) != "0" and _current is None:  # a program's own `install` stands
+    if (value := switch("STOPSCAN_VLLM")) != "0" and _current is None:  # a program's own `install` is kept
         _install(Defaults.from_environment("STOPSCAN_VLLM"), optional=value == "optional")
 
 

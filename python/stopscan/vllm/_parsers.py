@@ -25,7 +25,7 @@ REASONING: Mapping[str, Graph] = {
 # Whether an answer begins in the reasoning, for parsers that have no method that says so.
 BEGINS_INSIDE = {"granite": False, "hunyuan_a13b": False, "minimax_m2_append_think": True, HARMONY: False}
 
-# For parsers whose name is not the name of their form: the form's name in `FORMATS`.
+# For parsers that have another name in `FORMATS`: that name.
 _FORMS = {
     "cohere_command3": "cohere_command", "cohere_command4": "cohere_command", "deepseek_v31": "deepseek_v3",
     "granite-20b-fc": "granite_20b_fc", "granite_thinking_parser": "granite4", "internlm": "internlm2",
@@ -42,6 +42,6 @@ def form_of(parser: str | None) -> Graph | None:
 def form_of_calls(tool_parser: str | None) -> Graph | None:
     """Returns the form whose calls a tool parser of vLLM reads, or ``None`` if no markers are around the calls."""
     form = form_of(tool_parser)
-    # A form that begins with a header is not used: to vLLM's parser, text without a header is the answer, but to the
-    # form it is the header.
+    # A form whose answers begin with a header is not used: vLLM's parser reads text without a header as the answer, but
+    # the form reads it as the header.
     return form if form and "tool_call" in form and next(iter(form)) == "answer" else None

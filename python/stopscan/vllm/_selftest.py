@@ -1,9 +1,9 @@
-"""Tests whether stopscan works with this vLLM: runs the same streams through vLLM's
-output processor twice, first without stopscan and then with it.
+"""Tests whether stopscan works with this vLLM: runs the same streams through vLLM's output processor twice, first
+without stopscan and then with it.
 
-Needs neither an engine nor a model: the tokenizer is made here, and so are the outputs of an engine core. Equal results
-without and with stopscan would also come from a vLLM that no longer calls stopscan, so some streams expect a result
-that vLLM alone cannot give.
+Needs neither an engine nor a model: the tokenizer is made here, and so are the outputs of an engine core. If vLLM no
+longer called stopscan, the two results would also be equal, so some streams expect a result that vLLM alone cannot
+give.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ WORDS = ["This", " is", " E", "ND", "END", " x", " a", "<think>", "</think>", "H
 SPECIAL = ["<|eos|>", "<|mark|>"]
 NAME = "stopscan-self-test"
 
-# The calls by which vLLM reaches the hooks. The self-test makes most of these calls itself, so it would not see that a
-# route makes others.
+# For modules of vLLM: a pattern of a call that reaches a hook. The source of the module must have this call. The
+# self-test makes most of these calls itself, so it would not notice if a new release made other calls instead.
 CALLS = [
     ("entrypoints.openai.chat_completion.serving", r"\w\.to_sampling_params\("),
     ("entrypoints.openai.chat_completion.serving", r"\w\.to_beam_search_params\("),
