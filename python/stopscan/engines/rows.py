@@ -46,7 +46,7 @@ class Row(Generic[Piece]):
 
     @property
     def finish(self) -> Finish | None:
-        """The ``Finish`` of the row. ``None`` while the row goes on."""
+        """The ``Finish`` of the row, or ``None`` if the row has not ended."""
         finish: Finish | None = self.scanner.finish
         return finish
 
