@@ -105,7 +105,8 @@ class Case:
         return alone and not self.timed and self.topic not in ("together", "pairs")
 
     def run(self, server: Server, /, *, level: Level = "usual") -> Result:
-        """Returns the result of the case on `server`. Rules of levels after `level` in `LEVELS` do not fail it.
+        """Returns the result of the case on `server`. Broken rules of levels after `level` in `LEVELS` do not make the
+        case fail.
 
         Raises `ConnectionError` if the server is down, `TimeoutError` if the server is too slow for any case, and
         `RuntimeError` if the server serves another model.
@@ -247,8 +248,8 @@ class _Maker:
         return Case(self.api.name, self.stream, topic, name, why, run)
 
     def singles(self, *names: str, stream: bool | None = None) -> list[Single]:
-        """Returns the requests of the named cases, with the answers that must come. Those that the API lacks are left
-        out."""
+        """Returns the requests of the named cases, with the answers that must come. Leaves out cases that the API does
+        not have."""
         known = {case.name: case.task for case in self.named}
         stream = self.stream if stream is None else stream
         return [single(self.api, stream, known[name]) for name in names if name in known]
@@ -281,7 +282,7 @@ class _Maker:
         yield self.case(topic, "in-turn", "nothing of a request is left for the next one", several.in_turn(turns))
 
     def leaving(self) -> Iterator[Case]:
-        """Yields cases in which clients leave long answers, which the server still generates at that time."""
+        """Yields cases in which clients leave while the server still generates their long answers."""
         topic, paced = "together", Point(script="paced", place=None, stream=self.stream)
         abandoned = generated.single_of(self.api, replace(paced, stream=True))
         after = [several.leaving(abandoned), abandoned.run, several.at_once(self.runs(*TOGETHER))]

@@ -1,4 +1,4 @@
-"""`Server`, and `ask`, which sends a request and returns the `Answer` with everything that came.
+"""`Server`, and `ask`, which sends a request and returns an `Answer` with everything that the server sent.
 
 Every request of the kit goes through `ask`. It follows redirects, as the official clients do. It multiplies the time
 limit by the number of running requests, because a correct server may answer them one after another. Time in which
@@ -25,10 +25,10 @@ from stopscan_conformance.apis import Api, End, Part, Request
 from stopscan_conformance.wire import Wire
 
 REFUSALS = (400, 404, 405, 413, 415, 422, 501)  # statuses that mean: the server does not support the request
-BUSY = (429, 503)  # with Retry-After, such a request is sent again
+BUSY = (429, 503)  # if the answer also has a Retry-After, the request is sent again
 RETRIES = 2  # as the official clients do
 TICK = 0.001
-SLEPT = 0.004  # a tick that takes longer means that this process did not run
+SLEPT = 0.004  # if a tick takes longer than these seconds, this process did not run
 
 
 @dataclass(eq=False)
@@ -78,7 +78,7 @@ class Server:
 
     @property
     def model(self) -> str:
-        # If /v1/models lists nothing: the name under which mlx_lm.server serves the model it was started with.
+        # If no model is listed: mlx_lm.server has the name "default_model" for the model that it was started with.
         return self.named or next(iter(self.models), "default_model")
 
     @cached_property
@@ -117,7 +117,7 @@ class Server:
 
 @dataclass
 class Answer:
-    """The answer to a request, as far as it came.
+    """The answer to a request, or the part of it that came.
 
     `error` says why the answer is missing or ends early, and `faults` are violations of the API's form. `times` are the
     times of the chunks, and `last` is the time of the finish reason. `first` and `seconds` are the seconds to the first
@@ -133,7 +133,7 @@ class Answer:
     error: str | None = None
     timed_out: bool = False
     faults: list[str] = field(default_factory=list)
-    read_again: bool = False  # whether the official client has also read the answer; `unread` says what was wrong then
+    read_again: bool = False  # whether the official client also read the answer; `unread` says what it read wrong
     unread: str | None = None
     began: float = 0.0
     first: float = 0.0
@@ -209,7 +209,7 @@ async def ask(
 
 
 def _pause(retry_after: str | None) -> float | None:
-    """Returns the seconds that a Retry-After asks for: it has a number or a date. None if it has neither."""
+    """Returns the seconds to wait that a Retry-After asks for, or None if it is neither a number nor a date."""
     try:
         return max(0.0, float(retry_after or ""))
     except ValueError:

@@ -1,10 +1,10 @@
-"""Cases that compare times: whether a server goes on generating after a stop or a lost client, and when the text of a
-stream comes.
+"""Cases that compare times. They find out whether a server keeps generating after a stop or after its client has left,
+and whether the text of a stream comes in time.
 
 Times are compared only with other times of the same run. If the server has nothing left to do, a request takes about as
-long as on an idle server. If the server still generates, the request takes as long as a request beside other requests.
-The time of a chunk is compared with the pace of its own stream. Time in which this process did not run does not count.
-If the server is too fast for a case, the case raises `NotSupported`.
+long as on an idle server. If the server still generates earlier answers, the request takes about as long as a request
+that runs at the same time as others. The time of a chunk is compared with the pace of its own stream. Time in which
+this process did not run does not count. If the server is too fast for a case, the case raises `NotSupported`.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from stopscan_conformance.single import TOO_FAST, NotSupported, Single
 
 OTHERS = 16
 FEW, LASTING = 100, 800  # the tokens of a measured answer, and of a long answer that a client leaves or a stop ends
-TRIES = 6  # of a stream's pace: one good try is enough
-ENOUGH_TRIES = 3  # two can be disturbed at once
+TRIES = 6  # the most tries to see a stream come at a good pace; one good try is enough
+ENOUGH_TRIES = 3  # tries that must agree; two are not enough, because one disturbance can spoil two tries
 TOO_MUCH = 0.6  # a larger `Times.share` is a fault: it is near 0 if the server stops generating, near 1 if not
 
 
 @dataclass(frozen=True, eq=False)
 class Load:
-    """Requests for a known text of 828 tokens. Of the two `stops`, the first is not in the text. The second is near the
-    beginning of the text, and a correct server stops generating there."""
+    """Requests for a known text of 828 tokens. The first of the two `stops` is not in the text. The second is near the
+    beginning of the text, so a correct server stops generating there."""
 
     api: Api
     prompt: str
@@ -49,7 +49,7 @@ class Load:
 
 
 class Work(NamedTuple):
-    """Work that a server must not do, and a measurement that takes long if the server does it."""
+    """Work that a server must not do. `seconds` measures a time that is long if the server does this work."""
 
     rule: str
     complaint: str
@@ -70,10 +70,10 @@ class Times(NamedTuple):
 class Cost:
     """A case that compares the times of `works` with the times that `scale` returns.
 
-    A share says where a measured time lies between the time of little work (0) and the time of much work (1).
-    A disturbance can make any of the three times longer, and so a share too large or too small. Each work is tried
-    until `ENOUGH_TRIES` tries agree on one side of `TOO_MUCH`, and every second try has a new scale. If much work takes
-    less than twice as long as little work, the server is too fast to be judged.
+    A share says where a measured time lies between the time of little work (0) and the time of much work (1). A
+    disturbance can make any of the three times longer, and so make a share too large or too small. Each work is
+    measured until the shares of `ENOUGH_TRIES` tries are on the same side of `TOO_MUCH`. Every second try measures a
+    new scale. If much work takes less than twice as long as little work, the server is too fast to be judged.
     """
 
     load: Load
@@ -104,8 +104,8 @@ class Cost:
 
 
 def _decided(tried: Sequence[Times]) -> bool:
-    """Returns whether enough tries agree that the work is done, or that it is not. Two of two are enough if both are
-    far below the limit."""
+    """Returns whether enough tries agree that the server does the work, or that it does not. The first two tries are
+    enough if both shares are far below `TOO_MUCH`."""
     done = sum(times.share > TOO_MUCH for times in tried)
     quiet = sum(times.share < TOO_MUCH / 2 for times in tried)
     return max(done, len(tried) - done) >= ENOUGH_TRIES or quiet == len(tried) == 2
@@ -122,7 +122,7 @@ async def by_length(server: Server, load: Load) -> tuple[float, float]:
 
 
 async def by_company(server: Server, load: Load) -> tuple[float, float]:
-    """Returns the seconds that an answer takes alone, and those that an equal answer takes beside `OTHERS` requests."""
+    """Returns the seconds that an answer takes alone, and those that it takes with `OTHERS` others running."""
     await _seconds(server, load, _long(load))
     few = replace(load.tokens(FEW), stream=False)
     requests = [*[few] * OTHERS, load.tokens(FEW)]
@@ -138,8 +138,9 @@ def of_a_stop(load: Load) -> Cost:
 
 
 def for_the_next(load: Load, abandoned: Mapping[str, Request]) -> Cost:
-    """Returns a case that measures an answer after answers that a stop ended, and after clients that left. The keys of
-    `abandoned` say when clients leave ("during an answer"), and the values are the requests that these clients send."""
+    """Returns a case that measures how long a request takes if other requests came just before it. A stop has ended the
+    answers to those requests, or their clients have left. The keys of `abandoned` say when the clients leave ("during
+    an answer"), and the values are the requests of these clients."""
     wait = "the next answer has to wait"
     stopped = Work("cost-of-a-stop", f"after answers that a stop ended, {wait}", partial(_after_stops, load=load))
     works = [stopped] if load.api.stops else []
@@ -157,7 +158,7 @@ async def _after_stops(server: Server, load: Load) -> float:
 async def _after_leaving(server: Server, load: Load, abandoned: Request) -> float:
     began = perf_counter()
     await asyncio.gather(*(ask(server, load.api, load.tokens(5)) for _ in range(OTHERS)))
-    soon = perf_counter() - began  # time in which a server can begin OTHERS requests, or notice that clients left
+    soon = perf_counter() - began  # enough for a server to begin OTHERS requests, or to notice that clients left
     others = [asyncio.create_task(ask(server, load.api, abandoned, leave=int(load.stream))) for _ in range(OTHERS)]
     if not load.stream:
         await asyncio.sleep(4 * soon)
@@ -183,23 +184,30 @@ async def _seconds(server: Server, load: Load, request: Request) -> float:
     return answer.seconds
 
 
-# Limits for the pace of a stream. Each lies between what right and wrong servers of `tests/staged` do.
-FAST = 0.0005  # seconds for each token. Of a faster stream this process reads several tokens at a time
-# Seconds for each token. Below it, one late read joins chunks of four tokens, or delays one by `BEHIND`.
+# Limits for the pace of a stream. Each lies between the values of the right and of the wrong servers in `tests/staged`.
+FAST = 0.0005  # seconds for each token. If a stream is faster, this process reads several tokens at a time
+# Seconds for each token. If a stream is faster, one late read is enough to join the chunks of four tokens, or to delay
+# a chunk by `BEHIND`.
 UNHURRIED = 0.0018
-AT_ONCE = 0.3  # of a token's time. One token's chunks come closer than this, and two tokens' chunks a whole time apart
-PAUSE = 0.15  # seconds, the least wait for the end that is a fault. Users do not see a shorter one
-WAITED = 0.25  # of all the time. A server that replays a whole answer sends its first text later than this
+# A part of a token's time. The chunks of one token come closer together than this. The chunks of two tokens are a whole
+# token's time apart.
+AT_ONCE = 0.3
+PAUSE = 0.15  # seconds. A shorter wait for the end is not a fault, because users do not see it
+WAITED = 0.25  # a part of the whole time. A server that replays a finished answer sends its first text later than this
 GATHERED = 4  # chunks that may come together, because a step of speculative decoding makes several tokens
-BEHIND = 0.6  # tokens. Held text is due at 0 and comes at 1 if it waits for the next token: nearer to 1 is late
-MANY_MORE = 2  # tokens more than the 90th percentile: the last token may come with the one before and with held text
-ENOUGH = 12  # samples. The median or quartile of fewer is moved by two or three disturbances
+# Tokens. Held text is 0 tokens late if it comes when it is safe, and 1 token late if it waits for the next token. A
+# delay nearer to 1 is a fault.
+BEHIND = 0.6
+# Tokens that the last burst may have above the 90th percentile of the others: the last token may come together with the
+# token before it and with held text.
+MANY_MORE = 2
+ENOUGH = 12  # samples. If there are fewer, two or three disturbances change the median or the quartile
 
 
 @dataclass(frozen=True, eq=False)
 class Pace:
-    """A case that asks for a long stream and judges its pace. Disturbances make the pace worse, so one good try of
-    several is enough."""
+    """A case that asks for a long stream and judges its pace. A disturbance can only make the pace worse, so one good
+    try of several is enough."""
 
     single: Single
 
@@ -237,7 +245,7 @@ def unevenness(answer: Answer, recital: Recital, /) -> str | None:
     known = [steps_in(steps, 0, end) for _, end in bursts]
     if pace < FAST:
         return None
-    # Whether this process ran before each burst: if not, it read chunks together that may have come separately.
+    # For each burst, whether this process ran before it. If not, it read chunks together that may have come separately.
     awake = [
         answer.slept(before, after) <= (after - before) / 2
         for before, after in pairwise([times[0], *(time for time, _ in bursts)])
@@ -276,7 +284,8 @@ def _end(bursts: list[tuple[float, int]], known: list[int], answer: Answer, pace
 
 
 def _inner(bursts: list[tuple[float, int]], recital: Recital) -> str | None:
-    """Returns a complaint if many bursts end inside a text that became safe as a whole, with one token."""
+    """Returns a complaint if many bursts end inside a token's text. Such a text becomes safe all at once, so it should
+    not be split."""
     safe = {*recital.safe}
     wrong = [end for _, end in bursts if end not in safe]
     if len(wrong) > len(bursts) / 4:

@@ -1,4 +1,5 @@
-"""The generated cases. Each is a request that a point of `space.py` describes, with others before it and beside it."""
+"""The generated cases. Each sends the request that a point of `space.py` describes, and the requests that the point
+asks for before it and at the same time."""
 
 from __future__ import annotations
 
@@ -79,11 +80,12 @@ class Generated:
         return single_of(self.api, self.point)
 
     async def _disturb(self, server: Server, kept: httpx.AsyncClient | None) -> None:
-        """Sends the requests that come just before: requests whose clients leave, or a wrong request."""
+        """Sends the requests that `point.after` asks for: requests whose clients leave, or a wrong request."""
         point, api = self.point, self.api
         if point.after in ("left", "left-held"):
-            # With `left-held`, the stop is a copy of the answer from the last character of its first token on,
-            # followed by a "#" that never comes. So the server holds all text of the copy when the clients leave.
+            # With `left-held`, the stop is a copy of the answer that begins at the last character of its first token. A
+            # "#", which never comes, is at the end of the copy. So the server holds all text of the copy when the
+            # clients leave.
             held = script("paced").text[script("paced").starts[1] - 1 :][:1100] + "#"
             long_answer = single_of(api, Point(script="paced", place=None, stream=True))
             stops = {"stop": [held if point.after == "left-held" else "@never@"]} if api.stops else {}
@@ -97,10 +99,10 @@ class Generated:
             await ask(server, api, request, kept=kept)
 
 
-@lru_cache(500)  # the same point is often needed: beside others, and by tests/measure.py for each server
+@lru_cache(500)  # the same point is used often: beside other points, and by tests/measure.py for each server
 def single_of(api: Api, point: Point, limit: int | None = None) -> Single:
     """Returns the request of `point` itself, without those before or beside it, and the answer that must come. `limit`
-    is another limit of tokens than the point's."""
+    replaces the point's limit of tokens."""
     if not api.stops:
         point = replace(point, among="none")
     words = extras(point.says, api.name, stop_of(point))

@@ -1,7 +1,8 @@
 """Writes the kit's checkpoint as GGUF, for llama.cpp. Needs the package gguf.
 
-llama.cpp refuses a vocabulary with two equal strings, and the checkpoint has tokens with equal texts. So the file has a
-vocabulary of RWKV's kind, whose strings are escaped: different escape sequences make these tokens' strings differ.
+llama.cpp refuses a vocabulary with two equal strings, and the checkpoint has tokens with equal texts. So the file has
+RWKV's kind of vocabulary, in which strings are escaped: equal tokens get different escape sequences, so that their
+strings differ.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ def spellings(tokens: list[bytes]) -> list[str]:
 def digits(byte: int, variant: int = 0) -> str:
     """Returns one of nine spellings of a byte, such as `\\x41`, that llama.cpp reads as the same byte.
 
-    llama.cpp subtracts "0" from any character before "a", so a digit can have a value above 15. A second digit above
-    15 carries into the first, so the first is made smaller. Of a first digit above 15, only the low 4 bits count.
+    llama.cpp subtracts "0" from any character before "a", so a digit can have a value above 15. A second digit above 15
+    carries into the first, so the first is made smaller. If the first digit is above 15, only its low 4 bits count.
     """
     carried, more = divmod(variant, 3)
     first = (byte // 16 - carried) % 16 + 16 * more
@@ -77,7 +78,7 @@ def write_gguf(reciter: Reciter, path: Path, *, layers: int = 1) -> None:
     writer.add_vocab_size(size)
     writer.add_tokenizer_model("rwkv")
     writer.add_token_list(spellings([*reciter.tokens, *unused]))
-    # llama.cpp ends an answer only at a token of this type.
+    # llama.cpp ends an answer only at a token of the type CONTROL.
     types = [gguf.TokenType.NORMAL] * size
     types[reciter.eos_token_id] = gguf.TokenType.CONTROL
     writer.add_token_types(types)

@@ -1,4 +1,4 @@
-"""Makes a page, without scripts, of the results of one server or of two side by side: of what `--json` writes."""
+"""Makes an HTML page, without scripts, from what `--json` wrote for one server, or for two to show side by side."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _heads(runs: Sequence[Run]) -> str:
 
 
 def _promises(runs: Sequence[Run]) -> Iterator[str]:
-    """Yields a table of how many cases of each API keep each promise. The redder a cell, the more break it."""
+    """Yields a table of how many cases of each API keep each promise. The redder a cell is, the more cases break it."""
     yield "<h2>Promises: kept / tested</h2>"
     yield f"<table><tr><th>API</th><th>promise</th>{_heads(runs)}</tr>"
     for api in dict.fromkeys(result["api"] for run in runs for result in run["results"]):
@@ -49,7 +49,8 @@ def _fraction(run: Run, api: str, column: str) -> str:
 
 
 def heat(kept: int, tested: int) -> str:
-    """Returns the colour of a cell: green if all is kept, redder the more is not, grey if nothing is tested."""
+    """Returns the colour of a cell: green if all cases keep the promise, redder the more break it, grey if none tests
+    it."""
     return f"hsl({120 * kept**2 // tested**2 if kept < tested else 140} 70% 85%)" if tested else "#f3f4f6"
 
 
@@ -82,7 +83,7 @@ def _cell(result: Mapping[str, Any] | None) -> str:
 
 
 def _fault(finding: Mapping[str, Any]) -> str:
-    """Returns the rule, what came instead of what is right, and the sentence that documents the rule."""
+    """Returns the broken rule, what came instead, and the sentence that documents the rule, or its source."""
     quote, source = finding.get("quote"), escape(finding["source"])
     cited = f"<blockquote>{escape(quote)}</blockquote>{source}" if quote else source
     return f"<p><b>{finding['rule']}</b> ({finding['level']}): {escape(finding['fault'])}<br>{cited}</p>"

@@ -104,16 +104,16 @@ class Expected:
     answers: tuple[tuple[str, str], ...]  # pairs of text and reasoning, one for each way to separate them
     ends: tuple[End, ...]
     tokens: tuple[int, ...]
-    recital: Recital | None = None  # the correct answer with which chunks are compared, if they are
+    recital: Recital | None = None  # the correct answer to compare chunks with; None if chunks are not compared
     text: str = "text"  # the name of the rule that a wrong text breaks
     finish: str = "finish-reason"  # the name of the rule that a wrong finish reason breaks
     worded: bool = False  # the API has a finish reason of its own for stops
     also: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     most: float = inf  # the limit of tokens
     least: int = 0  # the tokens of the visible text
-    rest: str = ""  # the rest of the text that the last token completes: the stop, and text after it
+    rest: str = ""  # the text after the answer, up to the end of the last token: the stop, and text after it
     stopped: bool = False  # a stop string ends the answer, although the API may not say so
-    api: str = ""  # the name of the API, whose sentences tell its documented form from its usual form
+    api: str = ""  # the name of the API; its sentences in `sentences.json` say which of its form is documented
 
 
 def judge(answer: Answer, expected: Expected, /, *, stream: bool, can: Can = Can()) -> Findings:  # noqa: B008
@@ -131,7 +131,8 @@ def judge(answer: Answer, expected: Expected, /, *, stream: bool, can: Can = Can
         if lesser == "stop-in-reasoning":  # the answer ends elsewhere, so the other rules cannot be judged
             return findings
     else:
-        # An answer that broke off is no sign of another fault, as of requests that change each other's answers.
+        # An answer that broke off counts as a missing answer, and not as a wrong text, which could be a fault of
+        # isolation.
         rule = "answers" if wrong and answer.error else expected.text
         findings |= {**dict.fromkeys(expected.also if wrong is None else ()), rule: wrong}
     findings |= _end(answer, expected, can)
@@ -149,7 +150,8 @@ def _form(answer: Answer, api: str) -> dict[str, str | None]:
 
 
 def judge_usage(tokens: Any, expected: Expected) -> Findings:
-    """Judges a count of tokens. What a speculative step generated after the stop may be counted: it only costs."""
+    """Judges a count of tokens. If it includes tokens after the stop, which a speculative step may have generated, it
+    breaks only the rule `cost-of-a-stop`."""
     if type(tokens) is not int:
         return {}
     wrong = f"{tokens} tokens counted, not {expected.tokens[0]}"
@@ -251,7 +253,8 @@ def steps_in(steps: Sequence[int], begin: int, end: int) -> int:
 
 
 def crowded(known: Sequence[int], total: int) -> str | None:
-    """Returns a complaint if most steps come in large chunks. `known` has the number of steps after each chunk."""
+    """Returns a complaint if one chunk is very large, or if most steps come in large chunks. `known` has the number of
+    steps up to the end of each chunk."""
     at_once = sorted(now - before for before, now in zip([0, *known], known, strict=False))
     if total < LONG or not at_once:
         return None

@@ -21,7 +21,7 @@ async def fault(api: Api, request: Request, wire: Wire, text: str) -> str | None
     if package is None:
         return None
     client = import_module(package)
-    # A client may use another httpx package than the kit.
+    # The transport must come from the httpx package that the client uses, which may be another than the kit's.
     base = getattr(client, "DefaultAsyncHttpxClient", None)
     library = import_module(next(one.__module__ for one in base.__mro__[1:]).partition(".")[0]) if base else httpx
     answer = {"headers": {"content-type": wire.media_type}, "content": bytes(wire.body)}

@@ -1,8 +1,8 @@
 """Computes the right answer to a request by brute force, in code that is meant to be too simple to be wrong.
 
-The stop that completes first wins; if several complete at the same character, the longest. The held text is the longest
-end of the text that is a proper beginning of a stop. A stop can never fire if it contains another stop that ends
-earlier. No stop fires in reasoning, or across its edges.
+The stop that completes first wins. If several complete at the same character, the longest of them wins. The held text
+is the longest suffix of the text that is a proper prefix of a stop. A stop can never fire if it contains another stop
+that ends earlier. No stop fires in reasoning, or across its edges.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from stopscan_conformance.scripts import THINKING
 
 OPENING, CLOSING = THINKING
 NO_LIMIT = 1_000_000
-# The most tokens of an answer, if the case sets no other limit. Scripts that are asked for as a whole are shorter.
+# The limit of tokens in a case that sets no other. Scripts that a case recites to their end are shorter.
 MAX_TOKENS = 200
 MISSING: Any = object()  # the value of `stop` for a request without this field
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What the oracle is given: a script (a known text), stops and a limit, not in the form of an API. `stop` is the
-    value in the request, and `stop_pieces` are the indexes of the pieces whose tokens are stop tokens."""
+    """The input of the oracle, which does not depend on an API: a script (a known text), stops and a limit of tokens.
+    `stop` is the value in the request, and `stop_pieces` are the indexes of the pieces whose tokens are stop tokens."""
 
     script: str
     pieces: tuple[bytes, ...]
@@ -60,8 +60,8 @@ class Reading(NamedTuple):
 
 
 def read(text: str, stops: Sequence[str], *, protected: bool = True, marked: frozenset[int] = frozenset()) -> Reading:
-    """Scans the text character by character until a stop fires. Without `protected`, stops also fire in reasoning. No
-    stop ends at the offsets in `marked`, which are inside the token of a marker."""
+    """Scans the text character by character until a stop fires. Without `protected`, stops also fire in reasoning. A
+    stop that ends at an offset in `marked` does not fire: these offsets are inside the token of a marker."""
     begin: int | None = 0
     begins: list[int | None] = [0]
     last = {end: sorted({s for s in stops if s[-1] == end}, key=len, reverse=True) for end in {s[-1] for s in stops}}
@@ -79,7 +79,7 @@ def read(text: str, stops: Sequence[str], *, protected: bool = True, marked: fro
 
 
 def can_fire(stops: Sequence[str]) -> list[str]:
-    """Returns the stops that can fire: those that do not contain another stop, or `<think>`, before their end."""
+    """Returns the stops that can fire. The others contain another stop, or `<think>`, that completes before them."""
     return [stop for stop in stops if not any(other in stop[:-1] for other in {*stops, OPENING} - {stop})]
 
 
@@ -89,8 +89,8 @@ def beginnings(stops: Sequence[str]) -> frozenset[str]:
 
 
 def withheld(text: str, begun: frozenset[str]) -> int:
-    """Returns the length of the longest end of `text` that is in `begun`. A beginning starts with a character that
-    is itself in `begun`, as the beginning of length 1, so only the places of such characters are tried."""
+    """Returns the length of the longest end of `text` that is in `begun`. The first character of each beginning is also
+    in `begun`, as a beginning of length 1, so only the places of such characters are tried."""
     starts = (start for start, character in enumerate(text) if character in begun)
     return next((len(text) - start for start in starts if text[start:] in begun), 0)
 

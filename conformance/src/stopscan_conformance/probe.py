@@ -39,7 +39,8 @@ class Can:
 async def probe(server: Server, api: Api, /) -> Can:
     """Returns what the server can do through `api`. The first call sends requests to find that out.
 
-    Raises `ConnectionError`, `TimeoutError` or `RuntimeError` if the server cannot be tested, as if it is down.
+    Raises `ConnectionError`, `TimeoutError` or `RuntimeError` if the server cannot be tested, for example because it is
+    down.
     """
     if api.name not in server.probed:
         server.probed[api.name] = await _probe(server, api)
@@ -48,7 +49,8 @@ async def probe(server: Server, api: Api, /) -> Can:
 
 
 async def trouble(server: Server, api: Api, /) -> str | None:
-    """Returns why the server can no longer be tested, or None. If not None, the next `probe` asks the server anew."""
+    """Returns why the server can no longer be tested, or None if it can. If it cannot, the next `probe` asks it
+    again."""
     try:
         await _recites(server, api)
     except (ConnectionError, TimeoutError, RuntimeError) as error:
@@ -92,7 +94,7 @@ async def _tells_reasoning(server: Server, api: Api) -> bool:
 
 
 async def _recites(server: Server, api: Api) -> tuple[str | None, Answer]:
-    """Asks for the alphabet. Returns why the server does not have the API (None if it has), and the answer."""
+    """Asks for the alphabet. Returns why the server does not have the API, or None if it does, and the answer."""
     prompt = f"[{PROBE}]"
     answer = await ask(server, api, Request(prompt))
     server.alias = answer.head.get("model", server.alias)

@@ -1,4 +1,4 @@
-"""The cases as parameters of pytest, for a server's own test suite. Nothing of this is a plugin that loads itself.
+"""The cases as parameters of pytest, for a server's own test suite. This module is not a pytest plugin: import it.
 
 from stopscan_conformance import Case, Server
 from stopscan_conformance.pytest import cases, check
@@ -22,7 +22,7 @@ from stopscan_conformance.report import explained
 
 
 def cases(*apis: str, deep: bool = False, seed: int = 0, timed: bool | None = None) -> list[Any]:
-    """Returns a parameter for each case of the named APIs, as `stopscan_conformance.cases` gives them.
+    """Returns a pytest parameter for each case that `stopscan_conformance.cases` returns for the named APIs.
 
     Cases that compare times come last. They need the server for themselves: leave them out with `timed=False` if tests
     run at the same time (`pytest -n`), and run only them with `timed=True`.
@@ -32,8 +32,8 @@ def cases(*apis: str, deep: bool = False, seed: int = 0, timed: bool | None = No
 
 
 def check(case: Case, server: Server, /, *, level: Level = "usual") -> None:
-    """Runs the case on the server. Fails the test with the rules that are broken, and skips it if the server does not
-    support the case."""
+    """Runs the case on the server. Fails the test with a message that names the broken rules. Skips the test if the
+    server does not support the case."""
     result = case.run(server, level=level)
     if result.outcome == "not supported":
         pytest.skip(result.detail)

@@ -1,11 +1,12 @@
 """A tiny real model checkpoint that recites known texts (scripts), with any token boundaries, in any engine.
 
-One Llama layer whose attention and MLP are zero leaves the embedding of the last token as it is. Each token has a code
-of 16 signs. The embedding of a token is the code of its successor, and `lm_head` compares it with all codes: the logit
-of the successor is 128, and the others are at most 96. So greedy decoding, and sampling at temperature 1, recite a
-script from its prompt to EOS. The tokenizer is byte-level without merges, so a stop encodes to one token for each byte.
-Each piece of a script is a token of its own, even if another token has the same text. Only a Unigram vocabulary, which
-is a list, can hold equal tokens. mlx-lm from version 0.32.0, vLLM and transformers load the checkpoint.
+The one Llama layer has attention and MLP weights of zero, so it does not change the embedding of the last token. Each
+token has a code of 16 signs. The embedding of a token is the code of its successor, and `lm_head` compares it with all
+codes: the logit of the successor is 128, and the others are at most 96. So greedy decoding, and sampling at temperature
+1, recite a script from its prompt to EOS. The tokenizer is byte-level without merges, so a stop encodes to one token
+for each byte. Each piece of a script is a token of its own, even if another token has the same text. So the vocabulary
+is of the kind Unigram: it is a list, and only a list can hold equal tokens. mlx-lm from version 0.32.0, vLLM and
+transformers load the checkpoint.
 
 `stopscan-conformance reciter DIR` writes the default checkpoint.
 """
@@ -41,7 +42,7 @@ MOST_TOKENS = 32_768  # each token has its own code word, and `_codes` makes thi
 class Reciter:
     """A checkpoint that recites scripts. The default scripts are all those of the conformance kit.
 
-    Their prompts, texts and token ids are known before `write` makes the files.
+    The prompts, texts and token ids of the scripts are known before `write` makes the files.
 
     The model recites a script if the prompt, or the last chat message, ends with `prompt(name)`. The script ends with
     EOS. If a piece is a single byte, an added token or a special token, the first piece with this text has the id that
@@ -74,7 +75,8 @@ class Reciter:
         self._named = {name.encode(): name for name in names}
 
         pieces = [piece for script in self._scripts.values() for piece in script]
-        # Of equal tokens `encode` finds the last, so the tokens that it must find come after the pieces.
+        # If several tokens are equal, `encode` finds the last one. So the tokens that it must find come after the
+        # pieces.
         findable = dict.fromkeys([*(bytes([byte]) for byte in range(256)), *self._named])
         self._findable = {token: index for index, token in enumerate(findable, len(pieces))}
         self.tokens = [*pieces, *self._findable]
@@ -107,8 +109,8 @@ class Reciter:
         return self._ids[name][self._scripts[name].index(_encoded(piece))]
 
     def write(self, directory: str | Path, /, *, layers: int = 1) -> Path:
-        """Writes the checkpoint into a directory, which is made if it is missing, and returns the path. More layers
-        only make the model slower."""
+        """Writes the checkpoint into `directory`, and returns the path. Makes the directory if it is missing. More
+        layers only make the model slower."""
         path = Path(directory)
         path.mkdir(parents=True, exist_ok=True)
         files = {
@@ -194,8 +196,8 @@ def _safetensors(weights: Mapping[str, Tensor]) -> Iterator[bytes]:
 
 
 def _codes(size: int) -> list[int]:
-    """Returns a code word of 16 bits for each token. Two of them differ in at least two bits: they are words of the
-    Reed-Muller code RM(3, 4), polynomials in four bits of degree three at most."""
+    """Returns a code word of 16 bits for each token. Any two differ in at least two bits, because they are words of the
+    Reed-Muller code RM(3, 4): polynomials in four bits, of degree three at most."""
     monomials = [
         sum(1 << point for point in range(CODE_BITS) if all(point >> bit & 1 for bit in of))
         for degree in range(4)

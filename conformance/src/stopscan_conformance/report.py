@@ -30,7 +30,8 @@ MOST_SHOWN = 6
 
 @dataclass(frozen=True)
 class Baseline:
-    """The failures in a file that `--json` wrote in another run, with the seed, the version and all of that run."""
+    """An earlier run, from a file that `--json` wrote: its failures, its seed, the version of the kit, and in `run` the
+    whole content of the file."""
 
     failures: frozenset[Failure]
     seed: int | None = None
@@ -39,7 +40,7 @@ class Baseline:
 
     @classmethod
     def read(cls, path: Path) -> Baseline:
-        """Returns the baseline in a file. Raises `ValueError` if `--json` did not write the file."""
+        """Reads a file that `--json` wrote. Raises `ValueError` if the file is not such a file."""
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
@@ -59,7 +60,7 @@ class Baseline:
         return (case.api, case.stream, case.name, rule) in self.failures
 
     def other_than(self, seed: int) -> Iterator[str]:
-        """Yields the reasons why this run has other cases than the baseline."""
+        """Yields the reasons why a run with `seed` has other cases than the baseline."""
         if self.seed not in (None, seed):
             yield f"the baseline has the cases of --seed {self.seed}, this run has those of --seed {seed}"
         if self.version not in (None, __version__):
@@ -71,8 +72,8 @@ NOTHING_KNOWN = Baseline(frozenset())
 
 @dataclass
 class Report:
-    """The results of a run so far. `known` are the failures of an earlier run, and `can` are the abilities of the
-    server by API."""
+    """The results of a run so far. `known` has the failures of an earlier run, and `can` says for each API what the
+    server can do."""
 
     server: Server
     seed: int = 0
@@ -130,7 +131,8 @@ def counts(results: Results) -> dict[str, int]:
 
 def summary(report: Report, *, shrink: bool = False) -> Iterator[str]:
     """Yields the lines at the end: how many cases of each API keep each promise (a group of rules), each broken rule
-    with its source, and a command for the first failure of each kind. Failures of the baseline are only in the table.
+    with its source, and a command for the first failure of each kind. Failures that the baseline also has are only
+    counted.
 
     With `shrink`, smaller requests are sent for the first failure of each kind, until the smallest that fails is found.
     """
@@ -156,7 +158,7 @@ def summary(report: Report, *, shrink: bool = False) -> Iterator[str]:
 
 
 def _promised(results: Results) -> Iterator[str]:
-    """Yields how many forms of request, which the API's reference promises, were refused."""
+    """Yields how many of the request forms that an API's reference promises were refused, if any were."""
     for api, group in by_api(results):
         refused = [REFUSES in result.broken for case, result in group.items() if promises_form(api, case.name)]
         if any(refused):
@@ -191,7 +193,7 @@ def _rules(results: Results) -> Iterator[str]:
 
 
 def _sources(rule: Rule, api: str, results: Results) -> list[str]:
-    """Returns what the rule is based on: the sentence for each of the complaints, or what stands for it."""
+    """Returns the sources of the rule: for each complaint, the sentence that documents the rule, or its basis."""
     broken = [(case, fault) for case, result in results.items() if (fault := result.broken.get(rule.name))]
     return list(dict.fromkeys(rule.source(APIS[api], fault, case.name) for case, fault in broken))[:MOST_SHOWN]
 
@@ -213,9 +215,10 @@ def _shown(report: Report, fresh: Results, *, shrink: bool) -> Iterator[str]:
 
 
 def chosen(every: Sequence[Case], only: Sequence[str]) -> list[Case]:
-    """Returns the cases whose topic or `api/case` matches a glob of `only`. Ignores globs that match promises.
+    """Returns the cases whose topic or `api/case` matches a glob of `only`. Ignores globs that match promises. Returns
+    all cases if there are no other globs.
 
-    If `only` has no other globs, returns all cases. Raises `ValueError` for a glob that matches nothing.
+    Raises `ValueError` for a glob that matches nothing.
     """
     globs = [glob for glob in only if not promises([glob])]
     for glob in globs:
@@ -329,7 +332,7 @@ def _add(suite: ElementTree.Element, case: Case, result: Result, fresh: Result, 
 
 
 def explained(case: Case, result: Result, server: Server) -> Iterator[str]:
-    """Yields what the case is about, the broken rules with their sources, and the command that sends its request."""
+    """Yields what the case tests, the broken rules with their sources, and the command that repeats the request."""
     yield f"{case.topic}: {case.why}"
     for rule, fault in result.broken.items():
         yield f"{_cited(rule, case)}: {RULES[rule].says}; {RULES[rule].source(APIS[case.api], fault, case.name)}"

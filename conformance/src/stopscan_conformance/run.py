@@ -35,11 +35,13 @@ def run(
     show: Show = lambda case, result: None,
     write: Callable[[], None] = lambda: None,
 ) -> None:
-    """Runs the cases, API after API, and adds the results to `results`. At the end, sorts them in the order of `every`.
+    """Runs the cases of one API after another, and adds the results to `results`. At the end, sorts them in the order
+    of `every`.
 
-    For each API it finds out what the server can do, then sends several cases at once, and then, one by one, the cases
-    that have several requests or compare times. It calls `can` with the abilities of the server, `show` with each
-    result that counts, and `write` about every second. `counts` returns the part of a result that counts, or None.
+    For each API it first finds out what the server can do. Then it runs the cases of one request, several at a time,
+    and then, one by one, the cases that have several requests or compare times. It calls `can` with the abilities of
+    the server, `show` with each result that counts, and `write` about every second. `counts` returns the part of a
+    result that counts, or None.
 
     Raises `Terminated` when SIGTERM comes.
     """

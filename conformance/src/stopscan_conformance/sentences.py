@@ -1,8 +1,8 @@
-"""The sentences of `sentences.json`, each of which makes a rule "documented" for an API.
+"""The sentences of `sentences.json`. Each sentence makes a rule "documented" for some APIs.
 
 Each quote stands word for word, except for line breaks, in a file of a named version: the types of an official client,
-an RFC, or WHATWG's text. `tests/test_sentences.py` looks them up. `of` limits a sentence to the complaints that match
-this pattern, and `cases` to cases of these names.
+an RFC, or WHATWG's text. `tests/test_sentences.py` looks them up. If a sentence has `of`, it covers only complaints
+that match this pattern. If it has `cases`, it covers only the cases with these names.
 """
 
 from __future__ import annotations

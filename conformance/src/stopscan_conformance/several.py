@@ -1,4 +1,4 @@
-"""Cases of several requests: at once, in turn, by clients that leave, or for several answers."""
+"""Cases of several requests: at the same time, one after another, from clients that leave, or for several answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stopscan_conformance.probe import Can, probe
 from stopscan_conformance.single import TOO_FAST, NotSupported, Run, Single
 
 LEAVING = 4
-EARLY = 0.05  # seconds after which a client leaves a whole answer at the earliest
+EARLY = 0.05  # seconds: a client does not leave a whole answer before this time
 
 
 async def together(runs: Sequence[Awaitable[Findings]]) -> list[Findings]:
@@ -28,7 +28,7 @@ async def together(runs: Sequence[Awaitable[Findings]]) -> list[Findings]:
 
 
 def at_once(every: Sequence[Run]) -> Run:
-    """Returns a run that runs the runs at the same time."""
+    """Returns a run that starts all runs of `every` at the same time."""
 
     async def run(server: Server) -> Findings:
         return merged(await together([part(server) for part in every]))
@@ -37,8 +37,8 @@ def at_once(every: Sequence[Run]) -> Run:
 
 
 def in_turn(every: Sequence[Run]) -> Run:
-    """Returns a run that runs the runs one after another, until one finds something wrong. After a request without an
-    answer, each later one would only wait for its timeout."""
+    """Returns a run that starts the runs of `every` one after another, until one finds something wrong. For example, if
+    a request gets no answer, each later request would only wait for its timeout."""
 
     async def run(server: Server) -> Findings:
         findings: list[Findings] = []
@@ -52,7 +52,7 @@ def in_turn(every: Sequence[Run]) -> Run:
 
 
 def on_one_connection(every: Sequence[Single]) -> Run:
-    """Returns a run of the singles one after another, on a connection that stays open."""
+    """Returns a run that sends the requests one after another, on a connection that stays open."""
 
     async def run(server: Server) -> Findings:
         async with server.connect() as kept:
@@ -62,7 +62,7 @@ def on_one_connection(every: Sequence[Single]) -> Run:
 
 
 async def leave(server: Server, api: Api, request: Request, clients: int, pieces: int = 1) -> None:
-    """Sends the request from `clients` clients that leave after `pieces` pieces of text. Raises `NotSupported` if the
+    """Sends the request from `clients` clients that leave after `pieces` pieces of text. Raises `NotSupported` if all
     answers have ended by then."""
     answers = await asyncio.gather(*(ask(server, api, request, leave=pieces) for _ in range(clients)))
     if all(answer.end is not None for answer in answers):
@@ -80,8 +80,8 @@ def leaving(abandoned: Single, pieces: int = 1) -> Run:
 
 
 def leaving_early(abandoned: Single, short: Single) -> Run:
-    """Returns a run in which several clients ask for a long answer and leave while it is generated, before they have
-    read anything: after more than the time that the answer to `short` takes."""
+    """Returns a run in which several clients ask for a long answer and leave while the server generates it, before they
+    have read anything. They wait for several times as long as the answer to `short` takes."""
 
     async def run(server: Server) -> Findings:
         seconds = (await ask(server, short.api, short.request)).seconds
@@ -113,7 +113,7 @@ def prompted_twice(single: Single, before: str = "") -> Run:
         same = "id" in heads[0] and heads[0]["id"] == heads[1].get("id")
         short, other = (head.get("prompt") for head in heads)
         right = 0 < (short or 0) < (other or 0) if before else short == other
-        # Ollama counts the tokens that were evaluated: fewer, if a cache had some.
+        # Ollama counts only the tokens that it evaluates, and does not evaluate tokens that are in its cache.
         right = right or not (before or RULES["prompt-tokens"].level_of(single.api) == "documented")
         more = f"{other} tokens of a prompt that is longer than one of {short}"
         return {
@@ -126,7 +126,8 @@ def prompted_twice(single: Single, before: str = "") -> Run:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Sends one request for several answers, by `n` or by several prompts. Judges each by its single in `rows`."""
+    """Sends one request for several answers, with `n` or with several prompts. Each answer is compared with the answer
+    at its index in `rows`."""
 
     api: Api
     rows: Sequence[Single]
@@ -146,7 +147,7 @@ class Rows:
         return self.judged(answer, can)
 
     def judged(self, answer: Answer, can: Can = Can()) -> Findings:  # noqa: B008
-        """Returns what is wrong with the rows."""
+        """Returns what is wrong with the answers (rows)."""
         rows: dict[int, Answer] = {}
         for part in self.api.read(answer.wire, self.rows[0].request):
             if part.row is not None:

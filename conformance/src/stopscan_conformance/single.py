@@ -1,4 +1,4 @@
-"""One request, with the answers that may come to it. The other kinds of cases are made of this one."""
+"""A request with its correct answers. The other kinds of cases are built from this one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from stopscan_conformance.reciter import EOS, default_checkpoint
 from stopscan_conformance.scripts import THINKING
 from stopscan_conformance.sentences import REFUSES, promises
 
-Run = Callable[[Server], Awaitable[Findings]]  # what a case does: returns what is wrong, by rule
+Run = Callable[[Server], Awaitable[Findings]]  # runs a case on a server, and returns what is wrong, by rule
 
 REASONING = re.compile("{}(.*?)(?:{}|$)".format(*map(re.escape, THINKING)), re.DOTALL)
 TOO_FAST = "not tested: the server answers too fast"
@@ -61,10 +61,11 @@ class Single:
         raise NotSupported(answer.error)
 
     def _spelled(self, answer: Answer, findings: Findings) -> Findings:
-        """Judges the tokens with log probabilities: those of the text, and perhaps those of the stop."""
+        """Judges the tokens that have log probabilities: they must be those of the text, and may also be those of the
+        stop."""
         spelled = self.api.spelled(answer.wire, self.request) if self.request.extras.options.get("logprobs") else None
         joined, text = "".join(spelled or []), answer.text
-        # Half characters are spelled in several ways.
+        # Servers write half a character in different ways, so such tokens are not judged.
         if not joined or "\N{REPLACEMENT CHARACTER}" in joined or findings.get("text", "") is not None:
             return {}
         right = joined.startswith(text) and (text + self.expected.rest).startswith(joined)
@@ -85,7 +86,9 @@ def single(api: Api, stream: bool, task: Task, /, extras: Extras = Extras(), nam
         extras = replace(extras, body={**extras.body, "prompt": prompts[extras.prompt]})
     request = Request(checkpoint.prompt(script), stream, stops, task.max_tokens, extras=extras)
     expected = _expected(api, task, ids)
-    if extras.options.get("echo"):  # both answers are right: the prompt is a special token, which servers may leave out
+    # With "echo", the answer may begin with the prompt or not: the prompt is a special token, which servers may leave
+    # out.
+    if extras.options.get("echo"):
         echoed = tuple((request.prompt + text, reasoning) for text, reasoning in expected.answers)
         expected = replace(expected, answers=(*expected.answers, *echoed), recital=None)
     return Single(api, request, expected, optional=extras != Extras(), promised=promises(api.name, name))
@@ -104,7 +107,7 @@ def _expected(api: Api, task: Task, ids: Sequence[int]) -> Expected:
         ends=ends,
         # A server may or may not count the EOS or stop token that ends an answer: APIs do not say which is correct.
         tokens=(tokens, tokens - 1) if recital.reason in ("eos", "stop_token") else (tokens,),
-        # If the text has a `<`, chunks are not compared: a server may hold it as the beginning of `<think>`.
+        # If the text has a `<`, chunks are not compared: a server may hold the `<`, because `<think>` may begin there.
         recital=None if "<" in recital.text else recital,
         text="competing-stops" if recital.competes else "stop-token-ids" if task.stop_pieces else "text",
         finish="same-step" if recital.at_limit else "finish-reason",
@@ -126,7 +129,7 @@ def _answers(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def _also(task: Task, recital: Recital, apart: bool) -> dict[str, tuple[tuple[str, str], ...]]:
-    """Returns the wrong answers that break only one rule, of the level "advice", under the name of this rule."""
+    """Returns the answers that break a rule of the level "advice", and no other rule, under the name of that rule."""
     if apart:
         return {"stop-in-reasoning": (*_answers(recite(task, protected=False).text), *_joined(task))}
     half = recital.text.rstrip("\N{REPLACEMENT CHARACTER}")
@@ -134,8 +137,8 @@ def _also(task: Task, recital: Recital, apart: bool) -> dict[str, tuple[tuple[st
 
 
 def _joined(task: Task) -> tuple[tuple[str, str], ...]:
-    """Returns the pairs of answer and reasoning of a server that removes the reasoning first and then scans the rest: a
-    pair with the reasoning, and a pair in which it is left out."""
+    """Returns the pairs of answer and reasoning that a server sends if it first removes the reasoning, and then scans
+    the rest for stops. The reasoning is in the first pair, and left out in the second."""
     whole = b"".join(task.pieces).decode(errors="replace")
     answer, reasoning = REASONING.sub("", whole), "".join(REASONING.findall(whole))
     ends = [answer.index(stop) for stop in task.stops if stop in answer]

@@ -1,4 +1,5 @@
-"""The space of requests: a `Point` is a request, and its fields are dimensions. Also the choice of points for a run.
+"""The space of requests. A `Point` describes a request, and its fields are the dimensions of the space. `small`, `deep`
+and `thorough` choose the points for a run.
 
 To add a value to a dimension, add it to `DIMENSIONS`, and define it: in `_AMONG` for stops, in `options.json` for other
 options of a request, in `generated.py` for connections, for earlier requests and for requests at the same time.
@@ -21,7 +22,8 @@ from stopscan_conformance.scripts import BORDER, FOLDER, NEAR, made_scripts, wri
 
 @dataclass(frozen=True)
 class Point:
-    """A request. Each field is a dimension, whose default is its smallest value. A failing request shrinks to defaults.
+    """A request. Each field is a dimension, and its default is its smallest value. If a request fails, `least_failing`
+    looks for a smaller one that also fails, with more fields at their defaults.
 
     The stop begins in token `place` of `script`, `skip` characters after the start of the token, and has `length`
     characters. If `place` is None, the stop never comes.
@@ -97,7 +99,7 @@ SMALL = 700  # the most tokens of an answer, except in `deep` and in four points
 
 
 def small(seed: int) -> list[Point]:
-    """Returns points for each value of each dimension by itself, points at borders (such as 128 tokens), and random
+    """Returns points that set one dimension to each of its values, points at borders (such as 128 tokens), and random
     points. Only four have long answers: stops across two large borders, and two stops after many tokens."""
     far = (Point(place=1022, length=12), INSIDE, at_character(65533, 8, stream=True), Point(place=FAR))
     short = [point for point in deep(seed) if point.longest <= SMALL]
@@ -185,7 +187,8 @@ def _around_reasoning() -> Iterator[Point]:
 
 
 def _pairs() -> Iterator[Point]:
-    """Yields each pair of values of two dimensions in `names`, alternately as a stream and as a whole answer."""
+    """Yields a point for each pair of values of two dimensions in `names`, by turns as a stream and as a whole
+    answer."""
     stream = False
     names = ("among", "limit", "says", "usage", "after", "length")
     for at, first in enumerate(names):
@@ -295,7 +298,8 @@ def _later(point: Point) -> str:
 
 
 def _at_borders(point: Point) -> list[str]:
-    """Returns stops that never come: text across token 128, 256 ... or a border of `CHARACTER_BORDERS`, plus "#"."""
+    """Returns stops that never come. Each is the text around a border, which is token 128, 256, ... or a character of
+    `CHARACTER_BORDERS`, and a "#" at the end."""
     one = script(point.script)
     tokens = [one.starts[border] for border in range(BORDER, len(one.pieces), BORDER)][:8]
     places = [*tokens, *(border for border in CHARACTER_BORDERS if border < len(one.text))]
@@ -332,8 +336,8 @@ def stop_pieces_of(point: Point) -> tuple[int, ...]:
     return (point.place or 0,) if point.among in ("id", "id-first") else ()
 
 
-# Pairs of requests that differ in only one field. A server that caches or merges by the other fields gives one of them
-# the answer of the other.
+# Pairs of requests that differ in only one field. A server that caches or merges requests, and ignores this field,
+# gives one of them the answer of the other.
 PAIRS: Mapping[str, tuple[Point, Point]] = {
     "with-and-without-stops": (Point(), Point(among="none")),
     "with-and-without-stops-greedy": (Point(says="greedy"), Point(among="none", says="greedy")),

@@ -72,7 +72,8 @@ class Odd:
 
 
 def odd_stops(single: Single) -> Iterator[tuple[str, Odd]]:
-    """Yields two cases with names: null, or an empty string, is put in front of the single's stops."""
+    """Yields two cases with their names: one puts null, the other an empty string, in front of the stops of
+    `single`."""
     for name, odd in (("null-among-stops", None), ("an-empty-stop-among-stops", "")):
         stops = [odd, *single.request.stops["stop"]]
         yield name, Odd(replace(single, request=replace(single.request, stops={"stop": stops}), optional=True))

@@ -9,7 +9,7 @@ from stopscan_conformance.apis import api as form
 from stopscan_conformance.apis.api import COUNT, NAME, NULL, Api, Data, End, Part, Request, inner, string
 from stopscan_conformance.wire import Wire
 
-MOST_TOKENS = 6000  # the API requires a limit
+MOST_TOKENS = 6000  # sent if a request has no limit, because the API requires one
 REASONS = {
     "end_turn", "max_tokens", "stop_sequence", "tool_use", "pause_turn", "refusal", "model_context_window_exceeded",
 }  # fmt: skip
@@ -19,8 +19,8 @@ BLOCKS: dict[str, Data] = {
     "text": {"text": str},
     "thinking": {"thinking": str, "signature": str},
 }
-# An empty block is a fault: Anthropic answers with a 400 to a client that sends the block back ("messages: text
-# content blocks must be non-empty").
+# An empty block is a fault: if a client sends the block back, Anthropic answers with a 400 ("messages: text content
+# blocks must be non-empty").
 EMPTY = "an empty text block; if there is no text, there is no block"
 INPUT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 DELTAS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "thinking"}
@@ -73,7 +73,8 @@ def _head(message: Any) -> Data:
 
 
 def _input_tokens(usage: Any) -> int | None:
-    """Returns all input tokens: those that a cache served are counted apart. None if there is no count."""
+    """Returns the number of input tokens, or None if there is no count. The API counts the tokens of a cache in fields
+    of their own, so these are added."""
     counts = [inner(usage, name) for name in INPUT]
     return sum(count for count in counts if isinstance(count, int)) if isinstance(counts[0], int) else None
 

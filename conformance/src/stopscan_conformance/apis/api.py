@@ -24,10 +24,14 @@ NULL = type(None)
 
 @dataclass(frozen=True)
 class Extras:
-    """What a request says besides its prompt and its stops: further options, earlier turns, whether the content is a
-    list of parts, a text before the prompt in the last message, and OpenAI's names for the token limit. Also fields of
-    the body that are replaced (by the prompt as "list", "ids" or "ids-in-a-list"; see `single`) or left out, how its
-    JSON is written (`WRITINGS`), and headers."""
+    """What a request has besides its prompt and its stops.
+
+    `options` are further options, `before` are earlier turns, `prefix` is a text before the prompt in the last message,
+    and `limits` are OpenAI's names for the token limit. If `parts` is true, the content is a list of parts. `body` has
+    fields that replace those of the request's body, and `without` names fields to leave out. `prompt` says in which
+    form the prompt is sent ("list", "ids" or "ids-in-a-list"; see `single`). `writing` says how the JSON is written
+    (`WRITINGS`).
+    """
 
     options: Mapping[str, Any] = field(default_factory=dict)
     before: tuple[Turn, ...] = ()
@@ -203,7 +207,7 @@ def sent_as(wire: Wire, media_type: str) -> Iterator[str]:
 
 
 def in_seconds(what: str, key: str, holder: Any) -> Iterator[str]:
-    """Yields a complaint if a time is in milliseconds: as seconds, such a number is after the year 5000."""
+    """Yields a complaint if a time is not in seconds: read as seconds, it is after the year 5000."""
     value = inner(holder, key)
     if isinstance(value, (int, float)) and value > 10**11:
         yield f"{what} has {value} as {key}, which is not a time in seconds"

@@ -71,7 +71,7 @@ def _end(choice: Data) -> End | None:
 
 
 def end_of(word: Any, matched: Any) -> End:
-    """Returns the end for a finish reason and the stop that the answer names, if it names one."""
+    """Returns why the answer ended. `word` is its finish reason, and `matched` is the stop that it names, or None."""
     if not isinstance(word, str) or word not in ENDS:
         return "unknown", word
     if matched is None or word != "stop":
@@ -86,8 +86,8 @@ def spelled_chat(wire: Wire, request: Request) -> list[str] | None:
 
 
 def spelled_completions(wire: Wire, request: Request) -> list[str] | None:
-    """Returns the tokens that have log probabilities, or None if there are none. A token whose `text_offset` is not
-    where the tokens before it end comes with a note."""
+    """Returns the tokens that have log probabilities, or None if there are none. If the `text_offset` of a token is not
+    where the tokens before it end, the wrong offset is added to the token."""
     spelled: list[str] = []
     first = known = None
     for _, choice in _read(wire, request):
