@@ -56,8 +56,8 @@ def in_turn(name: str, subjects: list[Any], work: Callable[..., object] = feed_i
         part, warm = pieces[start : start + PART], make()
         for piece in part:  # loads the vocabulary into the processor's cache before the timed runs
             warm.feed(piece)
-        # `zip` is lazy: it reads a scanner from memory only when the scanner gets its piece. If there are many, the
-        # processor's cache no longer has this scanner.
+        # `zip` is lazy: it reads a scanner from memory only when the scanner gets its piece. If there are many
+        # scanners, the processor's cache no longer has this one.
         turn = [number % len(subjects) for number in range(start, start + PART)]
         return (zip(map(subjects.__getitem__, turn), fresh_all(part), strict=True),)
 

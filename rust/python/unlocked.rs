@@ -59,7 +59,7 @@ impl<U> Unlocked<U> {
         self.part.load(Relaxed)
     }
 
-    /// Counts a text of this many `bytes` as read. `continued` of them are not the first byte of their code point.
+    /// Counts a text of this many `bytes` as read. `continued` of them are continuation bytes of UTF-8.
     #[inline(always)]
     pub(crate) fn count(&self, bytes: usize, continued: usize) {
         self.passed.store(self.passed.load(Relaxed) + bytes, Relaxed);

@@ -42,7 +42,8 @@ class Tokens:
             begin, length = _spelled(entry[0] if self.columns else entry, place)
             if i < len(offsets) and type(offsets[i]) is int and type(offsets[0]) is int:
                 begin = offsets[i] - offsets[0]
-            # `begin` may be past the end: special tokens and half characters are longer in entries than in the text.
+            # `begin` may be past the end of the text: an entry spells a special token or half a character with more
+            # characters than the text has for it.
             tokens.append((max(0, min(begin, len(text) - 1)), entry))
             place += length
         return tokens

@@ -47,7 +47,7 @@ class Memory:
         return tuple([place for name in self.api.places if (place := index(get(inner, name))) is not None])
 
     def learn(self, event: Any, kind: str) -> None:
-        """Remembers the facts in an event that closing events must repeat if a stop comes, such as the usage."""
+        """Remembers those facts of an event, such as the usage, that the closing events must repeat if a stop fires."""
         if kind in self.api.texts:
             return
         for name, (paths, pattern) in self.api.known.items():

@@ -353,7 +353,7 @@ class _Maker:
             yield self.case("cost", "cost-of-a-stop", "generation ends with the stop", clock.of_a_stop(load))
         abandoned = {"during an answer": load.tokens(clock.LASTING)}
         if self.stream and self.api.stops:
-            # Clients also leave an answer whose text is held from the third token on, and an answer with reasoning.
+            # Clients also disconnect while all text from the third token on is held, and during the reasoning.
             pieces = next(entry["pieces"] for entry in named() if entry["script"] == LONG)
             held = {"stop": [pieces_text(pieces[2:]) + "#"]}
             abandoned["while text was held"] = Request(load.prompt, self.stream, held, 300)

@@ -53,7 +53,7 @@ def default_scripts() -> Mapping[str, Script]:
     return {**SCRIPTS, **{name: pieces for name, pieces in staged.items() if name not in SCRIPTS}, **made_scripts()}
 
 
-# Pairs by name: a text, and a stop that is not in the text but looks like it or begins like it.
+# Pairs by name: a text that nearly contains a stop, and that stop.
 NEAR: Mapping[str, tuple[str, str]] = {
     name: (near, stop) for name, (near, stop) in written(FOLDER / "near.json").items()
 }

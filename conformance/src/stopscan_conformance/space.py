@@ -200,7 +200,7 @@ def _pairs() -> Iterator[Point]:
 
 
 def _random(seed: int, count: int) -> Iterator[Point]:
-    """Yields random points. The values of a dimension take turns, so each of them is used about equally often."""
+    """Yields random points. The values of most dimensions are shuffled, so each is used about equally often."""
     draw = random.Random(seed)
     columns: dict[str, list[Any]] = {}
     for name, values in DIMENSIONS.items():

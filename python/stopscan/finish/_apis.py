@@ -273,7 +273,7 @@ def from_bedrock(payload: object, /) -> Finish | None:
 def from_tgi(payload: object, /) -> Finish | None:
     """Returns the finish of an answer of `/generate`, of the last event of `/generate_stream`, or of their `details`.
 
-    TGI does not name the stop, and says why the answer ended only in `details`.
+    TGI never names the stop. Only `details` says why the answer ended.
 
     >>> from_tgi({"generated_text": "A", "details": {"finish_reason": "stop_sequence", "generated_tokens": 2}})
     Finish(reason='stop_sequence', matched_stop=None, offset=None, raw='stop_sequence')

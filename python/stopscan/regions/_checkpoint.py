@@ -95,8 +95,8 @@ def _of_chat_template(template: str) -> Graph | None:
         leads_to = {(marker, to) for _, marker, to in edges_of(form)}
         present = {marker for marker, _ in leads_to if marker in template}
         missing = {*NAMES}.intersection(region_names(form)) - {to for marker, to in leads_to if marker in present}
-        # If a form has a reasoning or tool calls to which no marker in the template leads, it is another model's form.
-        # Otherwise, each marker of the form that the template lacks counts against the form.
+        # A form is another model's if it has reasoning, and the template has none of the markers that open it. The same
+        # holds for tool calls. Otherwise, each marker of the form that the template lacks counts against the form.
         size = sum(map(len, present)) - len({marker for marker, _ in leads_to} - present)
         score = size, SIGNS.get(name, "\0") in template
         if not missing and score > highest and size > 0:

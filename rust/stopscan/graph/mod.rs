@@ -149,7 +149,8 @@ impl Graph {
         (0..self.len() as u32).flat_map(|node| self.markers(node))
     }
 
-    /// Returns the marker with this text that is live at `node`, even if a stop inside the marker would complete first.
+    /// Returns the marker of `node` whose text is `text`. Also finds a marker that cannot complete because a stop inside
+    /// it completes first.
     pub(crate) fn marker(&self, node: u32, text: &str) -> Option<Word> {
         self.word(node, self.words(node).stops()..self.words(node).len(), text)
     }

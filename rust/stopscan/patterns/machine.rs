@@ -237,8 +237,8 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// Makes the machine of an automaton. Refuses an automaton with which more than `threads` matches could have begun
-    /// at once.
+    /// Makes the machine of an automaton. Returns an error if more than `threads` matches could be in progress at the
+    /// same time.
     pub(super) fn new(
         trimmed: &Trimmed,
         alphabet: Arc<Alphabet>,

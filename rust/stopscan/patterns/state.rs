@@ -16,9 +16,9 @@ pub(crate) struct PatternState {
     /// The text since the first match began that is not held: a match of a visible pattern or, in a stream that hides
     /// no stop, of any pattern.
     pub(super) text: Held,
-    /// The state with which markers are found, if it differs from the state of the strings' automaton. When a match
-    /// completes in unarmed text (in which no stop fires), the automaton forgets the stop strings that would contain
-    /// the match. Markers must not be forgotten, so this is the state in which the automaton would be without the
+    /// A second state of the strings' automaton, with which markers are found. `None` if it equals the first state.
+    /// When a match completes in unarmed text (in which no stop fires), the first state drops the stops that have begun
+    /// and would contain the match. Markers that have begun must go on, so this state continues as if there had been no
     /// match.
     pub(super) markers: Option<State>,
     /// The number of bytes that are held for markers because of the state `markers`.
@@ -193,7 +193,8 @@ impl PatternState {
         self.hidden.is_empty() && self.visible.is_empty() && self.markers.is_none()
     }
 
-    /// Ends the matches and markers that have begun. `text` is the text that was read last.
+    /// Drops all matches and markers that have begun, so that none of them can complete. `text` is the text that was
+    /// read last.
     pub(crate) fn forget(&mut self, text: &str) {
         self.hidden.forget(text);
         self.visible.forget(text);

@@ -82,8 +82,8 @@ impl Ledger {
         for number in [*seen, *kept, *read, *settled, *token, starts.len()] {
             writer.number(number);
         }
-        // Each start is written as its distance from the previous start: in one byte, if the distance is short and no
-        // token lies between the tokens of the two starts.
+        // Each start is written as twice its distance from the previous start. If the tokens of the two starts are not
+        // neighbours, 1 is added, and the difference of their numbers follows. So most starts take one byte.
         let mut before = (*settled, *token);
         for &(start, token) in starts.iter() {
             let (behind, tokens) = (start - before.0, token - before.1);

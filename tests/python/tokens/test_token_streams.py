@@ -154,7 +154,7 @@ def text(raw: str | bytes | int) -> str:
 @KINDS
 @given(data=st.data())
 def test_prompts(vocabulary: Vocabulary, data: st.DataObject) -> None:
-    """A random prompt, or one that is cut from the text at any place, even inside a character."""
+    """The prompt is random, or it is the first tokens of the stream and may end inside a character."""
     token_ids, stop = data.draw(streams(vocabulary))
     prompt = data.draw(streams(vocabulary))[0]
     if data.draw(st.booleans()):

@@ -74,7 +74,7 @@ def alike(change: Callable[[str], str]) -> type[Simple]:
 
 
 def of_stops(change: Callable[[str], str]) -> type[Simple]:
-    """Returns a scanner that looks for `change(stop)`, and reports the stop of the request."""
+    """Returns a class of scanners that look for `change(stop)`, and report the original `stop`."""
 
     class Changed(Simple):
         def __init__(self, stops: list[str]) -> None:
