@@ -67,7 +67,8 @@ def main() -> None:
 
 
 def told(url: str, name: str, api: str, options: argparse.Namespace) -> bool:
-    """Prints the cases that a server fails. Returns whether the kit errs: passes a wrong one, or fails a right one."""
+    """Prints the cases that a server fails. Returns whether the kit is mistaken: a wrong server passes, or a right one
+    fails."""
     server = Server(f"{url}/{quote(name)}", model="reciter", timeout=PATIENT)
     began = time.perf_counter()
     if options.what == "right":

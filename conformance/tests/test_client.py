@@ -243,7 +243,8 @@ def test_text_after_the_end_is_a_fault(part: Part) -> None:
     assert answer.head == {"id": "1", "tokens": 3}
 
 
-# The kit knows the finish reasons of each API, and reads one of another API as unknown. `WORDS` has the bodies.
+# The kit knows the finish reasons of each API, and reads a finish reason of another API as unknown. `WORDS` has the
+# body of an answer for each API, with a place for the finish reason.
 WORDS = {
     "openai-chat": '{"choices": [{"index": 0, "message": {"content": "a"}, "finish_reason": %s}]}',
     "openai-completions": '{"choices": [{"index": 0, "text": "a", "finish_reason": %s}]}',

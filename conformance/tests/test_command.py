@@ -98,7 +98,8 @@ def test_what_was_measured_before_the_server_died_is_printed(
     assert run(f"{staged_url}/dies", *options, api="openai-chat") == 2
     out, err = capsys.readouterr()
     assert "no end of the answer in 2 s" in out
-    assert "dies is slow: openai-chat did not recite 26 tokens in 1 s" in err  # one alone has 1 s, two at once 2 s
+    # A single request may take 1 s, and each of two requests at once 2 s.
+    assert "dies is slow: openai-chat did not recite 26 tokens in 1 s" in err
     summary = json.loads((tmp_path / "out.json").read_text())["summary"]
     assert summary["pass"] >= 1
     assert summary["fail"] >= 1

@@ -32,7 +32,8 @@ class Asked(NamedTuple):
 
 
 class Asks:
-    """Replaces `ask`, and records the requests. Returns `answer`, or an answer that took the next of `seconds`."""
+    """Replaces `ask`, and records the requests. Each call returns `answer`, or if it is None, an answer that takes as
+    long as the next number in `seconds` says."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *seconds: float, answer: Answer | None = None) -> None:
         self.seconds, self.answer = iter(seconds), answer
@@ -55,7 +56,8 @@ def measured(load: cost.Load, scale: Callable[..., Any], *seconds: Callable[[Ser
 
 
 def placed(*times: tuple[float, float, float]) -> tuple[Findings, int]:
-    """Returns the findings and the number of tries. Each of `times` is of little work, the measured work, much work."""
+    """Returns the findings and the number of tries. Each item of `times` has the seconds of little work, of the
+    measured work and of much work."""
     measurements, scales = iter(times), iter(times[::2])
 
     def scale(server: Server, load: cost.Load) -> Any:
@@ -78,7 +80,7 @@ def goes_on(share: int) -> Findings:
         ([(1, 6.6, 10)] * 3, goes_on(62), 3),
         ([(1, 6.3, 10)] * 3, {"cost-of-a-stop": None}, 3),
         ([(1, 10, 10)] + [(1, 1, 10)] * 3, {"cost-of-a-stop": None}, 4),  # the first try was disturbed
-        ([(1, 2.8, 10), (1, 19, 10), (1, 36, 10), (1, 19, 10)], goes_on(200), 4),  # the first one fell into a pause
+        ([(1, 2.8, 10), (1, 19, 10), (1, 36, 10), (1, 19, 10)], goes_on(200), 4),  # the first try was in a pause
     ],
 )
 def test_places_times_between_little_and_much(

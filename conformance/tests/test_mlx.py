@@ -71,7 +71,7 @@ def test_mlx_lm_with_stopscan_passes(tmp_path: Path) -> None:
         # mlx-lm's server queues five connections and resets further ones. Cases with a reset connection run again.
         reset = [case for case, result in results.items() if any(error in result.detail for error in RESET)]
         results |= {case: case.run(server) for case in reset}
-    # stopscan leaves mlx-lm's form of an answer as it is, with its fault: the chunks have the object "chat.completion".
+    # mlx-lm's chunks have a wrong form, which stopscan does not change: their object is "chat.completion".
     form = "a chunk has 'chat.completion' as object"
     wrong = {
         str(case): result
@@ -107,7 +107,7 @@ def test_mlx_lm_recites(mlx: tuple[Any, Any], name: str, drafted: bool) -> None:
     steps = list(mlx_lm.stream_generate(model, tokenizer, RECITER.prompt(name), draft_model=draft_model))
     assert [step.token for step in steps] == [*RECITER.token_ids(name), RECITER.eos_token_id]
     assert steps[-1].finish_reason == "stop"
-    # mlx-lm's byte-level detokenizer takes a leading space off the text.
+    # mlx-lm's byte-level detokenizer removes a leading space from the text.
     assert "".join(step.text for step in steps) == RECITER.text(name).removeprefix(" ")
 
 

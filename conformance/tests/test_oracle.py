@@ -1,4 +1,4 @@
-"""Compares the oracle, the kit's own brute-force scanner, with stopscan's. Both must give the same answers."""
+"""Compares the oracle, which is the kit's own brute-force scanner, with stopscan. Both must give the same answers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def plain(recital: Recital) -> Recital:
 
 
 def scanned(task: Task) -> Recital:
-    """Returns the library's answer to the request, token by token."""
+    """Returns the answer to the request that stopscan computes, token by token."""
     scanner = StopScanner(StopSet(task.stops, protect=[THINKING]))
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     text, tokens, reason, fires = "", 0, "eos", None

@@ -276,10 +276,10 @@ class _Maker:
         mixed = [*every[:half], *others[half:]]
         one_prompt, turns = self.runs(*ONE_PROMPT), self.runs(*IN_TURN)
         topic = "together"
-        yield self.case(topic, "at-once", "requests at the same time do not know of each other", several.at_once(every))
-        yield self.case(topic, "at-once-mixed", "streams and whole answers go together", several.at_once(mixed))
-        yield self.case(topic, "one-prompt", "requests of one prompt have their own stops", several.at_once(one_prompt))
-        yield self.case(topic, "in-turn", "nothing of a request is left for the next one", several.in_turn(turns))
+        yield self.case(topic, "at-once", "requests at the same time do not change each other", several.at_once(every))
+        yield self.case(topic, "at-once-mixed", "streams do not disturb whole answers", several.at_once(mixed))
+        yield self.case(topic, "one-prompt", "equal prompts may have different stops", several.at_once(one_prompt))
+        yield self.case(topic, "in-turn", "a request leaves nothing behind for the next one", several.in_turn(turns))
 
     def leaving(self) -> Iterator[Case]:
         """Yields cases in which clients leave while the server still generates their long answers."""
@@ -292,11 +292,11 @@ class _Maker:
         if not self.stream:
             early, plain = generated.single_of(self.api, late if self.api.stops else paced), self.plain()
             turns = several.in_turn([several.leaving_early(early, plain), early.run, plain.run, self.stopped().run])
-            yield self.case(topic, "after-leaving-early", f"{why}: it has read nothing of its own", turns)
+            yield self.case(topic, "after-leaving-early", f"{why}, even if it has read nothing", turns)
         long = [generated.single_of(self.api, point).run for point in (paced, late, replace(paced, among="decoys-3"))]
         # The clients leave after 4 pieces, because by then all other requests run.
         beside = several.at_once([several.leaving(abandoned, 4), *long, *self.runs(*LASTING)])
-        yield self.case(topic, "beside-leaving", "a client that leaves does not change the answers beside it", beside)
+        yield self.case(topic, "beside-leaving", "a client that leaves does not change other running answers", beside)
 
     def twice(self) -> Iterator[Case]:
         """Yields cases that send a request more than once."""
@@ -350,7 +350,7 @@ class _Maker:
     def costs(self) -> Iterator[Case]:
         load = clock.Load(self.api, f"[{LONG}]", (space.NEVER, EARLY), self.stream)
         if self.api.stops:
-            yield self.case("cost", "cost-of-a-stop", "generation ends with the stop", clock.of_a_stop(load))
+            yield self.case("cost", "cost-of-a-stop", "a server does not generate after a stop", clock.of_a_stop(load))
         abandoned = {"during an answer": load.tokens(clock.LASTING)}
         if self.stream and self.api.stops:
             # Clients also disconnect while all text from the third token on is held, and during the reasoning.
@@ -360,5 +360,5 @@ class _Maker:
             thinking = Point(script="thought", place=None, limit="all", stream=True)
             if generated.fits(self.api, thinking):
                 abandoned["in the reasoning"] = generated.single_of(self.api, thinking).request
-        why = "nothing goes on after a stop, or for a client that has left, so the next answer does not wait"
+        why = "a server does not generate after a stop, or for a client that has left, so the next answer does not wait"
         yield self.case("cost", "cost-for-the-next", why, clock.for_the_next(load, abandoned))

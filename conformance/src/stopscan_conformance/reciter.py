@@ -75,8 +75,7 @@ class Reciter:
         self._named = {name.encode(): name for name in names}
 
         pieces = [piece for script in self._scripts.values() for piece in script]
-        # If several tokens are equal, `encode` finds the last one. So the tokens that it must find come after the
-        # pieces.
+        # If tokens are equal, `encode` finds the last one. So the tokens that it must find come after the pieces.
         findable = dict.fromkeys([*(bytes([byte]) for byte in range(256)), *self._named])
         self._findable = {token: index for index, token in enumerate(findable, len(pieces))}
         self.tokens = [*pieces, *self._findable]

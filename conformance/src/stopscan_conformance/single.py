@@ -86,8 +86,7 @@ def single(api: Api, stream: bool, task: Task, /, extras: Extras = Extras(), nam
         extras = replace(extras, body={**extras.body, "prompt": prompts[extras.prompt]})
     request = Request(checkpoint.prompt(script), stream, stops, task.max_tokens, extras=extras)
     expected = _expected(api, task, ids)
-    # With "echo", the answer may begin with the prompt or not: the prompt is a special token, which servers may leave
-    # out.
+    # With "echo", the answer begins with the prompt. Servers may leave it out, because it is a special token.
     if extras.options.get("echo"):
         echoed = tuple((request.prompt + text, reasoning) for text, reasoning in expected.answers)
         expected = replace(expected, answers=(*expected.answers, *echoed), recital=None)

@@ -187,8 +187,7 @@ def _around_reasoning() -> Iterator[Point]:
 
 
 def _pairs() -> Iterator[Point]:
-    """Yields a point for each pair of values of two dimensions in `names`, by turns as a stream and as a whole
-    answer."""
+    """Yields a point for each pair of values of two dimensions in `names`. Every second point is a stream."""
     stream = False
     names = ("among", "limit", "says", "usage", "after", "length")
     for at, first in enumerate(names):

@@ -72,8 +72,7 @@ class Odd:
 
 
 def odd_stops(single: Single) -> Iterator[tuple[str, Odd]]:
-    """Yields two cases with their names: one puts null, the other an empty string, in front of the stops of
-    `single`."""
+    """Yields two cases with their names: one puts null in front of the stops of `single`, one an empty string."""
     for name, odd in (("null-among-stops", None), ("an-empty-stop-among-stops", "")):
         stops = [odd, *single.request.stops["stop"]]
         yield name, Odd(replace(single, request=replace(single.request, stops={"stop": stops}), optional=True))

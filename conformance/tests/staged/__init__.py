@@ -1,1 +1,1 @@
-"""Test servers that send the kit's texts without an engine: right ones, and a wrong one for each defect to find."""
+"""Test servers that send the kit's texts without an engine. Each is right, or has a defect that the kit must find."""

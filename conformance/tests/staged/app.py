@@ -23,7 +23,7 @@ Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 
 @dataclass
 class Staged:
-    """A server. Each field is a place where it can be wrong, and by default it is right."""
+    """A server. By default it is right. Each field replaces a part of it, and so can make it wrong."""
 
     name: str = "right"
     model: str = "reciter"

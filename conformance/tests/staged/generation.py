@@ -30,7 +30,8 @@ Piece = tuple[int, bytes]
 
 
 async def step(script: str, slower: int = 1) -> None:
-    """Takes the time of a token. Where times are compared, a step blocks the loop, so answers slow each other."""
+    """Waits as long as a token takes. In scripts for cases that compare times, the wait blocks the event loop, so that
+    answers slow each other down."""
     blocks = "stream" in script or script == "thought"
     await asyncio.sleep(PACE_SECONDS * (0 if blocks else slower if script == "paced" else slower - 1))
     end = time.perf_counter() + (STEP_SECONDS * slower if blocks else 0)

@@ -1,4 +1,4 @@
-"""Servers that are right in an unusual way: each does something that its API, HTTP or JSON leaves open."""
+"""Servers that are right, but unusual: each does something that its API, HTTP or JSON allows."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def one_at_a_time(app: App) -> App:
 
 
 def busy(times: int, status: int = 503) -> Callable[[App], App]:
-    """Returns a wrapper that first answers each request with stops `times` times with a Retry-After."""
+    """Returns a wrapper that refuses each request with stops `times` times with a Retry-After, and then answers it."""
 
     def around(app: App) -> App:
         seen: Counter[bytes] = Counter()
@@ -103,7 +103,8 @@ def busy(times: int, status: int = 503) -> Callable[[App], App]:
 
 
 def sending(change: Callable[[Any, dict[str, Any]], Any]) -> Callable[[App], App]:
-    """Returns a wrapper: `change` gets an ASGI message and what is known of the exchange, and returns what to send."""
+    """Returns a wrapper that sends the messages `change(message, known)` in place of each ASGI message. `known` has the
+    headers of the request and the media type of the answer."""
 
     def around(app: App) -> App:
         async def changed(scope: Any, receive: Any, send: Any) -> None:
@@ -137,7 +138,7 @@ def part(body: bytes) -> Any:
 
 
 def torn(message: Any, known: Any) -> Any:
-    """Cuts the body into pieces of one to five bytes, which end within characters, line ends and names."""
+    """Cuts the body into pieces of one to five bytes. So pieces end inside characters, line ends and names."""
     body = message.get("body", b"")
     if is_start(message) or len(body) < 2:
         return [message]
@@ -301,7 +302,8 @@ async def signed(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
 
 
 def speculated(made: Generation) -> int:
-    """Also counts tokens that the step of the stop brought behind it, up to the limit."""
+    """Counts three more tokens if a stop ended the answer, up to the limit: tokens after the stop that the same step of
+    speculative decoding generated."""
     return min(made.tokens + 3 * (made.end[0] == "stop_sequence"), made.ask.max_tokens)
 
 
@@ -309,7 +311,7 @@ CACHE: set[int] = set()
 
 
 def cached_prompt(message: Any) -> Any:
-    """Counts a prompt of a length that came before as read from the cache, but for one token."""
+    """If an earlier prompt had the same length, counts all tokens of the prompt but one as read from the cache."""
     tokens = message["usage"]["input_tokens"]
     new, read = (1, tokens - 1) if tokens in CACHE else (tokens, 0)
     CACHE.add(tokens)

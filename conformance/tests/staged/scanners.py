@@ -119,7 +119,7 @@ class Around:
         return self.inner.match
 
     def restart(self) -> str:
-        """Returns the held text, and begins anew: no stop fires that began before."""
+        """Returns the held text, and starts with a new scanner, so that no stop that began earlier fires."""
         held = self.inner.flush()
         self.inner = Scanner(self.stops)
         return held
@@ -129,5 +129,5 @@ Make = Callable[[list[str]], Around]
 
 
 def with_stops(change: Callable[[list[str]], list[str]]) -> Make:
-    """Returns a function that makes right scanners, of `change(stops)` instead of `stops`."""
+    """Returns a function that makes right scanners, which look for `change(stops)` instead of `stops`."""
     return lambda stops: Around(change(stops))

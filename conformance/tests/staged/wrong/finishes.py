@@ -34,7 +34,8 @@ def only_the_limit(data: Any) -> Any:
 
 
 def sorted_names(made: Any) -> Any:
-    """Names a wrong stop: uses the index of the stop in the sorted stops as an index into those of the request."""
+    """Names a wrong stop: looks up the index of the stop in the sorted stops, and names the stop that the request has
+    at this index."""
     reason, stop = made.end
     if reason != "stop_sequence":
         return made.end

@@ -127,7 +127,7 @@ async def breaks_off(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
 
 
 def nan(data: Any) -> str:
-    """Adds a number that JSON does not have."""
+    """Adds the number NaN, which JSON does not have."""
     return json.dumps({**data, "score": float("nan")}) if isinstance(data, dict) else json.dumps(data)
 
 

@@ -53,7 +53,7 @@ def stream_is_the_default(body: Any) -> Any:
 
 
 def surrogates_apart(raw: bytes) -> bytes:
-    """Reads each escape of half a surrogate pair by itself, as U+FFFD."""
+    """Reads the two escapes of a surrogate pair as two characters, each as U+FFFD."""
     return re.sub(rb"(?i)\\u[d][89a-f][0-9a-f]{2}", rb"\\\\ufffd", raw)
 
 
@@ -76,8 +76,8 @@ def end_turn(made: Generation) -> tuple[str, Any]:
 
 
 class FollowsOnce(Simple):
-    """Falls back to the longest beginning of the stop once, and then begins anew: the stop `aabaab` is not found in
-    `aabaaabaab`."""
+    """At a mismatch, falls back to a shorter beginning of the stop only once, and then starts over. So it does not find
+    the stop `aabaab` in `aabaaabaab`."""
 
     def __init__(self, stops: list[str]) -> None:
         super().__init__(stops)
@@ -96,7 +96,7 @@ class FollowsOnce(Simple):
 
 
 class SwapsWhatItHolds(Simple):
-    """If as much text is held after a token as before, keeps what it holds and loses what it should release."""
+    """If as much text (5 characters or more) is held after a token as before it, loses the text that became safe."""
 
     held = 0
 
@@ -107,14 +107,14 @@ class SwapsWhatItHolds(Simple):
 
 
 class LosesBeforeTheMatch(Simple):
-    """Loses held text that began the stop, and turns out to be no part of it, when the stop comes."""
+    """When a stop comes, loses the text before it that was held and is not a part of the stop."""
 
     def send(self, end: int) -> str:
         return "" if self.match is not None and end > self.sent else super().send(end)
 
 
 class StaysBehind(Simple):
-    """After the beginning of a stop has come once, sends nothing until the end."""
+    """After two characters of a stop have come once, sends no more text until a stop fires."""
 
     stuck = False
 
@@ -127,18 +127,18 @@ class StaysBehind(Simple):
 
 
 def in_a_token_of_its_own(one: Simple, before: int) -> Found | None:
-    """Finds a stop only if its last character is the last of its token."""
+    """Finds a stop only if the stop ends at the end of a token."""
     return next((found for found in one.found() if found[0] + len(found[1]) == len(one.text)), None)
 
 
 def words(one: Simple, before: int) -> Found | None:
-    """Finds a stop without its blanks."""
+    """Looks for each stop without the blanks at its ends."""
     found = [(one.text.find(stop.strip()), stop) for stop in one.stops if stop.strip() and stop.strip() in one.text]
     return min(found, default=None)
 
 
 class WholeIsABeginning(Simple):
-    """Holds the whole text for ever if it is the beginning of a stop."""
+    """Never sends an answer that is, as a whole, the beginning of a stop."""
 
     def flush(self) -> str:
         return "" if any(stop.startswith(self.text) for stop in self.stops) and self.text else super().flush()
@@ -158,7 +158,7 @@ class Ended(Generation):
 
 
 class GoesOnInLogprobs(Ended):
-    """The log probabilities go on after the stop."""
+    """Also sends log probabilities of tokens after the stop."""
 
     def changed(self, parts: list[tuple[str, str]]) -> list[tuple[str, str]]:
         self.spelled += [" and", " more"] * (self.end[0] == "stop_sequence")
@@ -166,7 +166,7 @@ class GoesOnInLogprobs(Ended):
 
 
 class OneTokenOfEachChunk(Generation):
-    """Of several tokens whose text is sent at once, only the last has its log probabilities."""
+    """If the text of several tokens is sent at once, sends the log probabilities of the last of these tokens only."""
 
     async def texts(self) -> Parts:
         known = 0
@@ -184,7 +184,7 @@ class OnlyTheLastLogprob(Ended):
 
 
 class BlanksOfEachToken(Generation):
-    """Each token loses its leading blank, as decoders do that decode tokens by themselves."""
+    """Removes the leading blank of each token but the first, as decoders do that decode each token separately."""
 
     async def texts(self) -> Parts:
         begun = False
@@ -208,7 +208,7 @@ class HeldTextIsLostWithEcho(Ended):
 
 
 class OneRequestId(Generation):
-    """Three requests that share the header X-Request-Id share the stops of the first. Waits until all three came."""
+    """Waits for three requests with the same X-Request-Id, and uses the stops of the first for all three."""
 
     async def texts(self) -> Parts:
         key = self.ask.headers.get(b"x-request-id")
@@ -251,7 +251,7 @@ def reasoning_counted_apart(usage: Data) -> Data:
 
 
 def offsets_from_zero(data: Any) -> Any:
-    """Counts `text_offset` anew in each chunk."""
+    """Counts `text_offset` from 0 again in each chunk."""
     logprobs = data["choices"][0].get("logprobs")
     if not logprobs:
         return data

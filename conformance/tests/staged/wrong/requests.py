@@ -198,7 +198,7 @@ def asks_json(body: Any) -> bool:
 
 
 async def closes_the_object(made: Generation) -> Parts:
-    """Adds a closing brace to an answer in JSON that a stop cut."""
+    """Adds a closing brace to an answer if JSON was asked for, and a stop has cut the answer."""
     async for part in made.texts():
         yield part
     if made.end[0] == "stop_sequence" and asks_json(made.ask.body):
@@ -224,7 +224,7 @@ class IdsInReasoning(Generation):
 
 
 class IdsBeforeStops(Generation):
-    """When a stop string fires, reports the first of the request's stop tokens, which did not come."""
+    """When a stop string fires, reports that the first stop token of the request fired, although it did not come."""
 
     def answer(self, token: int, text: str) -> Iterator[str]:
         found = list(super().answer(token, text))
@@ -242,7 +242,8 @@ def listed(given: Any) -> list[Any]:
     return given if isinstance(given, list) else [given]
 
 
-# Options beside which the stops or the ids are forgotten, and the cases that say so: of which APIs, streamed or whole.
+# The keys: what is forgotten (stops or ids), the option that makes the server forget it, and the value of `says` in the
+# case that finds this. The values: the APIs of the case, each with "stream" or "whole".
 FORGOTTEN = {
     ("stops", "temperature", "temperature"): "openai-chat-stream anthropic-stream generate-stream",
     ("stops", "seed", "seed"): "openai-chat-whole",

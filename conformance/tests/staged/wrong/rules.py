@@ -1,4 +1,4 @@
-"""Wrong servers that compare, choose or keep stops wrongly: none fires, or a wrong stop, or one that the text lacks."""
+"""Wrong servers that compare, choose or keep stops wrongly: no stop fires, or a wrong one, or one that did not come."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def first_but_longest(one: Simple, before: int) -> Found | None:
 
 
 def without_fallback(*, looks_again: bool) -> type[Simple]:
-    """Returns a scanner that starts over at a mismatch, and so misses a stop that begins inside of what had matched,
-    such as "aab" in "aaab". Only with `looks_again` can the mismatched character itself begin a stop."""
+    """Returns a scanner that starts over at a mismatch, and so misses a stop that begins inside the text that had
+    matched, such as "aab" in "aaab". Only with `looks_again` can the mismatched character itself begin a stop."""
 
     def find(one: Simple, before: int) -> Found | None:
         for stop in one.stops:

@@ -1,4 +1,4 @@
-"""Wrong servers that are right for one request, but wrong for several at once or in turn, or after a client left."""
+"""Servers that answer one request rightly, but are wrong if several come at once or in turn, or after a client left."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def with_refused(refused: Any, stops: list[str]) -> list[str]:
 
 
 class LeftByARefusal:
-    """A request that is refused for its limit or its temperature leaves its stops to the next request without stops."""
+    """If a request is refused because of its limit or temperature, the next request without stops gets its stops."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -145,7 +145,8 @@ def beyond(count: int, then: Chunks) -> Chunks:
 
 
 def nth(which: Callable[[int], bool], then: Chunks, *, by_connection: bool = False) -> Chunks:
-    """Returns a function that answers the nth request (`by_connection`: on its connection) by `then` if `which(n)`."""
+    """Returns a function that answers the nth request with `then` if `which(n)` is true. With `by_connection`, counts
+    the requests of each connection separately."""
 
     async def chunks(made: Generation) -> Parts:
         here = shared(made)
@@ -263,7 +264,7 @@ def counts_all(made: Generation) -> int:
 
 
 def names_the_last(made: Generation) -> tuple[str, Any]:
-    """Reports an EOS as a stop: the stop that fired last in an earlier answer."""
+    """If an answer ends by EOS, reports the stop that fired last in an earlier answer."""
     here = shared(made)
     if made.end[0] == "stop_sequence":
         here.last = made.end

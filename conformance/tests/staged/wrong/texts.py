@@ -1,5 +1,5 @@
-"""Wrong servers that lose, double or leak text, cut it at the wrong place, decode it wrongly, or miss a stop,
-either in the whole text or only after some place in it."""
+"""Wrong servers that lose, repeat or leak text, cut it at the wrong place, decode it wrongly, or miss a stop, either in
+the whole text or only after some place in it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def without_the_stop(one: Simple, before: int) -> Found | None:
 
 
 class DeletesTheStop(Simple):
-    """Removes the stop from the text, and goes on."""
+    """Removes the stop from the text, and keeps generating."""
 
     def find(self, before: int) -> Found | None:
         if found := super().find(before):
@@ -188,7 +188,8 @@ def only_first(*, tokens: int = 10**9, characters: int = 10**9) -> Make:
 
 
 def anew_every(*, tokens: int = 0, characters: int = 0, loses: bool = False) -> Make:
-    """Makes scanners that forget begun stops (and, if `loses`, held text) every `tokens` tokens or `characters`."""
+    """Makes scanners that forget unfinished matches every `tokens` tokens or `characters` characters. With `loses`,
+    they also lose the held text."""
 
     class AnewEvery(Around):
         def read(self, text: str) -> str:
@@ -208,7 +209,7 @@ def anew_every(*, tokens: int = 0, characters: int = 0, loses: bool = False) -> 
 
 
 def decoded_anew_every(count: int) -> type:
-    """Makes decoders that begin anew every `count` tokens, so a character that is split there is lost."""
+    """Makes decoders that start over every `count` tokens, so that a character that is split there is lost."""
 
     class Anew(codecs.getincrementaldecoder("utf-8")):  # type: ignore[misc]
         number = 0
@@ -242,7 +243,7 @@ def unscanned(made: Generation, token: int, text: str) -> Iterator[str]:
 
 
 def sent_first(made: Generation, token: int, text: str) -> Iterator[str]:
-    """Sends all of the token's text, and scans it only then."""
+    """Sends all text of a token, although the scanner finds a stop in it."""
     for _ in Generation.answer(made, token, text):
         yield text
 
@@ -296,7 +297,7 @@ class TellsTheEdge(Generation):
 
 
 def far_inside(*, tokens: int = 10**9, characters: int = 10**9) -> Make:
-    """Makes scanners that, far into the text, miss a stop inside a token with text before and after the stop."""
+    """Makes scanners that, far into the text, miss a stop if its token also has text before and after the stop."""
 
     class FarInside(Around):
         def read(self, text: str) -> str:
@@ -309,7 +310,7 @@ def far_inside(*, tokens: int = 10**9, characters: int = 10**9) -> Make:
 
 
 def far_cut(tokens: int) -> Make:
-    """Makes scanners that, after `tokens` tokens, send no text with the token in which the stop completes."""
+    """Makes scanners that, after `tokens` tokens, lose the text that should be sent when the stop completes."""
 
     class FarCut(Around):
         def read(self, text: str) -> str:
@@ -341,7 +342,7 @@ def limit_on_the_eos(made: Generation) -> tuple[str, Any]:
 
 
 class EndTokenIsScanned(Generation):
-    """Looks for stops in the text of the EOS too. With `leaks`, also sends the part of that text before the stop."""
+    """Also looks for stops in the text of the EOS. With `leaks`, also sends the text of the EOS up to the stop."""
 
     leaks = False
 

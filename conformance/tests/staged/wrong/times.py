@@ -1,5 +1,5 @@
-"""Wrong servers that send the right text too late or too early, go on generating when no client reads the answer,
-or count the tokens wrongly."""
+"""Wrong servers that send the right text too late or too early, keep generating when no client reads the answer, or
+count the tokens wrongly."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def go_on(made: Generation, lock: AbstractAsyncContextManager[Any] = nullcontext
 
 
 class GoesOn(Generation):
-    """Goes on generating after a stop, to EOS or the limit, and counts these tokens."""
+    """Keeps generating after a stop, until EOS or the limit, and counts these tokens."""
 
     limit = 2000
 
@@ -95,7 +95,7 @@ class LooksEveryEight(GoesOn):
 
 
 async def all_first(made: Generation) -> Parts:
-    """Generates the whole answer first, and then sends its parts as if they came just then."""
+    """Generates the whole answer first, and then sends its parts as if they had just been generated."""
     for part in [part async for part in made.texts()]:
         await asyncio.sleep(0)
         yield part
@@ -194,7 +194,7 @@ class LateAfterAHold(Around):
 
 
 class GoesOnAfterTheSecond(GoesOnUncounted):
-    """Goes on generating after a stop, unless the stop is the first in the request's list."""
+    """Keeps generating after a stop, unless the stop is the first in the request's list."""
 
     async def rest(self) -> None:
         if self.end[1] != self.ask.stops[0]:
@@ -202,7 +202,8 @@ class GoesOnAfterTheSecond(GoesOnUncounted):
 
 
 def goes_on_if(which: Callable[[Generation, str], Any]) -> Chunks:
-    """Returns a function that generates on without a client if `which(generation, kind of the last part)` is true."""
+    """Returns a function that keeps generating after the client has left, if `which(generation, last)` is true. `last`
+    is the kind of the last part with text."""
 
     async def chunks(made: Generation) -> Parts:
         ended, last = False, ""
@@ -219,7 +220,7 @@ def goes_on_if(which: Callable[[Generation, str], Any]) -> Chunks:
 
 
 def goes_on_by_its_own_clock(made: Generation) -> None:
-    """Generates on for a client that left, in bursts: the next answer may fall into a pause."""
+    """Keeps generating after the client has left, in bursts. The next answer may fall into a pause between them."""
 
     async def rest() -> None:
         for burst in range(8):
