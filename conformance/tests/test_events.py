@@ -1,4 +1,4 @@
-"""What the kit reports about the events of a stream: what all of them must have, and in what order they must come."""
+"""What the kit reports about the events of a stream: the keys that each must have, and the order in which they come."""
 
 from __future__ import annotations
 

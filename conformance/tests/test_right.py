@@ -1,4 +1,4 @@
-"""Right servers, even unusual ones, pass the kit. Official clients read the same from unusual and plain answers.
+"""Right servers, even unusual ones, pass the kit. Official clients read the same text in unusual and in plain answers.
 
 The kit sends each server a part of the cases, or all cases with `--thorough` (ci/kit-thorough).
 """

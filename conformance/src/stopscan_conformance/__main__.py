@@ -139,11 +139,11 @@ def _parser() -> argparse.ArgumentParser:
         help="test only this API (may be repeated): " + ", ".join(APIS) + "; the "
         "last two are tested only if named")  # fmt: skip
     add("--level", choices=LEVELS, default="usual",
-        help="the rules that fail a run: those that the API documents, also those that the engines agree on (usual, "
-        "the default), or also advice")  # fmt: skip
+        help="the rules that make a run fail if they are broken: those that the API documents, also those that the "
+        "engines agree on (usual, the default), or also advice")  # fmt: skip
     add("--only", action="append", default=[], metavar="GLOB",
-        help="only this promise, topic or case (API/NAME); may be repeated; with promises and cases, only these "
-        "promises count of these cases")  # fmt: skip
+        help="only this promise, topic or case (API/NAME); may be repeated; if promises and cases are named, only "
+        "these promises are judged in these cases")  # fmt: skip
     add("--deep", action="store_true", help="also cases with long answers")
     add("--thorough", action="store_true", help="also a very large number of further cases")
     add("--seed", type=int, default=0, metavar="N", help="the seed of the random requests (0)")

@@ -203,7 +203,8 @@ def _codes(size: int) -> list[int]:
         for of in combinations(range(4), degree)
     ]
     codes = [0]
-    for index in range(1, size):  # the word of an index is that of the index without its lowest bit, and one monomial
+    # The word of an index is the word of the index without its lowest set bit, XOR the monomial of this bit.
+    for index in range(1, size):
         codes.append(codes[index & (index - 1)] ^ monomials[(index & -index).bit_length() - 1])
     return codes
 

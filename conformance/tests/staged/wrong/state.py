@@ -126,7 +126,7 @@ class LeftByARefusal:
         return body if body.get(self.name) or not owed else {**body, self.name: owed}
 
 
-# Defects in only some of the requests.
+# Defects that only some requests have.
 
 
 def beyond(count: int, then: Chunks) -> Chunks:
@@ -348,7 +348,7 @@ async def leaves_what_the_limit_held(made: Generation) -> Parts:
     last = ""
     async for kind, last in made.texts():
         yield kind, last
-    if made.end[0] == "length":  # then the last part is what was held
+    if made.end[0] == "length":  # then the last part is the held text
         made.staged.memory["held"] = last
 
 
