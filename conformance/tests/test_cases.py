@@ -83,8 +83,8 @@ def test_an_answer_says_each_breach_of_its_form_once() -> None:
 
 
 def test_stops_that_a_case_must_not_contain() -> None:
-    """Cases named `stream…` test when text comes. Their texts have no `<`: a server may hold it, as it may begin a
-    marker."""
+    """Cases named `stream…` test when text comes. Their texts have no `<`, which a server may hold, because it may
+    begin a marker."""
     assert not [one.name for one in ALL if one.name.startswith("stream") and "<" in recite(one.task).text]
 
 

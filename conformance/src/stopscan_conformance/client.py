@@ -97,7 +97,7 @@ class Server:
         return model in known or str(model).startswith(f"{self.model}:") or model in self.models
 
     def connect(self) -> httpx.AsyncClient:
-        """A connection, for one request or for several in turn."""
+        """Returns a connection for one request, or for several requests one after another."""
         return httpx.AsyncClient(
             base_url=self.url, headers=self.headers, timeout=None, verify=_tls(), follow_redirects=True
         )

@@ -122,7 +122,7 @@ async def by_length(server: Server, load: Load) -> tuple[float, float]:
 
 
 async def by_company(server: Server, load: Load) -> tuple[float, float]:
-    """Returns the seconds that an answer takes alone, and those that it takes with `OTHERS` others running."""
+    """Returns the seconds that a request takes alone, and those that it takes while `OTHERS` other requests run."""
     await _seconds(server, load, _long(load))
     few = replace(load.tokens(FEW), stream=False)
     requests = [*[few] * OTHERS, load.tokens(FEW)]

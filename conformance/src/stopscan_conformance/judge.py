@@ -150,8 +150,8 @@ def _form(answer: Answer, api: str) -> dict[str, str | None]:
 
 
 def judge_usage(tokens: Any, expected: Expected) -> Findings:
-    """Judges a count of tokens. If it includes tokens after the stop, which a speculative step may have generated, it
-    breaks only the rule `cost-of-a-stop`."""
+    """Judges a count of tokens. If it includes tokens after the stop, which a speculative step may have generated, but
+    not more than the limit, it breaks only the rule `cost-of-a-stop`."""
     if type(tokens) is not int:
         return {}
     wrong = f"{tokens} tokens counted, not {expected.tokens[0]}"

@@ -199,7 +199,7 @@ def _sources(rule: Rule, api: str, results: Results) -> list[str]:
 
 
 def _shown(report: Report, fresh: Results, *, shrink: bool) -> Iterator[str]:
-    """Yields for each API and each set of broken rules the command that repeats the first failure."""
+    """Yields the command that repeats the first failure, for each API and each set of broken rules."""
     seen: set[tuple[str, tuple[str, ...]]] = set()
     for case, result in fresh.items():
         kind = (case.api, tuple(result.broken))

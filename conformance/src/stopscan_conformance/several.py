@@ -37,8 +37,8 @@ def at_once(every: Sequence[Run]) -> Run:
 
 
 def in_turn(every: Sequence[Run]) -> Run:
-    """Returns a run that starts the runs of `every` one after another, until one finds something wrong. For example, if
-    a request gets no answer, each later request would only wait for its timeout."""
+    """Returns a run that starts the runs of `every` one after another, until one finds something wrong. The later runs
+    are left out: if a request gets no answer, each later request would only wait for its timeout."""
 
     async def run(server: Server) -> Findings:
         findings: list[Findings] = []

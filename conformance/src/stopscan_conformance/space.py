@@ -297,8 +297,8 @@ def _later(point: Point) -> str:
 
 
 def _at_borders(point: Point) -> list[str]:
-    """Returns stops that never come. Each is the text around a border, which is token 128, 256, ... or a character of
-    `CHARACTER_BORDERS`, and a "#" at the end."""
+    """Returns stops that never come: the text around each border, with a "#" at its end. The borders are every 128th
+    token, up to eight of them, and the characters at `CHARACTER_BORDERS`."""
     one = script(point.script)
     tokens = [one.starts[border] for border in range(BORDER, len(one.pieces), BORDER)][:8]
     places = [*tokens, *(border for border in CHARACTER_BORDERS if border < len(one.text))]

@@ -12,7 +12,7 @@ Which = Callable[[Any], bool]
 
 
 def put(value: Any, *path: Any) -> Edit:
-    """Returns the edit that puts `value` at `path`. If `value` is a function, it makes the new value of the old."""
+    """Returns the edit that puts `value` at `path`. If `value` is a function, it gets the old value."""
 
     def edit(data: Any) -> Any:
         data = deepcopy(data)

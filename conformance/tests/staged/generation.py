@@ -1,4 +1,4 @@
-"""One answer as it comes: the model's tokens, decoded, scanned and cut into reasoning and answer."""
+"""Generates an answer: decodes and scans the tokens of the model, and separates the reasoning from the answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All wrong servers: each module of the folder has the table of one kind."""
+"""All wrong servers. Each module of this folder has a table of one kind of them."""
 
 from importlib import import_module
 from pkgutil import iter_modules

@@ -138,7 +138,7 @@ def words(one: Simple, before: int) -> Found | None:
 
 
 class WholeIsABeginning(Simple):
-    """Never sends an answer that is, as a whole, the beginning of a stop."""
+    """If the whole answer is the beginning of a stop, never sends it."""
 
     def flush(self) -> str:
         return "" if any(stop.startswith(self.text) for stop in self.stops) and self.text else super().flush()

@@ -57,7 +57,7 @@ class Patterns(Simple):
 
 
 def alike(change: Callable[[str], str]) -> type[Simple]:
-    """Returns a scanner that takes a text for a stop if `change` returns the same for both."""
+    """Returns a scanner in which a text counts as a stop if `change` returns the same for both."""
 
     class Alike(Simple):
         def found(self) -> list[Found]:

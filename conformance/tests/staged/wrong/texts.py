@@ -77,7 +77,7 @@ class Latin(EachTokenAlone):
 
 
 async def stops_in_reasoning(made: Generation) -> Parts:
-    """Lets stops fire in the reasoning, which is still in a field of its own."""
+    """Lets stops fire in the reasoning. The reasoning is still sent in a field of its own."""
     thought = ""
     async for kind, text in made.texts():
         if kind == "reasoning":
