@@ -89,7 +89,7 @@ class AsyncDeltaStream(Generic[Item]):
 
     @property
     def held(self) -> str:
-        """The text that is withheld: a hidden stop, a marker that is not in the output, or a key may begin with it."""
+        """The text that is withheld because it may still become a hidden stop, a marker that is left out, or a key."""
         return self._reader.held
 
     @property

@@ -518,9 +518,9 @@ pub(crate) trait Core: Sized {
 
 /// A stream that threads of Python can share, with its set.
 ///
-/// A lock costs a fifth of a `feed`. Most text is plain: no stop or marker begins in it. While the stream is idle (no
-/// stop or marker has begun), reading plain text only counts it. Under the GIL, `Guarded` counts it without the lock.
-/// Streams with patterns or loops also need the text itself, and read it with the lock held.
+/// A lock costs a fifth of a `feed`. Most text is plain: no stop or marker begins in it. An idle stream (no stop or
+/// marker has begun) needs only the length of plain text. Under the GIL, `Guarded` adds up these lengths without the
+/// lock. Streams with patterns or loops need the text itself, and read it with the lock held.
 #[repr(C)]
 pub(crate) struct Guarded<C: Core> {
     pub(crate) unlocked: Unlocked<C::Unread>,

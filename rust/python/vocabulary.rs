@@ -137,7 +137,8 @@ impl Vocabulary {
     }
 }
 
-/// A token's text as a Python string, and its shape (kinds of bytes). Side by side, both fit into one cache line.
+/// A token's text as a Python string, and its shape (kinds of bytes). The shape and the pointer to the string share a
+/// cache line.
 pub(crate) struct Ready {
     pub(crate) shape: Shape,
     pub(crate) text: Py<PyString>,

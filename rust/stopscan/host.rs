@@ -99,7 +99,7 @@ impl<E: Emit> Stream<E> {
         self.part
     }
 
-    /// Counts plain text, in which no stop or marker begins, as read. `length` is its length.
+    /// Moves the stream on by the `length` of plain text, in which no stop or marker begins.
     pub fn skip(&mut self, length: Place) {
         self.read = self.read + length;
     }

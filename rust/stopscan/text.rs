@@ -238,7 +238,8 @@ impl Plain {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape(u64);
 
-/// The kind of each byte. Newline and punctuation, with which most stops begin, do not share their kinds.
+/// The kind of each byte. Newline and each punctuation mark have a kind of their own, because most stops begin with
+/// one.
 const KINDS: [u8; 256] = kinds();
 
 /// A kind that no byte has and that every filter refuses. It marks text whose bytes have to be read.

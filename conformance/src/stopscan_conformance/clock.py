@@ -189,14 +189,14 @@ FAST = 0.0005  # seconds for each token. If a stream is faster, this process rea
 # Seconds for each token. If a stream is faster, one late read is enough to join the chunks of four tokens, or to delay
 # a chunk by `BEHIND`.
 UNHURRIED = 0.0018
-# A part of a token's time. The chunks of one token come closer together than this. The chunks of two tokens are a whole
-# token's time apart.
+# A fraction of the time for each token. Chunks that come closer together than this belong to one token, because chunks
+# of different tokens are a whole token's time apart.
 AT_ONCE = 0.3
 PAUSE = 0.15  # seconds. A shorter wait for the end is not a fault, because users do not see it
 WAITED = 0.25  # a part of the whole time. A server that replays a finished answer sends its first text later than this
 GATHERED = 4  # chunks that may come together, because a step of speculative decoding makes several tokens
 # Tokens. Held text is 0 tokens late if it comes when it is safe, and 1 token late if it waits for the next token. A
-# delay nearer to 1 is a fault.
+# longer delay than this is a fault.
 BEHIND = 0.6
 # Tokens that the last burst may have above the 90th percentile of the others: the last token may come together with the
 # token before it and with held text.

@@ -83,9 +83,9 @@ class Generated:
         """Sends the requests that `point.after` asks for: requests whose clients leave, or a wrong request."""
         point, api = self.point, self.api
         if point.after in ("left", "left-held"):
-            # With `left-held`, the stop is a copy of the answer that begins at the last character of its first token. A
-            # "#", which never comes, is at the end of the copy. So the server holds all text of the copy when the
-            # clients leave.
+            # With `left-held`, the stop is the answer's own text from the last character of the first token on, and
+            # then a "#", which never comes. So from that character on, the server holds all text until the clients
+            # leave.
             held = script("paced").text[script("paced").starts[1] - 1 :][:1100] + "#"
             long_answer = single_of(api, Point(script="paced", place=None, stream=True))
             stops = {"stop": [held if point.after == "left-held" else "@never@"]} if api.stops else {}

@@ -359,7 +359,7 @@ OPTIONS: Mapping[str, list[dict[str, Any]]] = written(FOLDER / "options.json")
 
 
 def extras(says: str, api: str, stop: str = "") -> Extras | None:
-    """Returns what the value `says` adds to a request of `api`, or None if the API has no field for it."""
+    """Returns the fields that a request of `api` gets for a value of `says`, or None if the API has no field for it."""
     if says in OPTIONS:
         words = next((one for one in OPTIONS[says] if api in one.get("apis", [api])), None)
         fields = ("options", "limits", "parts")

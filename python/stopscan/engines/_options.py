@@ -22,7 +22,8 @@ MAX_COUNT = 2**31 - 1
 # The most characters of an error message, which goes back to the client and quotes parts of its request.
 MAX_MESSAGE = 400
 
-# An entry of `default`: the route separates the whole answer from the content, such as a required tool call.
+# An entry of `default` that protects the whole answer. For a required tool call, for example, the route returns no
+# content at all, so no stop fires.
 ANSWER = "answer"
 
 # Other names that APIs use for the options.

@@ -13,8 +13,8 @@ ApiName: TypeAlias = Literal[
 
 
 def _bodies(inner: str) -> tuple[tuple[str, ...], ...]:
-    """Returns the paths to the objects of a payload that may have the reason: the payload itself, and the objects at
-    `inner` and `WRAPPERS`."""
+    """Returns the paths at which a payload may have its finish reason: its top level, and the paths in `inner` and
+    `WRAPPERS`."""
     return ((), *paths(inner), *paths(WRAPPERS))
 
 

@@ -149,8 +149,8 @@ impl Graph {
         (0..self.len() as u32).flat_map(|node| self.markers(node))
     }
 
-    /// Returns the marker of `node` whose text is `text`. Also finds a marker that cannot complete because a stop inside
-    /// it completes first.
+    /// Returns the marker of `node` whose text is `text`. Also finds a marker that cannot complete because a stop
+    /// inside it completes first.
     pub(crate) fn marker(&self, node: u32, text: &str) -> Option<Word> {
         self.word(node, self.words(node).stops()..self.words(node).len(), text)
     }
@@ -194,8 +194,8 @@ impl Graph {
         self.regions().enumerate().filter(move |(region, _)| live(*region)).map(|(_, name)| name)
     }
 
-    /// Finds the longest suffix of the text read so far with which a stop or marker begins. Returns the index of that
-    /// stop or marker, and the length of the suffix.
+    /// Finds the longest suffix of the text read so far that is also the beginning of a stop or marker. Returns the
+    /// index of that stop or marker, and the length of the suffix.
     pub(crate) fn partial(&self, cursor: Cursor) -> (u32, usize) {
         let text = self.node(cursor.node).automaton.text(cursor.state);
         let word = self.words(cursor.node).with_literals().position(|word| word.as_bytes().starts_with(&text));

@@ -85,7 +85,8 @@ impl Table {
         Ok(Table { next, states, first_accepting, accepts, needs: trimmed.needs.clone(), starts: dfa.starts })
     }
 
-    /// Returns for each state the cell of the state to which a class leads.
+    /// Returns the column of `class`: for each state, the cell of the state that follows it on a character of the
+    /// class.
     #[inline(always)]
     pub(super) fn column(&self, class: ClassId) -> Column<'_> {
         Column(&self.next[class as usize * self.states..][..self.states])

@@ -246,8 +246,8 @@ impl PatternState {
     }
 }
 
-/// Scans unarmed text, in which no stop fires, up to a marker. Returns where the latest of the completed stops begins,
-/// in bytes of the stream, and the marker with the place in `text` where it ends.
+/// Scans unarmed text, in which no stop fires, up to a marker. Returns two things, each of which may be `None`: of the
+/// completed stops, the last beginning (a number of bytes of the stream), and the marker with its end in `text`.
 fn scan_unarmed_stops(
     automaton: &Automaton,
     machines: &Machines,

@@ -247,9 +247,10 @@ fn longest_repetition(ast: &Ast) -> Option<(&Span, usize)> {
     children(ast).filter_map(longest_repetition).chain(own).max_by_key(|(_, positions)| *positions)
 }
 
-/// The number of steps of regex-syntax that are counted for each class, besides the steps for its items (`CLASS`), and
-/// for each letter under `(?i)` (`LETTER`).
+/// The number of steps of regex-syntax that are counted for each class, in addition to the steps for its items.
 const CLASS: usize = 200;
+
+/// The number of steps of regex-syntax that are counted for each letter under `(?i)`.
 const LETTER: usize = 100;
 
 /// Ideographs and the blocks between them have no case. So regex-syntax skips a range of these characters when it folds

@@ -19,7 +19,7 @@ each_answer = pytest.mark.parametrize("answer", ALL, ids=lambda answer: answer.f
 
 
 def segments_of(answer: Answer, deltas: Iterable[str]) -> list[tuple[str, str]]:
-    """The segments of the whole stream. Neighbours of one region are joined, but two tool calls stay apart."""
+    """The segments of the whole stream. Adjacent segments of one region are joined, but two tool calls stay apart."""
     segments = SegmentSet(FORMATS[answer.form])
     return told_apart(Segmenter(segments, region=segments.region_after(answer.prompt)), deltas)
 

@@ -237,7 +237,7 @@ def test_a_response_template_without_a_name_for_the_answer() -> None:
 
 @pytest.mark.parametrize("name", [name for name in FORMATS if "reasoning" in FORMATS[name]])
 def test_start_protected_begins_in_reasoning_not_in_header(name: str) -> None:
-    """Before a fix, a protected answer of Harmony began in the header, where ` to=` begins a tool call."""
+    """Before a fix, with `start_protected`, a Harmony stream began in the header, where ` to=` begins a tool call."""
     stops = protected(StopSet("END"), FORMATS[name], ["reasoning"])
     assert start_region(stops, "", True) == "reasoning"
 

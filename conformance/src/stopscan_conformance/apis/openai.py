@@ -87,7 +87,7 @@ def spelled_chat(wire: Wire, request: Request) -> list[str] | None:
 
 def spelled_completions(wire: Wire, request: Request) -> list[str] | None:
     """Returns the tokens that have log probabilities, or None if there are none. If the `text_offset` of a token is not
-    where the tokens before it end, the wrong offset is added to the token."""
+    where the tokens before it end, the token is returned with a note that has the wrong offset."""
     spelled: list[str] = []
     first = known = None
     for _, choice in _read(wire, request):
