@@ -34,8 +34,9 @@ SET_APART = f"{PREFIX}default"
 CHAT_IDS = ("chatcmpl-", "resp_")
 # The largest number that `read_options` takes. No answer is longer.
 MAX_COUNT = 2**31 - 1
-# The most requests whose options are cached.
-MAX_KEPT = 256
+# The most requests whose options are cached, and the most characters of options that are cached: clients choose both,
+# and a set that has eight states can take 240 times the bytes of its stops.
+MAX_KEPT, MAX_KEPT_LENGTH = 256, 1_024
 # No limits, for requests of a program that calls vLLM directly. The limits are for the clients of a server.
 UNLIMITED = Limits(*[2**62] * 4)
 
@@ -194,8 +195,10 @@ class Adapter:
         with suppress(RecursionError, TypeError, ValueError):  # a wrong value may be nested too deeply, or unhashable
             own = [(name, value) for name, value in given.items() if str(name).startswith(PREFIX)]
             # `True == 1 == 1.0`, so the key has a `repr` of all but strings.
-            key = id(graph), tuple(params.stop or ()), repr((least, included, own, defaults is self._unlimited))
-            kept = self._kept.get(key)
+            stop, others = tuple(params.stop or ()), repr((least, included, own, defaults is self._unlimited))
+            if sum(map(len, stop), len(others)) <= MAX_KEPT_LENGTH:
+                key = id(graph), stop, others
+                kept = self._kept.get(key)
         if kept is not None:
             _, options, stops = kept
         else:

@@ -72,6 +72,15 @@ def test_rendered_default_is_readable_by_any_process(tokenizer: Any, start: Any)
     assert answer(tokenizer, SamplingParams(**sent, output_kind=RequestOutputKind.DELTA), text) == text[:-3]
 
 
+@pytest.mark.parametrize(("stop", "cached"), [("END", True), ("x" * 2_000, False)], ids=["short", "long"])
+def test_only_short_options_are_cached(tokenizer: Any, start: Any, stop: str, cached: bool) -> None:
+    """Before a fix, clients could fill the cache with 256 large sets."""
+    install()
+    start(None, "deepseek_r1")
+    assert answer(tokenizer, SamplingParams(stop=[stop], output_kind=RequestOutputKind.DELTA), "a") == "a"
+    assert bool(_install._adapter._kept) is cached
+
+
 @pytest.mark.parametrize("value", [5, None, "thoughts", [["a"]], {"reasoning": 1}, [None], ["<a>"]], ids=str)
 def test_what_a_client_writes_for_the_route_is_checked(tokenizer: Any, forgiving: Failures, value: Any) -> None:
     for _ in range(Failures.LIMIT):
