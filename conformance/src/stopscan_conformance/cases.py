@@ -21,7 +21,8 @@ from stopscan_conformance.scripts import THINKING, made_scripts, named
 from stopscan_conformance.single import NotSupported, Run, Single, single
 from stopscan_conformance.space import Point
 
-# Names of cases. The requests of each tuple form one case: IN_TURN sends them one after another, the others at once.
+# Tuples of names of cases. The requests of one tuple together are a further case, which sends those of IN_TURN one
+# after another, and those of the other tuples at the same time.
 TOGETHER = ("one-token", "three-tokens", "split", "as-encoded", "no-stop", "held-at-eos", "long", "no-stop-limit")
 ONE_PROMPT = ("one-token", "three-tokens", "first-of-three", "no-stop", "no-stop-limit", "limit-of-one")
 IN_TURN = ("no-stop", "three-tokens", "no-stop", "first-of-three", "no-stop-limit", "held-at-eos", "no-stop")
@@ -36,9 +37,10 @@ PACED = {"pace": "alone", "pace-with-stops": "decoys-40", "pace-while-held": "he
 class Result(NamedTuple):
     """The result of a case.
 
-    `findings` has each rule that the case tests: `None` for a rule that is kept, otherwise a text that says what came
-    instead. `detail` has the texts of the rules that fail the case, or says why the case is not supported. A case that
-    breaks only rules of a lower level than the chosen one passes.
+    `findings` has each rule that the case tests: `None` for a rule that is kept, otherwise a text that says how the
+    answer breaks it. A broken rule of the chosen level or of a higher level makes the case fail, and a broken rule of a
+    lower level does not. `detail` has the texts of the rules that make the case fail, or says why the case is not
+    supported.
 
     >>> Result("fail", "no [DONE]", {"text": None, "form": "no [DONE]"}).wrong
     ('form',)
@@ -65,12 +67,13 @@ class Result(NamedTuple):
 
 
 def counted(api: Api, level: Level) -> list[str]:
-    """Returns the names of the rules of this level and of higher levels: a case that breaks one of them fails."""
+    """Returns the names of the rules of `level` and of higher levels. A case that breaks one of these rules fails."""
     return [rule.name for rule in RULES.values() if LEVELS.index(rule.level_of(api)) <= LEVELS.index(level)]
 
 
 def result_of(findings: Findings, rules: Sequence[str], more: str | None = None) -> Result:
-    """Returns the result: a failure if the findings break a rule in `rules`. Its detail then ends with `more`."""
+    """Returns the result of a case: a failure if `findings` has a violation of a rule in `rules`. `more` is appended to
+    the detail of a failure."""
     wrong = [fault for rule, fault in findings.items() if fault and rule in rules]
     details = [*wrong, *([more] if more and wrong else ())]
     return Result("fail" if wrong else "pass", "; ".join(details), findings)
@@ -105,8 +108,8 @@ class Case:
         return alone and not self.timed and self.topic not in ("together", "pairs")
 
     def run(self, server: Server, /, *, level: Level = "usual") -> Result:
-        """Returns the result of the case on `server`. Broken rules of levels after `level` in `LEVELS` do not make the
-        case fail.
+        """Returns the result of the case on `server`. A broken rule makes the case fail only if its level is `level` or
+        a stricter one ("documented" is the strictest, "advice" the least strict).
 
         Raises `ConnectionError` if the server is down, `TimeoutError` if the server is too slow for any case, and
         `RuntimeError` if the server serves another model.
@@ -164,8 +167,8 @@ class Case:
 def cases(*apis: str, deep: bool = False, thorough: bool = False, seed: int = 0) -> list[Case]:
     """Returns the cases of the named APIs, by default of all APIs except those that must be named (`Api.extra`).
 
-    By default these are the named cases and generated cases with short answers. `deep` adds long answers, and
-    `thorough` a very large number of further cases. Random requests use `seed`.
+    By default these are the cases of the files in `named/`, and generated cases with short answers. `deep` adds long
+    answers, and `thorough` a very large number of further cases. Random requests use `seed`.
 
     >>> [str(case) for case in cases("anthropic")][0]
     'anthropic-whole-line-break'
@@ -179,7 +182,7 @@ def cases(*apis: str, deep: bool = False, thorough: bool = False, seed: int = 0)
 
 
 class NamedCase(NamedTuple):
-    """A case from a file of `named/`, which becomes a case of each API, or of those in `apis`."""
+    """A case from a file of `named/`. It is tested with each API, or only with those in `apis`."""
 
     topic: str
     name: str
@@ -215,7 +218,8 @@ def _cases(api: Api, points: Sequence[Point]) -> Iterator[Case]:
 
 
 def _without_stops(point: Point) -> Point:
-    """Returns the point (a generated request) without stops. The fields that place its stop get their defaults."""
+    """Returns `point`, which describes a generated request, without stops. The fields that say where its stop is in the
+    text get their defaults."""
     least = Point()
     return replace(point, among="none", place=least.place, skip=least.skip, length=least.length)
 
@@ -248,8 +252,8 @@ class _Maker:
         return Case(self.api.name, self.stream, topic, name, why, run)
 
     def singles(self, *names: str, stream: bool | None = None) -> list[Single]:
-        """Returns the requests of the named cases, with the answers that must come. Leaves out cases that the API does
-        not have."""
+        """Returns the requests of the cases with these names, and the answers that must come. Leaves out cases that do
+        not exist for the API."""
         known = {case.name: case.task for case in self.named}
         stream = self.stream if stream is None else stream
         return [single(self.api, stream, known[name]) for name in names if name in known]
@@ -353,7 +357,8 @@ class _Maker:
             yield self.case("cost", "cost-of-a-stop", "a server does not generate after a stop", clock.of_a_stop(load))
         abandoned = {"during an answer": load.tokens(clock.LASTING)}
         if self.stream and self.api.stops:
-            # Clients also disconnect while all text from the third token on is held, and during the reasoning.
+            # In two further requests, clients leave while the server holds all text from the third token on, because it
+            # may be the beginning of a stop, and while the server sends reasoning.
             pieces = next(entry["pieces"] for entry in named() if entry["script"] == LONG)
             held = {"stop": [pieces_text(pieces[2:]) + "#"]}
             abandoned["while text was held"] = Request(load.prompt, self.stream, held, 300)

@@ -33,7 +33,8 @@ SLEPT = 0.004  # if a tick takes longer than these seconds, this process did not
 
 @dataclass(eq=False)
 class Flight:
-    """A running request. `most` is the largest number of requests that have run at once with it, itself included."""
+    """A running request. `most` is the largest number of requests that ran at the same moment while this request ran,
+    this request included."""
 
     most: int = 1
 
@@ -78,7 +79,8 @@ class Server:
 
     @property
     def model(self) -> str:
-        # If no model is listed: mlx_lm.server has the name "default_model" for the model that it was started with.
+        # If the server lists no model, the name is "default_model", mlx_lm.server's name for the model that it was
+        # started with.
         return self.named or next(iter(self.models), "default_model")
 
     @cached_property
@@ -147,7 +149,7 @@ class Answer:
 
     @property
     def refused(self) -> bool:
-        """Whether the server said that it does not support the request, or that it cannot answer now."""
+        """Whether the status means that the server does not support the request, or that it cannot answer it now."""
         return self.wire.status in REFUSALS or self.busy
 
     @property
@@ -209,7 +211,8 @@ async def ask(
 
 
 def _pause(retry_after: str | None) -> float | None:
-    """Returns the seconds to wait that a Retry-After asks for, or None if it is neither a number nor a date."""
+    """Returns how many seconds the header Retry-After asks the client to wait, or None if its value is neither a number
+    nor a date."""
     try:
         return max(0.0, float(retry_after or ""))
     except ValueError:
@@ -233,7 +236,7 @@ async def _ask(
             options: dict[str, Any] = {"content": sent} if isinstance(sent, str) else {"json": sent}
             task = asyncio.ensure_future(_send(client, api, request, answer, leave, options))
             try:
-                # The limit grows when other requests join, and while this process does not run.
+                # The time limit grows when other requests start, and by the time in which this process does not run.
                 while not task.done():
                     slept = sum(after - before for before, after in gaps[known:])
                     remaining = begin + server.timeout * flight.most + slept - perf_counter()
@@ -316,7 +319,8 @@ def _tls() -> ssl.SSLContext:
 
 @dataclass
 class _Watch:
-    """Notes when the event loop did not run. All requests of a loop share one watch."""
+    """Notes when this process, and with it the event loop, did not run. All requests of an event loop share one
+    `_Watch`."""
 
     users: int = 0
     gaps: list[tuple[float, float]] = field(default_factory=list)

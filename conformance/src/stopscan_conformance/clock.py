@@ -49,7 +49,8 @@ class Load:
 
 
 class Work(NamedTuple):
-    """Work that a server must not do. `seconds` measures a time that is long if the server does this work."""
+    """Work that a server should not do, such as generating for a client that has left. `seconds` measures a time that
+    is long if the server does this work."""
 
     rule: str
     complaint: str
@@ -104,8 +105,8 @@ class Cost:
 
 
 def _decided(tried: Sequence[Times]) -> bool:
-    """Returns whether enough tries agree that the server does the work, or that it does not. The first two tries are
-    enough if both shares are far below `TOO_MUCH`."""
+    """Returns whether no more tries are needed: `ENOUGH_TRIES` tries agree that the server does the needless work, or
+    that it does not, or the first two tries both have a share far below `TOO_MUCH`."""
     done = sum(times.share > TOO_MUCH for times in tried)
     quiet = sum(times.share < TOO_MUCH / 2 for times in tried)
     return max(done, len(tried) - done) >= ENOUGH_TRIES or quiet == len(tried) == 2
@@ -127,7 +128,8 @@ async def by_company(server: Server, load: Load) -> tuple[float, float]:
     few = replace(load.tokens(FEW), stream=False)
     requests = [*[few] * OTHERS, load.tokens(FEW)]
     *_, beside = await asyncio.gather(*(_seconds(server, load, request) for request in requests))
-    # Measure little work last: a server may be slower after much work, and each of `works` also follows much work.
+    # Measure the request that runs alone last. A server may be slower after much work, and the measured requests of
+    # `works` also come after much work.
     return await _seconds(server, load, load.tokens(FEW)), beside
 
 
@@ -170,8 +172,9 @@ async def _after_leaving(server: Server, load: Load, abandoned: Request) -> floa
 
 
 def _long(load: Load) -> Request:
-    """Returns a request for the longest answer of these cases. When that answer has come, the server has also finished
-    all earlier answers. The answer is not a stream, because the time of a stream includes the reading of all events."""
+    """Returns a request for the longest answer of these cases. When it has come, the server has also finished all
+    earlier answers. It is a whole answer, because the measured time of a stream would include the time to read all its
+    events."""
     return replace(load.tokens(LASTING), stream=False)
 
 
@@ -189,25 +192,25 @@ FAST = 0.0005  # seconds for each token. If a stream is faster, this process rea
 # Seconds for each token. If a stream is faster, one late read is enough to join the chunks of four tokens, or to delay
 # a chunk by `BEHIND`.
 UNHURRIED = 0.0018
-# A fraction of the time for each token. Chunks that come closer together than this belong to one token, because chunks
-# of different tokens are a whole token's time apart.
+# A fraction of the mean time for each token. Chunks that come closer together than this have the text of one token,
+# because chunks with the text of different tokens come a whole token's time apart.
 AT_ONCE = 0.3
 PAUSE = 0.15  # seconds. A shorter wait for the end is not a fault, because users do not see it
 WAITED = 0.25  # a part of the whole time. A server that replays a finished answer sends its first text later than this
 GATHERED = 4  # chunks that may come together, because a step of speculative decoding makes several tokens
-# Tokens. Held text is 0 tokens late if it comes when it is safe, and 1 token late if it waits for the next token. A
-# longer delay than this is a fault.
+# A number of tokens: if held text comes later than this after the moment at which it became safe, that is a fault. Text
+# that comes at once is 0 tokens late, and text that waits for the next token is 1 token late.
 BEHIND = 0.6
-# Tokens that the last burst may have above the 90th percentile of the others: the last token may come together with the
-# token before it and with held text.
+# How many tokens more than the 90th percentile of the other bursts the last burst may have. It may have more because
+# the last token may come together with the token before it and with held text.
 MANY_MORE = 2
 ENOUGH = 12  # samples. If there are fewer, two or three disturbances change the median or the quartile
 
 
 @dataclass(frozen=True, eq=False)
 class Pace:
-    """A case that asks for a long stream and judges its pace. A disturbance can only make the pace worse, so one good
-    try of several is enough."""
+    """A case that asks for a long stream and judges at which times its chunks come. Other programs on the machine can
+    only make these times worse, so the case passes if one of several tries is good."""
 
     single: Single
 
@@ -245,7 +248,8 @@ def unevenness(answer: Answer, recital: Recital, /) -> str | None:
     known = [steps_in(steps, 0, end) for _, end in bursts]
     if pace < FAST:
         return None
-    # For each burst, whether this process ran before it. If not, it read chunks together that may have come separately.
+    # For each burst, whether this process ran while it came. If the process slept, it read at once what the server may
+    # have sent as separate chunks.
     awake = [
         answer.slept(before, after) <= (after - before) / 2
         for before, after in pairwise([times[0], *(time for time, _ in bursts)])
@@ -284,8 +288,8 @@ def _end(bursts: list[tuple[float, int]], known: list[int], answer: Answer, pace
 
 
 def _inner(bursts: list[tuple[float, int]], recital: Recital) -> str | None:
-    """Returns a complaint if many bursts end inside a token's text. Such a text becomes safe all at once, so it should
-    not be split."""
+    """Returns a complaint if many bursts end inside the text of a token. The whole text of a token becomes safe to send
+    at the same moment, so a server should not split it."""
     safe = {*recital.safe}
     wrong = [end for _, end in bursts if end not in safe]
     if len(wrong) > len(bursts) / 4:
@@ -312,8 +316,9 @@ def _gathered(
 
 
 def _after_holds(bursts: Sequence[tuple[float, int]], recital: Recital) -> str | None:
-    """Returns a complaint if held text is sent late. The time at which the text became safe is estimated from the
-    nearest earlier and later tokens whose own text was not held, and that do not come directly after held text."""
+    """Returns a complaint if held text is sent late. The time at which held text became safe to send is estimated: it
+    lies between the times of the nearest earlier and later tokens that were neither held nor came directly after held
+    text."""
     ends = [end for _, end in bursts]
     safe = recital.safe
     more = [token for token in range(2, len(recital.complete)) if safe[token - 1] < safe[token] <= ends[-1]]

@@ -1,5 +1,5 @@
-"""The generated cases. Each sends the request that a point of `space.py` describes, and the requests that the point
-asks for before it and at the same time."""
+"""The generated cases. A `Point` of `space.py` describes a request, and the requests that run before it and at the same
+time. A generated case sends all of them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ def fits(api: Api, point: Point) -> bool:
 
 def _most(point: Point) -> float:
     """Returns an upper bound for the number of tokens of the answer: its number of characters, because each token has
-    at least one character. (If a token id is the stop, `place` already counts tokens.)"""
+    at least one. (If the stop is a token id, `point.place` is the index of that token, and the number of tokens is
+    known.)"""
     endless = point.place is None or point.among == "none"
     if point.among == "id" and point.place is not None:
         return point.place + 1
@@ -50,7 +51,7 @@ def _most(point: Point) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Generated:
-    """A case that sends a point's request, with other requests before it and beside it."""
+    """A case that sends the request that `point` describes, with other requests before it and at the same time."""
 
     api: Api
     point: Point
@@ -83,9 +84,9 @@ class Generated:
         """Sends the requests that `point.after` asks for: requests whose clients leave, or a wrong request."""
         point, api = self.point, self.api
         if point.after in ("left", "left-held"):
-            # With `left-held`, the stop is the answer's own text from the last character of the first token on, and
-            # then a "#", which never comes. So from that character on, the server holds all text until the clients
-            # leave.
+            # With `left-held`, the stop is a long piece of the answer, from the last character of the first token on,
+            # with a "#" at its end that the answer does not have. So the server holds all text from that character on
+            # until the clients leave.
             held = script("paced").text[script("paced").starts[1] - 1 :][:1100] + "#"
             long_answer = single_of(api, Point(script="paced", place=None, stream=True))
             stops = {"stop": [held if point.after == "left-held" else "@never@"]} if api.stops else {}
@@ -101,8 +102,8 @@ class Generated:
 
 @lru_cache(500)  # the same point is used often: beside other points, and by tests/measure.py for each server
 def single_of(api: Api, point: Point, limit: int | None = None) -> Single:
-    """Returns the request of `point` itself, without those before or beside it, and the answer that must come. `limit`
-    replaces the point's limit of tokens."""
+    """Returns the request of `point`, without the requests that run before it or at the same time, and the answer that
+    must come. `limit` replaces the point's limit of tokens."""
     if not api.stops:
         point = replace(point, among="none")
     words = extras(point.says, api.name, stop_of(point))
@@ -148,8 +149,9 @@ def _before(point: Point) -> Iterator[Point]:
 
 
 def _beside(point: Point) -> Iterator[Point]:
-    """Yields the points whose requests run beside the request of `point`. Three kinds of points alternate: one with the
-    script `deep`, one with a script `looks-…`, and a copy of `point` without company."""
+    """Yields a point for each request that runs at the same time as the request of `point`. Three kinds take turns: a
+    point with the script `deep`, one with a script `looks-…` (it almost has the stop), and a copy of `point` without
+    company."""
     alone = replace(point, company=1, kept=0, after="nothing")
     for number in range(1, point.company):
         if number % 3 == 0:

@@ -1,8 +1,7 @@
 """Writes the kit's checkpoint as GGUF, for llama.cpp. Needs the package gguf.
 
-llama.cpp refuses a vocabulary with two equal strings, and the checkpoint has tokens with equal texts. So the file has
-RWKV's kind of vocabulary, in which strings are escaped: equal tokens get different escape sequences, so that their
-strings differ.
+llama.cpp refuses a vocabulary with two equal strings, but the checkpoint has tokens with equal texts. So the file has a
+vocabulary in RWKV's form, whose strings have escape sequences: tokens with equal texts are escaped differently.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ PRINTABLE = [chr(code) for code in range(0x21, 0x7F)]
 
 
 def spellings(tokens: list[bytes]) -> list[str]:
-    """Returns the tokens, escaped so that all strings differ. Of equal tokens only the last has the plain spelling, so
-    that llama.cpp finds the last one when it encodes a text."""
+    """Returns the tokens as escaped strings that all differ. Of tokens with equal texts, only the last gets the usual
+    escapes, so that llama.cpp finds the last one when it encodes a text."""
     seen: Counter[bytes] = Counter()
     escaped = []
     for token in reversed(tokens):
@@ -43,8 +42,9 @@ def spellings(tokens: list[bytes]) -> list[str]:
 def digits(byte: int, variant: int = 0) -> str:
     """Returns one of nine spellings of a byte, such as `\\x41`, that llama.cpp reads as the same byte.
 
-    llama.cpp subtracts "0" from any character before "a", so a digit can have a value above 15. A second digit above 15
-    carries into the first, so the first is made smaller. If the first digit is above 15, only its low 4 bits count.
+    A byte is written as two hex digits. llama.cpp takes any character before "a" as a digit, and subtracts "0" from it,
+    so a digit can have a value above 15. If the second digit does, it carries into the first, which is made smaller in
+    return. If the first digit does, only its low 4 bits count.
     """
     carried, more = divmod(variant, 3)
     first = (byte // 16 - carried) % 16 + 16 * more

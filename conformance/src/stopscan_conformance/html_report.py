@@ -30,7 +30,8 @@ def _heads(runs: Sequence[Run]) -> str:
 
 
 def _promises(runs: Sequence[Run]) -> Iterator[str]:
-    """Yields a table of how many cases of each API keep each promise. The redder a cell is, the more cases break it."""
+    """Yields a table of how many cases of each API keep each promise (a group of rules). The more cases break a
+    promise, the redder its cell is."""
     yield "<h2>Promises: kept / tested</h2>"
     yield f"<table><tr><th>API</th><th>promise</th>{_heads(runs)}</tr>"
     for api in dict.fromkeys(result["api"] for run in runs for result in run["results"]):
@@ -83,7 +84,8 @@ def _cell(result: Mapping[str, Any] | None) -> str:
 
 
 def _fault(finding: Mapping[str, Any]) -> str:
-    """Returns the broken rule, what came instead, and the sentence that documents the rule, or its source."""
+    """Returns HTML with the broken rule, what came instead, and the sentence that documents the rule or what it is
+    based on."""
     quote, source = finding.get("quote"), escape(finding["source"])
     cited = f"<blockquote>{escape(quote)}</blockquote>{source}" if quote else source
     return f"<p><b>{finding['rule']}</b> ({finding['level']}): {escape(finding['fault'])}<br>{cited}</p>"

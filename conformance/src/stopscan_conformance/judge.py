@@ -46,8 +46,8 @@ class Rule:
             self.level)  # fmt: skip
 
     def sentence(self, api: Api, fault: str = "", case: str = "") -> Sentence | None:
-        """Returns the sentence that documents the rule for an API, or None. A rule may have several sentences: the
-        complaint and the name of the case choose one."""
+        """Returns the sentence that documents the rule for an API, or None. If there are several, the complaint `fault`
+        and the name of the case decide which."""
         return sentence(self.name, api.name, fault, case)
 
     def source(self, api: Api, fault: str = "", case: str = "") -> str:
@@ -98,8 +98,8 @@ RULES: Mapping[str, Rule] = {rule.name: rule for rule in _RULES}
 
 @dataclass(frozen=True, eq=False)
 class Expected:
-    """The answers, ends and token counts that are correct. `also` maps the name of a rule of a lower level to the
-    answers that break this rule, but no other rule."""
+    """The texts, ends and token counts that are correct in an answer. `also` maps the name of a less strict rule to the
+    texts that break only that rule."""
 
     answers: tuple[tuple[str, str], ...]  # pairs of text and reasoning, one for each way to separate them
     ends: tuple[End, ...]
@@ -117,7 +117,7 @@ class Expected:
 
 
 def judge(answer: Answer, expected: Expected, /, *, stream: bool, can: Can = Can()) -> Findings:  # noqa: B008
-    """Returns what is wrong with an answer, by each rule that applies to it."""
+    """Returns for each rule that applies to an answer how the answer breaks it, or None if the answer keeps it."""
     if answer.error is not None and not answer.chunks and answer.end is None:
         return {"answers": f"no answer: {answer.error}"}
     findings = _form(answer, expected.api)
@@ -131,8 +131,8 @@ def judge(answer: Answer, expected: Expected, /, *, stream: bool, can: Can = Can
         if lesser == "stop-in-reasoning":  # the answer ends elsewhere, so the other rules cannot be judged
             return findings
     else:
-        # An answer that broke off counts as a missing answer, and not as a wrong text, which could be a fault of
-        # isolation.
+        # If an answer broke off, the rule "answers" is broken. It is not a wrong text, which `merged` could take for a
+        # violation of `isolation`.
         rule = "answers" if wrong and answer.error else expected.text
         findings |= {**dict.fromkeys(expected.also if wrong is None else ()), rule: wrong}
     findings |= _end(answer, expected, can)
@@ -142,7 +142,8 @@ def judge(answer: Answer, expected: Expected, /, *, stream: bool, can: Can = Can
 
 
 def _form(answer: Answer, api: str) -> dict[str, str | None]:
-    """Sorts the faults of the form: those for which the API's reference has a sentence, and the others."""
+    """Sorts the faults of an answer's form: "form" has those that contradict a sentence of the API's reference,
+    "usual-form" the others."""
     usual = [fault for fault in answer.faults if api and sentence("form", api, fault) is None]
     documented = [fault for fault in answer.faults if fault not in usual]
     findings = {"form": "; ".join(documented) or None, "usual-form": "; ".join([*filter(None, [answer.error]), *usual])}
@@ -150,8 +151,8 @@ def _form(answer: Answer, api: str) -> dict[str, str | None]:
 
 
 def judge_usage(tokens: Any, expected: Expected) -> Findings:
-    """Judges a count of tokens. If it includes tokens after the stop, which a speculative step may have generated, but
-    not more than the limit, it breaks only the rule `cost-of-a-stop`."""
+    """Judges the number of tokens that the server counted. If it includes tokens after the stop, which a speculative
+    step may have generated, and is not above the limit, it breaks only the rule `cost-of-a-stop`."""
     if type(tokens) is not int:
         return {}
     wrong = f"{tokens} tokens counted, not {expected.tokens[0]}"
@@ -176,7 +177,8 @@ def _end(answer: Answer, expected: Expected, can: Can) -> Findings:
 
 
 def _word(end: End, expected: Expected) -> str:
-    """Returns the kind of the end. For a stop, it is "eos" unless the API has a finish reason of its own for stops."""
+    """Returns why the answer ended, as one word. For a stop this is "eos", unless the API has a finish reason of its
+    own for stops."""
     return "eos" if end[0] in ("stop_sequence", "stop_token") and not expected.worded else end[0]
 
 
@@ -194,7 +196,7 @@ def _other_text(answer: Answer, expected: Expected) -> str:
 
 
 def shown(text: str, other: str) -> str:
-    """Returns the text in quotes. Of a long text, returns only the part around the first difference from `other`."""
+    """Returns `text` in quotes, or if it is long, only the part around its first difference from `other`."""
     if len(text) <= 200:
         return repr(text)
     same = next((i for i, pair in enumerate(zip(text, other, strict=False)) if len({*pair}) > 1), len(other))
@@ -202,8 +204,8 @@ def shown(text: str, other: str) -> str:
 
 
 def merged(findings: Sequence[Findings], *, together: bool = True) -> Findings:
-    """Returns the findings of several requests as those of one case, with the first violation of each rule. If
-    the requests ran at the same time, a wrong text breaks the rule `isolation`."""
+    """Joins the findings of several requests of one case, and keeps the first violation of each rule. If the requests
+    ran at the same time (`together`), a wrong text counts as a violation of `isolation`, and not of `text`."""
     kept: dict[str, str | None] = {}
     for number, one in enumerate(findings, 1):
         for rule, fault in one.items():
@@ -230,10 +232,12 @@ SPLIT = 1.3  # if there are more chunks than this for each step, the server send
 
 
 def lateness(chunks: Sequence[str], recital: Recital, /) -> str | None:
-    """Returns what is wrong with the places or sizes of the chunks, or None. Call it only if the text is correct.
+    """Returns a complaint if a chunk ends at a wrong place of the text, or if chunks are too large, otherwise None.
+    Call it only if the text is correct.
 
-    Each chunk must end where the safe text ends after some token, and may have the text of several tokens. If a server
-    sends parts of tokens, such as single characters, the chunks are not judged here: `clock` judges their times.
+    Text is safe if it can no longer become part of a stop. Each chunk must end where the safe text ends after some
+    token, and may have the text of several tokens. If a server sends parts of tokens, such as single characters, the
+    chunks are not judged here: `clock` judges their times.
     """
     ends = [*accumulate(map(len, chunks))]
     steps = steps_of(recital)
@@ -243,7 +247,8 @@ def lateness(chunks: Sequence[str], recital: Recital, /) -> str | None:
 
 
 def steps_of(recital: Recital) -> list[int]:
-    """Returns the lengths that the safe text has in the course of the answer, each once, in increasing order."""
+    """Returns the lengths of the safe text (text that can no longer become part of a stop) after the tokens of the
+    answer, each length once, in increasing order."""
     return sorted({*recital.safe} - {0})
 
 
@@ -253,8 +258,8 @@ def steps_in(steps: Sequence[int], begin: int, end: int) -> int:
 
 
 def crowded(known: Sequence[int], total: int) -> str | None:
-    """Returns a complaint if one chunk is very large, or if most steps come in large chunks. `known` has the number of
-    steps up to the end of each chunk."""
+    """Returns a complaint if one chunk is very large, or if most steps come in large chunks. A step is a token that
+    makes more text safe. `known` has the number of steps up to the end of each chunk."""
     at_once = sorted(now - before for before, now in zip([0, *known], known, strict=False))
     if total < LONG or not at_once:
         return None

@@ -16,12 +16,13 @@ SAID: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "
 
 
 async def fault(api: Api, request: Request, wire: Wire, text: str) -> str | None:
-    """Returns None if the official client of the API reads `text` from the answer, otherwise what is wrong."""
+    """Returns None if the API's official client reads exactly `text` from the recorded answer, otherwise what is
+    wrong."""
     package = next((name for begin, name in PACKAGES.items() if api.path.startswith(begin)), None)
     if package is None:
         return None
     client = import_module(package)
-    # The transport must come from the httpx package that the client uses, which may be another than the kit's.
+    # The transport must come from the package `httpx` that the client uses. The kit itself may use another.
     base = getattr(client, "DefaultAsyncHttpxClient", None)
     library = import_module(next(one.__module__ for one in base.__mro__[1:]).partition(".")[0]) if base else httpx
     answer = {"headers": {"content-type": wire.media_type}, "content": bytes(wire.body)}

@@ -1,8 +1,9 @@
 """Computes the right answer to a request by brute force, in code that is meant to be too simple to be wrong.
 
 The stop that completes first wins. If several complete at the same character, the longest of them wins. The held text
-is the longest suffix of the text that is a proper prefix of a stop. A stop can never fire if it contains another stop
-that ends earlier. No stop fires in reasoning, or across its edges.
+is the longest suffix of the text that is a proper prefix of a stop. A stop that contains another stop which ends before
+it can never fire, because the other fires first. No stop fires in reasoning, or across the beginning or end of
+reasoning.
 """
 
 from __future__ import annotations
@@ -17,15 +18,16 @@ from stopscan_conformance.scripts import THINKING
 
 OPENING, CLOSING = THINKING
 NO_LIMIT = 1_000_000
-# The limit of tokens in a case that sets no other. Scripts that a case recites to their end are shorter.
+# The limit of tokens of a case that does not set one. A script that a case recites to the end has fewer tokens.
 MAX_TOKENS = 200
 MISSING: Any = object()  # the value of `stop` for a request without this field
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """The input of the oracle, which does not depend on an API: a script (a known text), stops and a limit of tokens.
-    `stop` is the value in the request, and `stop_pieces` are the indexes of the pieces whose tokens are stop tokens."""
+    """The input of the oracle, without the details of any API: a script (a text that the model recites), stops and a
+    limit of tokens. `pieces` are the tokens of the script, `stop` is the value of this field in the request, and
+    `stop_pieces` are the indexes of the pieces that are stop tokens."""
 
     script: str
     pieces: tuple[bytes, ...]
@@ -52,16 +54,17 @@ class Fired(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """The result of a scan. `fired` is the stop that ends the text, or None. `begins[i]` is the least offset
-    at which a stop in `text[:i]` may begin, or None if `text[:i]` ends in reasoning."""
+    """The result of a scan. `fired` is the stop that ends the text, or None. After `i` characters, a stop may begin at
+    `begins[i]` or later; `begins[i]` is None if the text is then inside reasoning."""
 
     fired: Fired | None
     begins: list[int | None]
 
 
 def read(text: str, stops: Sequence[str], *, protected: bool = True, marked: frozenset[int] = frozenset()) -> Reading:
-    """Scans the text character by character until a stop fires. Without `protected`, stops also fire in reasoning. A
-    stop that ends at an offset in `marked` does not fire: these offsets are inside the token of a marker."""
+    """Scans the text character by character until a stop fires. If `protected` is false, stops also fire in reasoning.
+    A stop that ends at an offset in `marked` does not fire, because these offsets are inside a token such as
+    `<think>`."""
     begin: int | None = 0
     begins: list[int | None] = [0]
     last = {end: sorted({s for s in stops if s[-1] == end}, key=len, reverse=True) for end in {s[-1] for s in stops}}
@@ -89,8 +92,9 @@ def beginnings(stops: Sequence[str]) -> frozenset[str]:
 
 
 def withheld(text: str, begun: frozenset[str]) -> int:
-    """Returns the length of the longest end of `text` that is in `begun`. The first character of each beginning is also
-    in `begun`, as a beginning of length 1, so only the places of such characters are tried."""
+    """Returns the length of the longest suffix of `text` that is in `begun`, the set of all beginnings of stops. A
+    suffix is tried only if its first character alone is in `begun`, because `begun` also has each beginning of length
+    1."""
     starts = (start for start, character in enumerate(text) if character in begun)
     return next((len(text) - start for start in starts if text[start:] in begun), 0)
 
@@ -114,7 +118,8 @@ class Recital:
 
 
 def recite(task: Task, /, *, protected: bool = True) -> Recital:
-    """Returns the right answer to a request, token by token. Without `protected`, stops also fire in reasoning."""
+    """Returns the right answer to a request, with the safe text after each token. If `protected` is false, stops also
+    fire in reasoning."""
     pieces = task.pieces[: task.max_tokens or NO_LIMIT]
     text, complete = _decoded(pieces)
     reading = read(
@@ -151,7 +156,8 @@ def recite(task: Task, /, *, protected: bool = True) -> Recital:
 
 
 def _marked(pieces: Sequence[bytes], complete: Sequence[int]) -> frozenset[int]:
-    """Returns the offsets inside the tokens that open reasoning. The end of such a token is not among them."""
+    """Returns the offsets in the text that lie inside a token that opens reasoning, without the offset at which it
+    ends."""
     ends = [known for piece, known in zip(pieces, complete, strict=True) if piece == OPENING.encode()]
     return frozenset(at for end in ends for at in range(end - len(OPENING) + 1, end))
 
@@ -162,7 +168,7 @@ def pieces_text(pieces: Sequence[bytes]) -> str:
 
 
 def _decoded(pieces: Sequence[bytes]) -> tuple[str, tuple[int, ...]]:
-    """Returns the text, and after each piece the number of characters that are complete."""
+    """Returns the text of the pieces, and for each piece how many characters are complete when it has come."""
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     complete, known = [], 0
     for piece in pieces:

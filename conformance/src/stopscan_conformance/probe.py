@@ -49,8 +49,8 @@ async def probe(server: Server, api: Api, /) -> Can:
 
 
 async def trouble(server: Server, api: Api, /) -> str | None:
-    """Returns why the server can no longer be tested, or None if it can. If it cannot, the next `probe` asks it
-    again."""
+    """Returns why the server can no longer be tested, or None if it can. In the first case, the next `probe` sends its
+    requests again."""
     try:
         await _recites(server, api)
     except (ConnectionError, TimeoutError, RuntimeError) as error:
@@ -94,7 +94,8 @@ async def _tells_reasoning(server: Server, api: Api) -> bool:
 
 
 async def _recites(server: Server, api: Api) -> tuple[str | None, Answer]:
-    """Asks for the alphabet. Returns why the server does not have the API, or None if it does, and the answer."""
+    """Asks the model to recite the alphabet. Returns the answer, and before it the reason why the server does not have
+    the API, or None if it has it."""
     prompt = f"[{PROBE}]"
     answer = await ask(server, api, Request(prompt))
     server.alias = answer.head.get("model", server.alias)
@@ -109,7 +110,7 @@ async def _recites(server: Server, api: Api) -> tuple[str | None, Answer]:
         raise ConnectionError(f"{server.url} is down: {api.name}: {answer.error}")
     if answer.wire.status in LOCKED:
         raise RuntimeError(f"{server.url} refuses the API key: {api.name}: {answer.error}")
-    # An answer with the first 3 characters is from the right model. If the rest is wrong, the cases will say so.
+    # An answer that has the first 3 characters of the alphabet comes from the right model. The cases judge the rest.
     if answer.wire.status == 200 and PROBE_TEXT[:3] not in answer.text + answer.wire.text:
         raise RuntimeError(
             f"{server.url} serves another model than the kit's (stopscan-conformance reciter): "

@@ -30,7 +30,7 @@ Tensor = tuple[tuple[int, ...], bytes]  # a shape, and the values as float32, ro
 
 EOS = "<|eos|>"
 MAX_TOKENS = 8192
-# The prompt is the text of the last message, whose content may be a string or a list of parts.
+# The template makes the prompt of the last message alone. Its content may be a string or a list of parts.
 CHAT_TEMPLATE = (
     "{% set content = messages[-1]['content'] %}{% if content is string %}{{ content }}"
     "{% else %}{% for part in content %}{{ part['text'] }}{% endfor %}{% endif %}"
@@ -75,7 +75,8 @@ class Reciter:
         self._named = {name.encode(): name for name in names}
 
         pieces = [piece for script in self._scripts.values() for piece in script]
-        # If tokens are equal, `encode` finds the last one. So the tokens that it must find come after the pieces.
+        # If several tokens have the same text, `encode` finds the last one. So the tokens that `encode` must find
+        # (single bytes, added and special tokens) come after the pieces of the scripts.
         findable = dict.fromkeys([*(bytes([byte]) for byte in range(256)), *self._named])
         self._findable = {token: index for index, token in enumerate(findable, len(pieces))}
         self.tokens = [*pieces, *self._findable]
@@ -104,7 +105,8 @@ class Reciter:
         return list(self._ids[name])
 
     def token_id(self, name: str, piece: str | bytes, /) -> int:
-        """Returns the token id of `piece` in a script, for use as a stop token. Of equal pieces, the first counts."""
+        """Returns the token id of `piece` in the script `name`, for use as a stop token. If the script has the piece
+        several times, returns the id of the first."""
         return self._ids[name][self._scripts[name].index(_encoded(piece))]
 
     def write(self, directory: str | Path, /, *, layers: int = 1) -> Path:
@@ -195,15 +197,16 @@ def _safetensors(weights: Mapping[str, Tensor]) -> Iterator[bytes]:
 
 
 def _codes(size: int) -> list[int]:
-    """Returns a code word of 16 bits for each token. Any two differ in at least two bits, because they are words of the
-    Reed-Muller code RM(3, 4): polynomials in four bits, of degree three at most."""
+    """Returns a code word of 16 bits for each token. Any two code words differ in at least two bits, because they
+    belong to the Reed-Muller code RM(3, 4), the polynomials in four bits of a degree of at most three."""
     monomials = [
         sum(1 << point for point in range(CODE_BITS) if all(point >> bit & 1 for bit in of))
         for degree in range(4)
         for of in combinations(range(4), degree)
     ]
     codes = [0]
-    # The word of an index is the word of the index without its lowest set bit, XOR the monomial of this bit.
+    # To get the code word of `index`, take the code word of `index` without its lowest set bit, and XOR it with the
+    # monomial of that bit.
     for index in range(1, size):
         codes.append(codes[index & (index - 1)] ^ monomials[(index & -index).bit_length() - 1])
     return codes

@@ -131,10 +131,10 @@ def counts(results: Results) -> dict[str, int]:
 
 def summary(report: Report, *, shrink: bool = False) -> Iterator[str]:
     """Yields the lines at the end: how many cases of each API keep each promise (a group of rules), each broken rule
-    with its source, and a command for the first failure of each kind. Failures that the baseline also has are only
-    counted.
+    with its source, and a command for the first failure of each kind. Failures that an earlier run (the baseline) also
+    had are only counted.
 
-    With `shrink`, smaller requests are sent for the first failure of each kind, until the smallest that fails is found.
+    If `shrink` is true, smaller requests are sent to find the smallest one that fails in the same way.
     """
     yield ""
     yield from _kept(report.results)
@@ -158,7 +158,8 @@ def summary(report: Report, *, shrink: bool = False) -> Iterator[str]:
 
 
 def _promised(results: Results) -> Iterator[str]:
-    """Yields how many of the request forms that an API's reference promises were refused, if any were."""
+    """Yields how many of the forms of request that an API's reference documents were refused. Yields nothing if none
+    was."""
     for api, group in by_api(results):
         refused = [REFUSES in result.broken for case, result in group.items() if promises_form(api, case.name)]
         if any(refused):
@@ -232,7 +233,8 @@ def _named(case: Case, glob: str) -> bool:
 
 
 def _hint(every: Iterable[Case], glob: str) -> str:
-    """Returns a hint for a glob that names a case without its API, or in the form in which reports print it."""
+    """Returns a hint if the glob would match cases, but is not of the form API/NAME: it lacks the API, or has the form
+    in which reports print a case."""
     named = [
         f"{case.api}/{case.name}" for case in every if fnmatchcase(case.name, glob) or fnmatchcase(str(case), glob)
     ]
@@ -341,7 +343,8 @@ def explained(case: Case, result: Result, server: Server) -> Iterator[str]:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Writes a new file and renames it, so that an interrupted write leaves the old file."""
+    """Writes a new file beside `path` and renames it to `path`, so that an interrupted write leaves the old file
+    whole."""
     if path.exists() and not path.is_file():  # such as /dev/stdout or a pipe
         path.write_bytes(content)
         return

@@ -106,7 +106,8 @@ async def _worker(server: Server, rest: Iterator[Case], level: Level, add: Show)
 
 
 async def _all(workers: Iterator[Any]) -> None:
-    """Runs all workers. If one raises, cancels the others, as a task group of Python 3.11 does."""
+    """Runs all workers at once. If one raises an error, cancels the others, as `asyncio.TaskGroup` of Python 3.11
+    does."""
     tasks = [asyncio.ensure_future(worker) for worker in workers]
     try:
         await asyncio.gather(*tasks)

@@ -77,7 +77,8 @@ def made_scripts() -> Mapping[str, tuple[bytes, ...]]:
 
 
 def _looks(near: str, stop: str) -> tuple[bytes, ...]:
-    """Returns a script with `near`, which looks like the stop, and then the stop. Each character of both is a token."""
+    """Returns a script in which `near`, a text that looks like the stop, comes before the stop itself. Each character
+    of both is a token."""
     return tuple(
         piece.encode() for piece in ("It ", "is: ", *near, " and", " then: ", *stop, " but", " there", " is", " more.")
     )

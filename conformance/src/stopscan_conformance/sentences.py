@@ -1,8 +1,9 @@
-"""The sentences of `sentences.json`. Each sentence makes a rule "documented" for some APIs.
+"""The sentences of `sentences.json`, which are quoted from the references of APIs. Each sentence makes a rule
+"documented" for some APIs.
 
-Each quote stands word for word, except for line breaks, in a file of a named version: the types of an official client,
-an RFC, or WHATWG's text. `tests/test_sentences.py` looks them up. If a sentence has `of`, it covers only complaints
-that match this pattern. If it has `cases`, it covers only the cases with these names.
+Apart from line breaks, each quote is word for word in a document of a named version: the types of an official client,
+an RFC, or a standard of WHATWG. `tests/test_sentences.py` looks them up. If a sentence has `of`, it covers only
+complaints that match this pattern. If it has `cases`, it covers only the cases with these names.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ SENTENCES = tuple(Sentence(**one) for one in _WRITTEN["sentences"])
 
 @cache
 def sentence(rule: str, api: str, fault: str = "", case: str = "") -> Sentence | None:
-    """Returns the first sentence for a rule of an API that covers the complaint `fault` and the case, or None."""
+    """Returns the first sentence that documents the rule for the API and that covers the complaint `fault` and the
+    case, or None."""
     every = (one for one in SENTENCES if one.rule == rule and api in one.apis.split())
     fits = (one for one in every if re.search(one.of, fault) and case in (*one.cases, *([] if one.cases else [case])))
     return next(fits, None)

@@ -18,7 +18,8 @@ EARLY = 0.05  # seconds: a client does not leave a whole answer before this time
 
 
 async def together(runs: Sequence[Awaitable[Findings]]) -> list[Findings]:
-    """Waits for all `runs` at once, and returns their results. If one raises, raises its error when all have ended."""
+    """Runs all `runs` at the same time, and returns their results. If one raises an error, raises it when all have
+    ended."""
     findings: list[Findings] = []
     for result in await asyncio.gather(*runs, return_exceptions=True):
         if isinstance(result, BaseException):
@@ -80,8 +81,8 @@ def leaving(abandoned: Single, pieces: int = 1) -> Run:
 
 
 def leaving_early(abandoned: Single, short: Single) -> Run:
-    """Returns a run in which several clients ask for a long answer and leave while the server generates it, before they
-    have read anything. They wait for several times as long as the answer to `short` takes."""
+    """Returns a run in which several clients ask for a long answer, and leave before they have read any of it, while
+    the server generates it. They leave after several times the seconds that the answer to `short` takes."""
 
     async def run(server: Server) -> Findings:
         seconds = (await ask(server, short.api, short.request)).seconds
@@ -99,7 +100,8 @@ def leaving_early(abandoned: Single, short: Single) -> Run:
 
 def prompted_twice(single: Single, before: str = "") -> Run:
     """Returns a run that sends the request twice, the second time with `before` in front of the prompt. The answers
-    must have different ids. The longer prompt must have more tokens; without `before`, both must have equally many."""
+    must have different ids. With `before`, the server must count more prompt tokens the second time; without it,
+    equally many."""
 
     async def run(server: Server) -> Findings:
         if before and not (await probe(server, single.api)).count_prompt:
@@ -113,7 +115,8 @@ def prompted_twice(single: Single, before: str = "") -> Run:
         same = "id" in heads[0] and heads[0]["id"] == heads[1].get("id")
         short, other = (head.get("prompt") for head in heads)
         right = 0 < (short or 0) < (other or 0) if before else short == other
-        # Ollama counts only the tokens that it evaluates, and does not evaluate tokens that are in its cache.
+        # Ollama counts only the prompt tokens that it evaluates, not those that it finds in its cache. So two counts of
+        # the same prompt may differ.
         right = right or not (before or RULES["prompt-tokens"].level_of(single.api) == "documented")
         more = f"{other} tokens of a prompt that is longer than one of {short}"
         return {
@@ -126,8 +129,8 @@ def prompted_twice(single: Single, before: str = "") -> Run:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Sends one request for several answers, with `n` or with several prompts. Each answer is compared with the answer
-    at its index in `rows`."""
+    """Sends one request that asks for several answers, with the option `n` or with several prompts. The answer with the
+    index `i` is compared with the expected answer of `rows[i]`."""
 
     api: Api
     rows: Sequence[Single]

@@ -1,4 +1,4 @@
-"""A request with its correct answers. The other kinds of cases are built from this one."""
+"""`Single`, a case of one request with its correct answers. The other kinds of cases are built from it."""
 
 from __future__ import annotations
 
@@ -61,11 +61,12 @@ class Single:
         raise NotSupported(answer.error)
 
     def _spelled(self, answer: Answer, findings: Findings) -> Findings:
-        """Judges the tokens that have log probabilities: they must be those of the text, and may also be those of the
-        stop."""
+        """Judges the tokens that have log probabilities. They must be the tokens of the answer's text, and may go on
+        with tokens of the stop."""
         spelled = self.api.spelled(answer.wire, self.request) if self.request.extras.options.get("logprobs") else None
         joined, text = "".join(spelled or []), answer.text
-        # Servers write half a character in different ways, so such tokens are not judged.
+        # If a token ends in the middle of a character, nothing is judged, because servers write such tokens in
+        # different ways.
         if not joined or "\N{REPLACEMENT CHARACTER}" in joined or findings.get("text", "") is not None:
             return {}
         right = joined.startswith(text) and (text + self.expected.rest).startswith(joined)
@@ -86,7 +87,8 @@ def single(api: Api, stream: bool, task: Task, /, extras: Extras = Extras(), nam
         extras = replace(extras, body={**extras.body, "prompt": prompts[extras.prompt]})
     request = Request(checkpoint.prompt(script), stream, stops, task.max_tokens, extras=extras)
     expected = _expected(api, task, ids)
-    # With "echo", the answer begins with the prompt. Servers may leave it out, because it is a special token.
+    # With the option "echo", the answer begins with the prompt. A server may leave the prompt out of the text, because
+    # it is a special token.
     if extras.options.get("echo"):
         echoed = tuple((request.prompt + text, reasoning) for text, reasoning in expected.answers)
         expected = replace(expected, answers=(*expected.answers, *echoed), recital=None)
@@ -121,14 +123,14 @@ def _expected(api: Api, task: Task, ids: Sequence[int]) -> Expected:
 
 
 def _answers(text: str) -> tuple[tuple[str, str], ...]:
-    """Returns the correct pairs of answer and reasoning: with the two separated, with the whole text as the answer, and
-    with the reasoning left out."""
+    """Returns the three correct pairs (answer, reasoning): the two separated, the whole text as the answer, and the
+    answer without the reasoning."""
     answer, reasoning = REASONING.sub("", text), "".join(REASONING.findall(text))
     return (answer, reasoning), (text, ""), (answer, "")
 
 
 def _also(task: Task, recital: Recital, apart: bool) -> dict[str, tuple[tuple[str, str], ...]]:
-    """Returns the answers that break a rule of the level "advice", and no other rule, under the name of that rule."""
+    """Maps the name of a rule of the level "advice" to the answers that break this rule and no other."""
     if apart:
         return {"stop-in-reasoning": (*_answers(recite(task, protected=False).text), *_joined(task))}
     half = recital.text.rstrip("\N{REPLACEMENT CHARACTER}")
@@ -136,8 +138,8 @@ def _also(task: Task, recital: Recital, apart: bool) -> dict[str, tuple[tuple[st
 
 
 def _joined(task: Task) -> tuple[tuple[str, str], ...]:
-    """Returns the pairs of answer and reasoning that a server sends if it first removes the reasoning, and then scans
-    the rest for stops. The reasoning is in the first pair, and left out in the second."""
+    """Returns the pairs (answer, reasoning) that come from a server that first removes the reasoning from the whole
+    text, and then looks for stops in the rest. The server may send the reasoning (first pair) or not (second pair)."""
     whole = b"".join(task.pieces).decode(errors="replace")
     answer, reasoning = REASONING.sub("", whole), "".join(REASONING.findall(whole))
     ends = [answer.index(stop) for stop in task.stops if stop in answer]

@@ -26,11 +26,11 @@ NULL = type(None)
 class Extras:
     """What a request has besides its prompt and its stops.
 
-    `options` are further options, `before` are earlier turns, `prefix` is a text before the prompt in the last message,
-    and `limits` are OpenAI's names for the token limit. If `parts` is true, the content is a list of parts. `body` has
-    fields that replace those of the request's body, and `without` names fields to leave out. `prompt` says in which
-    form the prompt is sent ("list", "ids" or "ids-in-a-list"; see `single`). `writing` says how the JSON is written
-    (`WRITINGS`).
+    `options` are further fields of the request, `before` are earlier turns, and `prefix` is a text before the prompt in
+    the last message. `limits` are the fields of OpenAI's APIs that the token limit is written to. If `parts` is true,
+    the content is a list of parts. `body` has fields that replace those of the finished body, and `without` names
+    fields to leave out. `prompt` says in which form the prompt is sent ("list", "ids" or "ids-in-a-list"; see
+    `single`). `writing` is a key of `WRITINGS`, and says how the JSON is written.
     """
 
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -94,9 +94,9 @@ class Part(NamedTuple):
 class Api:
     """An API: it writes requests, reads answers, and checks their form.
 
-    `read` skips values of a wrong type, and `form` reports them. `reported` returns what this API can report of an
-    end (the finish reason and the stop). `names` says how the API names a stop: "documented", "usual" (an extension of
-    the engines) or "" (not at all).
+    `read` skips values of a wrong type, and `form` reports them. `reported` takes the reason why an answer ended, with
+    the stop, and returns the part of it that this API can report. `names` says how an answer of the API names the stop
+    that fired: "documented", "usual" (an extension of the engines) or "" (not at all).
     """
 
     name: str
@@ -128,7 +128,8 @@ class Api:
         return WRITINGS[extras.writing](body) if extras.writing else body
 
     def with_option(self, body: Mapping[str, Any], name: str, value: Any) -> Data:
-        """Returns the body with an option, put where the API has its options. A `value` of None removes the option."""
+        """Returns a copy of `body` with the option `name`, in the field that has the API's options. A `value` of None
+        removes the option."""
         options = {**(body[self.holder] if self.holder else body), name: value}
         if value is None:
             del options[name]
@@ -136,7 +137,7 @@ class Api:
 
 
 def _escaped(value: Any) -> str:
-    """Returns the JSON of a value, in which each character of each string is escaped."""
+    """Returns a value as JSON, with each character of each string written as an escape such as `\\u0041`."""
     if isinstance(value, dict):
         pairs = ",".join(f"{_escaped(key)}:{_escaped(one)}" for key, one in value.items())
         return f"{{{pairs}}}"
@@ -158,13 +159,14 @@ WRITINGS: Mapping[str, Callable[[Data], str]] = {
 
 
 def unnamed(end: End) -> End:
-    """Returns EOS for a stop, because the API reports both with the same word and does not name the stop."""
+    """Returns `end`, or EOS if `end` is a stop. For an API that reports both with the same word and does not name
+    stops."""
     return ("eos", None) if end[0] in ("stop_sequence", "stop_token") else end
 
 
 def lacks(what: str, data: Any, **needs: Any) -> Iterator[str]:
-    """Yields what is wrong with `data`. `needs` has for each key the type that its value must have (NAME and COUNT
-    also count as types), a tuple of several types, or a set of the values that are allowed."""
+    """Yields a complaint for each key of `needs` that `data` lacks or whose value in `data` is wrong. `needs` maps a
+    key to the type of its value (or to NAME, COUNT, or a tuple of these), or to a set of the allowed values."""
     if not isinstance(data, dict):
         yield f"{what} is {short(data)}, not an object"
         return
@@ -184,19 +186,19 @@ def differ(what: str, parts: list[Any], *keys: str) -> Iterator[str]:
 
 
 def objects(value: Any) -> list[Data]:
-    """Returns the objects in a list, or an empty list for any other value."""
+    """Returns the JSON objects (dicts) in `value` if it is a list, otherwise an empty list."""
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
 def inner(value: Any, *keys: str) -> Any:
-    """Returns the value under the keys, or None if one of the keys is missing."""
+    """Follows `keys` into nested JSON objects, and returns the value at the end, or None if a key is missing."""
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value
 
 
 def string(value: Any) -> str:
-    """Returns the value if it is a string, otherwise an empty string. `form` reports the wrong type."""
+    """Returns the value if it is a string, otherwise an empty string. (`Api.form` complains about the wrong type.)"""
     return value if isinstance(value, str) else ""
 
 
@@ -207,14 +209,15 @@ def sent_as(wire: Wire, media_type: str) -> Iterator[str]:
 
 
 def in_seconds(what: str, key: str, holder: Any) -> Iterator[str]:
-    """Yields a complaint if a time is not in seconds: read as seconds, it is after the year 5000."""
+    """Yields a complaint if a time cannot be in seconds, because in seconds it would be after the year 5000."""
     value = inner(holder, key)
     if isinstance(value, (int, float)) and value > 10**11:
         yield f"{what} has {value} as {key}, which is not a time in seconds"
 
 
 def named_events(events: Iterable[Event]) -> Generator[str, None, list[Data]]:
-    """Yields a complaint if an event is not an object, or its name is not the object's `type`. Returns the objects."""
+    """Yields a complaint for each event whose data is not a JSON object, or whose name is not the object's `type`.
+    Returns the objects."""
     objects = []
     for name, data, _ in events:
         if not isinstance(data, dict):
@@ -227,7 +230,8 @@ def named_events(events: Iterable[Event]) -> Generator[str, None, list[Data]]:
 
 
 def summed(what: str, usage: Any, prompt: str, answer: str, total: str | None) -> Iterator[str]:
-    """Yields what is wrong with the token counts. 0 prompt tokens are not a fault here: `probe` reports them."""
+    """Yields what is wrong with the token counts in `usage`. A count of 0 prompt tokens is not a fault here, because
+    `probe` reports it once for the server."""
     faults = list(lacks(what, usage, **{prompt: COUNT, answer: COUNT, **({total: COUNT} if total else {})}))
     yield from faults
     if not faults and total and usage[prompt] + usage[answer] != usage[total]:

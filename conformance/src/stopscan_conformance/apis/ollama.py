@@ -24,7 +24,8 @@ def generate_body(model: str, request: Request) -> Data:
 
 
 def _options(request: Request) -> Data:
-    """Returns the field `options`, and beside it the fields `format` and `think`, which Ollama has at the top level."""
+    """Returns the field `options` with most options of a request, and `format` and `think` as fields beside it, because
+    Ollama has these two at the top level."""
     options = {**request.limit("num_predict"), **request.named("stop")}
     return {name: options.pop(name) for name in ("format", "think") if name in options} | {"options": options}
 

@@ -10,11 +10,11 @@ from stopscan_conformance.apis.api import NAME, NULL, Api, Data, End, Part, Requ
 from stopscan_conformance.wire import Event, Wire
 
 DONE = "[DONE]"
-# Names of the fields with reasoning and with the stop that fired. The second name of each pair is vLLM's. mlx-lm also
-# has `reasoning`.
+# The fields that may have the reasoning, and those that may have the stop that fired. The second name of each pair is
+# vLLM's. mlx-lm also uses `reasoning`.
 REASONING = ("reasoning_content", "reasoning")
 MATCHED = ("matched_stop", "stop_reason")
-# The finish reasons in OpenAI's API reference. ENDS has those that this kit's requests can cause, and what they mean.
+# The finish reasons in OpenAI's API reference. ENDS maps those that the kit's requests can cause to their meaning.
 CHAT_WORDS = {"stop", "length", "tool_calls", "content_filter", "function_call"}
 COMPLETION_WORDS = {"stop", "length", "content_filter"}
 ENDS = {"stop": "eos", "length": "length"}
@@ -57,7 +57,8 @@ def _read(wire: Wire, request: Request) -> Iterator[tuple[Event, Data]]:
 
 
 def _around(event: Event, choice: Data) -> tuple[End | None, Data, float, Any]:
-    """Returns the end, the head (id, model and token counts), the time and the index of a choice."""
+    """Returns why a choice ended (or None), the id, model and token counts of its event, the event's time, and the
+    choice's index."""
     usage = inner(event.data, "usage")
     head = {"id": inner(event.data, "id") or None, "model": inner(event.data, "model") or None}
     counts = {"prompt": inner(usage, "prompt_tokens"), "tokens": inner(usage, "completion_tokens")}
@@ -87,7 +88,7 @@ def spelled_chat(wire: Wire, request: Request) -> list[str] | None:
 
 def spelled_completions(wire: Wire, request: Request) -> list[str] | None:
     """Returns the tokens that have log probabilities, or None if there are none. If the `text_offset` of a token is not
-    where the tokens before it end, the token is returned with a note that has the wrong offset."""
+    the offset at which the tokens before it end, the wrong offset is appended to the returned token."""
     spelled: list[str] = []
     first = known = None
     for _, choice in _read(wire, request):
@@ -174,8 +175,8 @@ def _stream_form(wire: Wire, request: Request, kind: str, words: set[str], **con
 
 
 def _usage_form(chunks: list[Any], request: Request) -> Iterator[str]:
-    """Checks that the usage comes only if the request asks for it: once, in the last chunk, without choices. OpenAI's
-    reference: "An additional chunk will be streamed before the data: [DONE] message"."""
+    """Checks that the usage comes only if the request asks for it, and then once, in a last chunk that has no choices.
+    OpenAI's reference: "An additional chunk will be streamed before the data: [DONE] message"."""
     bare = [chunk for chunk in chunks if inner(chunk, "choices") == []]
     with_usage = [chunk for chunk in chunks if inner(chunk, "usage") is not None]
     if not request.usage:

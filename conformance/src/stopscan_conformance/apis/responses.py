@@ -13,7 +13,7 @@ from stopscan_conformance.wire import Wire
 
 PARTS = {"output_text": "message", "reasoning_text": "reasoning", "summary_text": "reasoning"}
 LAST = {f"response.{status}": status for status in ("completed", "incomplete", "failed")}
-# Reasoning comes as text or as a summary. The events of a summary have other names, and the same order.
+# Reasoning comes as text or as a summary. The events of a summary come in the same order, under these names.
 SUMMARY = {"reasoning_summary_part": "content_part", "reasoning_summary_text": "summary_text"}
 REASONING = {"response.reasoning_text.delta", "response.reasoning_summary_text.delta"}
 
@@ -120,7 +120,7 @@ def _part_form(part: Any) -> Iterator[str]:
 
 @dataclass
 class _Open:
-    """The item that a stream has begun and not yet ended, and its open part."""
+    """The item of a stream that has been added and is not yet done, and the part of it that is open."""
 
     index: int
     id: str
@@ -149,8 +149,8 @@ def _stream_form(wire: Wire) -> Iterator[str]:
 
 
 def _items_form(events: list[dict[str, Any]]) -> Iterator[str]:
-    """Checks that items and their parts are added, grow and are done, in this order, and that the last event has them
-    all."""
+    """Checks that each item, and each part of it, has its events in the order "added", deltas, "done", and that the
+    last event has all items."""
     opened: _Open | None = None
     items: list[Any] = []
     for event in events:
