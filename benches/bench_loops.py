@@ -34,7 +34,8 @@ def scanner(repeat: Repeat | None) -> Case:
 
 @cache
 def streams(language: str) -> list[list[str]]:
-    """Streams in which no setting finds a loop. In others, `feed` would no longer scan after the loop."""
+    """Streams without a loop, by any of the settings of `Repeat`. (`feed` does not scan text after a loop, so a stream
+    with a loop would seem to be faster.)"""
     sets = [StopSet(repeat=repeat) for repeat in SETTINGS.values()]
     return [deltas for deltas in windows(language) if not any(stops.find("".join(deltas)) for stops in sets)][:8]
 

@@ -36,7 +36,8 @@ def scanner(patterns: list[str], stop: Iterable[str] = ()) -> Case:
 
 
 def sglang(deltas: Iterable[str], patterns: list[str]) -> Iterator[str]:
-    """sglang's `stop_regex`, without its decoding: yields the text, then searches the tail for each pattern."""
+    """Does what sglang does for `stop_regex`, except decode: yields each delta, then searches the last characters of
+    the text for each pattern."""
     compiled = [re.compile(pattern) for pattern in patterns]
     tail = ""
     for delta in deltas:

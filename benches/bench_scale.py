@@ -1,4 +1,4 @@
-"""Times many streams in one process. They get a delta or token each in turn, and share one set or vocabulary."""
+"""Times many streams in one process that share one set or vocabulary. Each stream in turn is fed one delta or token."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ def feed_in_turn(pairs: Iterable[tuple[Any, Any]]) -> None:
 
 @cache
 def kind(name: str) -> tuple[Callable[[], Any], list[Any]]:
-    """Returns a function that makes a stream, and the deltas or token ids that the streams are fed in turn."""
+    """Returns two things: a function that makes a stream, and the deltas or token ids to feed, one to each stream in
+    turn."""
     stops = StopSet(numbered(4))
     if name == "StopScanner":
         deltas = cycle(delta for stream in windows("english") for delta in stream)
@@ -42,8 +43,9 @@ def kind(name: str) -> tuple[Callable[[], Any], list[Any]]:
 
 @cache
 def targets(name: str, count: int, order: str) -> list[Any]:
-    """Returns streams, or objects whose method does nothing. They are in the order in which they were made, or shuffled
-    as in a server's memory, so that the processor cannot prefetch the next stream."""
+    """Returns `count` streams or, if `name` is "Empty", objects whose `feed` does nothing. They are in the order in
+    which they were made or, as in the memory of a server, shuffled: the processor then cannot prefetch the next
+    stream."""
     make = Empty if name == "Empty" else kind(name)[0]
     made = [make() for _ in range(count)]
     return random.Random(1).sample(made, count) if order == SHUFFLED else made
@@ -56,8 +58,8 @@ def in_turn(name: str, subjects: list[Any], work: Callable[..., object] = feed_i
         part, warm = pieces[start : start + PART], make()
         for piece in part:  # loads the vocabulary into the processor's cache before the timed runs
             warm.feed(piece)
-        # `zip` is lazy: it reads a scanner from memory only when the scanner gets its piece. If there are many
-        # scanners, the processor's cache no longer has this one.
+        # `zip` is lazy, so a scanner is read from memory only in the timed run, when it is fed. If there are many
+        # scanners, this includes the time of a cache miss.
         turn = [number % len(subjects) for number in range(start, start + PART)]
         return (zip(map(subjects.__getitem__, turn), fresh_all(part), strict=True),)
 

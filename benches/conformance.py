@@ -83,8 +83,8 @@ def measure(column: Column, python: str, apis: Sequence[str], *, proxied: bool) 
                     run(Server(proxy.url if proxy else upstream, model=named, timeout=120), left, found)
             results |= found
             dead = [case for case in left if DEAD in found[case].detail]
-            # Run the cases again that found the server dead. If all did, one of the first `AT_ONCE` cases, which run
-            # together, killed the server, so leave these out.
+            # Run again the cases that failed because the server was dead. If all cases failed so, one of the first
+            # `AT_ONCE` cases, which run together, has killed the server: leave these out.
             left = dead if len(dead) < len(left) else dead[AT_ONCE:]
     measured = {
         "title": column.title,
@@ -100,7 +100,8 @@ def measure(column: Column, python: str, apis: Sequence[str], *, proxied: bool) 
 
 
 def with_earlier(path: Path, measured: dict[str, Any]) -> dict[str, Any]:
-    """Returns `measured` with the file's results for other APIs, if these are of the same day and the same server."""
+    """Adds to `measured` the results that the file at `path` already has for other APIs, but only if they were measured
+    on the same day with the same server."""
     earlier = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     if any(earlier.get(name) != measured[name] for name in ("command", "versions", "clients", "date")):
         return measured
@@ -148,7 +149,8 @@ def versions(python: str, packages: Sequence[str]) -> dict[str, str]:
 
 
 def summary(results: dict[Case, Result]) -> dict[str, Any]:
-    """Returns the results of an API: how many cases passed and were judged, by column and topic, and the faults."""
+    """Returns the results of an API: for each column and topic, how many cases passed and how many were judged; and the
+    most frequent faults."""
     judged = {case: one for case, one in results.items() if one.outcome != "not supported"}
     faults = Counter((column, one.columns[column]) for one in judged.values() for column in one.wrong)
     refused = Counter(one.detail for one in results.values() if one.outcome == "not supported")
@@ -204,7 +206,8 @@ def make_tables() -> None:
 
 
 def by_server(measured: list[dict[str, Any]]) -> Iterator[str]:
-    """Yields the lines of a heat map with the first API of each server. The JSON files have all measured APIs."""
+    """Yields the lines of a heat map, an HTML table. It shows only the first API of each server; the JSON files have
+    all."""
     yield f"<table><tr><th>server</th><th>fails</th>{''.join(f'<th>{column}</th>' for column in COLUMNS)}</tr>"
     for one in measured:
         found = next(iter(one["apis"].values()))

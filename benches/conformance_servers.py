@@ -34,7 +34,8 @@ SGLANG_PROTECT = {"STOPSCAN_SGLANG": "1", "STOPSCAN_SGLANG_PROTECT": '["<think>"
 PROTECT = {"STOPSCAN_VLLM": "1", "STOPSCAN_VLLM_PROTECT": '["<think>", "</think>"]'}
 # Options of the proxy for servers that write the reasoning into the answer.
 THOUGHTS = ("--protect", "<think>", "</think>")
-# xllamacpp has no command for its server. On a busy machine, several threads take 30 times as long as one thread.
+# A Python program that starts llama.cpp's server, because the package xllamacpp has no command for this. Uses one
+# thread: on a busy machine, several threads take 30 times as long.
 LLAMA_CPP = (
     "import threading, xllamacpp as x; p = x.CommonParams(); "
     'p.model.path, p.model_alias, p.port, p.n_ctx, p.n_parallel = "{gguf}", ["reciter"], {port}, 32768, 4; '

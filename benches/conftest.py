@@ -25,7 +25,8 @@ LIMITS = pytest.StashKey[list[dict[str, str]]]()
 
 
 class Case(NamedTuple):
-    """What is timed: `work`. `prepare` makes its arguments from an input, and `check` tests its result on an input."""
+    """A function to time, `work`. For each input, `prepare` makes the arguments of `work`; `check` asserts that the
+    output for an input is right."""
 
     work: Callable[..., object]
     prepare: Callable[[Any], tuple[Any, ...]]
@@ -33,7 +34,7 @@ class Case(NamedTuple):
 
 
 class Empty:
-    """The yardstick: a Python method that does nothing, called in the same way as `feed`."""
+    """An object whose `feed` does nothing. Times are compared with the time of this method."""
 
     def feed(self, delta: object) -> None:
         pass
@@ -79,7 +80,8 @@ def reading(stream: Callable[[Any], Iterable[Any]], check: bool = True) -> Case:
 
     def prepare(pieces: Sequence[Any]) -> tuple[Any, ...]:
         pieces = fresh_all(pieces)
-        # The arguments include the list, so that its strings are not freed one by one while the round is timed.
+        # Returns the list `pieces` only to keep it alive: otherwise its strings would be freed one by one while the
+        # round is timed.
         return stream(pieces), pieces
 
     return Case(exhaust, prepare, joined)
@@ -89,7 +91,8 @@ YARDSTICKS = {LOOP: Case(exhaust, lambda pieces: (fresh_all(pieces),)), EMPTY: f
 
 
 def own(work: Callable[..., object]) -> Callable[..., object]:
-    """Returns a copy of a function for one case, because CPython specializes bytecode for the types it has seen."""
+    """Returns a copy of a function for one case. CPython specializes the bytecode of a function for the types that it
+    has seen, so a function that several cases share would be slower."""
     assert isinstance(work, FunctionType)
     return FunctionType(work.__code__.replace(), work.__globals__, argdefs=work.__defaults__, closure=work.__closure__)
 
@@ -142,7 +145,7 @@ def ran() -> Ran:
 def bench(benchmark: Any, ran: Ran) -> Callable[..., None]:
     """Times a case on all inputs in turn, `passes` times. Keeps the times for the limits and for the tables.
 
-    An input is a sequence of pieces. With `pieces=N` an input may be anything, and counts as N pieces.
+    An input is a sequence of pieces (deltas or token ids). With `pieces=N` it may be anything, and counts as N pieces.
     """
 
     def run(

@@ -1,6 +1,6 @@
-//! Compares the time of the core with that of an alternative: an automaton of the aho-corasick crate, stepped byte by
-//! byte, with a table of how many bytes to hold in each state. The time to replace keys is compared with the time of
-//! that crate's `stream_replace_all`.
+//! Times stopscan's Rust core beside the aho-corasick crate. `StopScanner` is compared with an automaton of that crate,
+//! stepped byte by byte, with a table of how many bytes to hold in each state. `Rewriter` is compared with the crate's
+//! `stream_replace_all`.
 
 use std::alloc::System;
 use std::hint::black_box;
@@ -93,7 +93,7 @@ struct Driven<A> {
     automaton: A,
     start: StateID,
     state: StateID,
-    /// At the index `id >> shift`: how many bytes to hold in the state `id`.
+    /// How many bytes to hold in each state. The item for the state with the id `id` is at the index `id >> shift`.
     holds: Vec<u32>,
     shift: u32,
     held: String,

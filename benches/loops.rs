@@ -110,7 +110,8 @@ fn measure(name: &str, text: &str, repeats: &[Repeat]) {
     for repeat in repeats {
         let a_delta = time(&deltas, || {
             let mut loops = Loops::new(repeat);
-            // `false` keeps the detection from firing, so that a text that loops is read to its end.
+            // The argument `false` says that the text is unarmed: then no loop completes, and the search goes on to the
+            // end.
             move |delta: &str| _ = black_box(loops.feed(delta, false))
         }) - empty;
         print!(" | {a_delta:.1}, {:.2}", a_delta * deltas.len() as f64 / characters);

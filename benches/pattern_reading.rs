@@ -9,7 +9,7 @@ mod processor_time;
 
 use processor_time::now;
 
-/// Each pattern is one of these in this order, with a length in place of `N`.
+/// Each pattern is a beginning, a body and an end, joined. A length of `LENGTHS` replaces the `N` in the body.
 const BEGINNINGS: [&str; 4] = ["", r"\b", "(?m)^", "<"];
 const BODIES: [&str; 12] = [
     r"\w{N}",
@@ -50,7 +50,8 @@ fn readings() -> Vec<Reading> {
     for (beginning, body) in BEGINNINGS.iter().flat_map(|beginning| BODIES.map(|body| (beginning, body))) {
         for (end, length) in ENDS.iter().flat_map(|end| LENGTHS.map(|length| (end, length))) {
             let pattern = format!("{beginning}{}{end}", body.replace('N', &length.to_string()));
-            // With a `max_held` below the length of a match, the match is given up at its last character.
+            // With a `max_held` of one character less than the match, every match is read almost to its end and then
+            // given up.
             for max_held in [2_000, length - 1] {
                 for text in TEXTS {
                     for (size, armed) in [(CHARACTERS, true), (1, true), (CHARACTERS, false), (1, false)] {

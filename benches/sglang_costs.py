@@ -49,7 +49,8 @@ def main() -> None:
         for _ in range(ROUNDS):
             for name, way in times:
                 with ways[way]():
-                    # The first run does not count: CPython adapts its bytecode to classes that `installed` changes.
+                    # The first run does not count: `installed` has changed sglang's classes, and CPython first has to
+                    # adapt its bytecode to them.
                     measured(host, ids, CASES[name])
                     times[name, way] = min(times[name, way], measured(host, ids, CASES[name]))
         print(f"\n| {what} | sglang | with stopscan | times |\n|---|---:|---:|---:|")

@@ -2,7 +2,7 @@
 
     pytest benches --benchmark-json=FILE; python benches/tables.py FILE
 
-A file's table is written only if the run has its cases.
+NAME.md is written only if the run has cases of `bench_NAME.py`.
 """
 
 from __future__ import annotations

@@ -29,14 +29,15 @@ from stopscan_conformance.reciter import Reciter
 
 RECITER = Reciter({"split": ["This", " is", " the", " E", "ND", " of", " it"], "loop": ["round ", "and "] * 200})
 PATTERNS = [f"TURN {number}[!?]" for number in range(300)]
-# When stopscan fails: while it makes the detokenizer, at the token with this number, at the end of the answer, or when
-# the match is read.
+# The points at which stopscan is made to fail: while it makes the detokenizer, at the token with this number, at the
+# end of the answer, or when the match is read.
 FAULTS = ["making", 1, 2, 3, 4, 5, "end", "match"]
 REQUESTS = 500
 
 
 def serve_with_faults() -> None:
-    """Runs `vllm serve`. stopscan fails where a request's ``fault`` says, and stays on after any number of failures."""
+    """Runs `vllm serve`. In a request with a ``fault``, one of ``FAULTS``, stopscan fails at that point. stopscan is
+    not turned off, however often it fails."""
     from vllm.entrypoints.cli.main import main
 
     from stopscan.engines import Failures

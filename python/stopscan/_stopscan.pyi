@@ -156,8 +156,8 @@ class _Stream(Iterator[_Out]):
 class _ScanStream(_Stream[_Out]):
     @property
     def match(self) -> StopMatch | None:
-        """The stop that fired, or ``None``. The code of the source may also read it: the value is that after the
-        last step.
+        """The stop that fired, or ``None``. If the source reads this attribute while it makes a delta, it gets the
+        value from before this delta.
         """
     @property
     def unused(self) -> str:

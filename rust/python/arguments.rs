@@ -11,7 +11,8 @@ use stopscan::{Options, Snapshot, TokenOptions, UnknownIds};
 use crate::errors::{OrRaise, type_error, value_error};
 use crate::objects::{collect, list, room};
 
-/// The strings of one argument, such as stops or markers. An error names a string by `name` and its index: `stop 3`.
+/// The strings of one argument, such as stops or markers. Error messages call a string by `name` and its index: `stop
+/// 3`.
 pub(crate) struct Strings<'py> {
     name: String,
     pub(crate) items: Vec<Bound<'py, PyString>>,
@@ -103,7 +104,7 @@ pub(crate) fn iterated<'py>(
 /// Returns `object` as a string. If it is not a string, raises an error that names its type.
 #[inline]
 pub(crate) fn string<'a, 'py>(object: &'a Bound<'py, PyAny>, name: &str) -> PyResult<&'a Bound<'py, PyString>> {
-    // Most strings are of the type `str` itself, not of a subclass. The check for `str` itself does not call CPython.
+    // Most strings are exactly of the type `str`. Check for that first: it is faster, because it does not call CPython.
     object.cast_exact::<PyString>().or_else(|_| object.cast::<PyString>()).map_err(|_| no_string(object, name))
 }
 
@@ -223,8 +224,8 @@ pub(crate) fn options(
     }
 }
 
-/// Making a snapshot takes at most this many times the memory of the stream, and reading a snapshot takes at most this
-/// many times the snapshot's bytes. Call `room` with the product first.
+/// Making a snapshot takes at most this many times the memory of the stream. Reading a snapshot takes at most this many
+/// times the snapshot's bytes. Callers first check, with `room`, that there is so much memory.
 pub(crate) const SNAPSHOT: usize = 4;
 
 /// Returns `object` as a snapshot.

@@ -21,7 +21,8 @@ mod _stopscan {
     use pyo3::prelude::*;
     use pyo3::sync::PyOnceLock;
 
-    /// Refuses to be imported in a second interpreter of the process: the module keeps objects of the first one.
+    /// Raises `ImportError` if another interpreter of this process has imported the module: the module has static
+    /// variables with Python objects, which interpreters must not share.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         static BUILTINS: PyOnceLock<Py<PyModule>> = PyOnceLock::new(); // each interpreter has a module of its own

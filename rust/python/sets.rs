@@ -495,13 +495,13 @@ impl Repeat {
     }
 }
 
-/// A marker, the state that it leads to, and whether it is kept, or stays in the text.
+/// A marker, the state to which it leads, whether it was given with `keep`, and whether with `stay`.
 type FormatLead = (&'static str, String, bool, bool);
 
 /// A state and its markers.
 type State = (String, Vec<FormatLead>);
 
-/// Returns the name, the models and the states of each model format, for ``segments.FORMATS``.
+/// Returns the known formats of model output, for ``segments.FORMATS``: of each, its name, its models and its states.
 #[pyfunction]
 pub(crate) fn formats() -> Vec<(&'static str, &'static str, Vec<State>)> {
     let lead = |(marker, target): (_, Target)| (marker, target.name().into(), target.is_kept(), target.stays());
@@ -522,7 +522,7 @@ struct SetArguments<E> {
 const LONG: usize = 16_384;
 
 impl<E: Emit> SetArguments<E> {
-    /// `stops` are the hidden stops, the visible stops, the patterns and the visible patterns.
+    /// `stops` has four arguments of Python: hidden stops, visible stops, patterns and visible patterns.
     fn new(
         stops: [Option<&Bound<'_, PyAny>>; 4],
         max_held: Option<&Bound<'_, PyAny>>,
@@ -619,7 +619,8 @@ fn markers<'py, E: Emit>(py: Python<'py>, set: &Set<E>) -> PyResult<Bound<'py, P
     Ok(all)
 }
 
-/// Returns the keyword arguments that make an equal set: `own`, and those that `StopSet` and `SegmentSet` share.
+/// Returns the keyword arguments that make an equal set: those in `own`, which only one of the classes `StopSet` and
+/// `SegmentSet` has, and those that both classes have.
 fn set_options<'py, E: Emit>(
     py: Python<'py>,
     set: &Set<E>,
@@ -646,8 +647,8 @@ fn set_options<'py, E: Emit>(
 
 type Names = Vec<Py<PyString>>;
 
-/// Returns the name of each node's region, and the name of each region. If a name is in `keys`, the returned string
-/// is the Python object from `keys`.
+/// Returns two lists of names: for each node (a region, or a state of a region) the name of its region, and for each
+/// region its name. For a name that is in `keys`, the Python object from `keys` is used.
 fn node_names<E: Emit>(py: Python<'_>, set: &Set<E>, keys: &[Bound<'_, PyString>]) -> PyResult<(Names, Names)> {
     let object = |name| match keys.iter().find(|key| key.to_str().is_ok_and(|key| key == name)) {
         Some(key) => Ok(key.clone().unbind()),

@@ -117,10 +117,10 @@ pub(crate) fn rewrite(deltas: &Bound<'_, PyAny>, replacements: &Bound<'_, PyAny>
     Py::new(deltas.py(), PyClassInitializer::from(stream).add_subclass(RewriteStream { set }))
 }
 
-/// The base of ``StopStream`` and ``SegmentStream``: an iterator over an iterable of deltas.
+/// The base of ``StopStream``, ``SegmentStream`` and ``RewriteStream``: an iterator over an iterable of deltas.
 ///
-/// Both share one `__next__`, so that PyO3's wrapper of it is inlined. A second `__next__` would cost 4 ns for each
-/// delta.
+/// They share one `__next__`, so that PyO3's wrapper of it is inlined. With a second `__next__`, each delta would take
+/// 4 ns longer.
 #[pyclass(module = "stopscan", frozen, subclass)]
 pub(crate) struct DeltaStream {
     reader: DeltaReader,
@@ -134,8 +134,8 @@ enum DeltaReader {
     Rewritten(Rewrites),
 }
 
-/// Evaluates `$look` for a getter. Raises an error if the source's own code calls the getter. Other threads may call
-/// the getter while the source's code runs.
+/// Does the work of a getter: evaluates `$look`. Raises an error if the getter is called by the code of the source (the
+/// iterable that yields the deltas). Other threads may call the getter while that code runs.
 macro_rules! look_at {
     ($streams:expr, $stream:ident => $look:expr, |$rewrites:pat_param| $rewritten:expr) => {{
         let streams = $streams;
@@ -153,8 +153,8 @@ macro_rules! stop_getters {
     ($class:ident) => {
         #[pymethods]
         impl $class {
-            /// The stop that fired, or ``None``. The code of the source may also read it: the value is that after the
-            /// last step.
+            /// The stop that fired, or ``None``. If the source reads this attribute while it makes a delta, it gets the
+            /// value from before this delta.
             #[getter]
             fn r#match(slf: &Bound<'_, Self>) -> PyResult<Option<Py<StopMatch>>> {
                 match &slf.as_super().get().reader {
@@ -214,7 +214,7 @@ impl DeltaStream {
                 return Ok(Some(safe));
             }
         }
-        // If the source could not be closed after a stop, the error is raised once.
+        // If closing the source after a stop has raised an error, this error is raised now, but only once.
         let error = lock(&self.source.error).take();
         error.map_or(Ok(None), |error| Err(PyErr::from_value(error.into_bound(py).into_any())))
     }
@@ -240,7 +240,8 @@ impl DeltaStream {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.source.deltas)?;
         visit.call(&self.source.iterator)?;
-        // The error can be part of a cycle: its traceback refers to frames of callers, which may refer to this stream.
+        // The garbage collector must see the error: its traceback refers to frames of callers, which may refer to this
+        // stream, so the error can be part of a cycle.
         self.source.error.try_lock().map_or(Ok(()), |error| visit.call(&*error))
     }
 
@@ -330,7 +331,7 @@ struct Source {
     iterator: Py<PyIterator>,
     /// The thread that runs the source's code, or `NOBODY`.
     running: AtomicU32,
-    /// Whether the source is not read any more, because it has ended or was closed, or because a stop has fired.
+    /// Whether reading of the source is over: the source has ended or was closed, or a stop has fired.
     ended: AtomicBool,
     closed: AtomicBool,
     /// The error that the source raised when it was closed after a stop. The stream raises this error after it has
@@ -349,8 +350,8 @@ impl Drop for Running<'_> {
 }
 
 impl Source {
-    /// Makes the source of `deltas`. If `deltas` is async, raises an error that names the function `asynchronous`,
-    /// which takes async iterables.
+    /// Makes a `Source` that reads the iterable `deltas`. If `deltas` is async, raises an error that recommends the
+    /// function with the name `asynchronous`, which takes async iterables.
     fn new(deltas: &Bound<'_, PyAny>, asynchronous: &str) -> PyResult<Source> {
         let iterator = iterated(deltas, || {
             let is_async = deltas.hasattr("__aiter__").unwrap_or(false);
@@ -367,7 +368,8 @@ impl Source {
         })
     }
 
-    /// Returns a guard. While it exists, a call from another thread or from the source itself raises `RuntimeError`.
+    /// Marks the stream as in use until the returned guard is dropped. Until then, a call from another thread or from
+    /// the source's own code raises `RuntimeError`.
     #[inline(always)]
     fn run(&self) -> PyResult<Running<'_>> {
         let thread = this_thread();
@@ -382,8 +384,8 @@ impl Source {
         Ok(Running(&self.running))
     }
 
-    /// Raises an error if the source's own code looks at the stream. Other threads may look at the stream while that
-    /// code runs.
+    /// Raises an error if the source's own code, which the stream is running on this thread, reads an attribute of the
+    /// stream. Other threads may read attributes meanwhile.
     fn refuse_own_thread(&self) -> PyResult<()> {
         match self.running.load(Relaxed) == this_thread() {
             true => Err(in_use("stream", "a call on this thread")),
@@ -439,7 +441,8 @@ fn close_of<'py>(source: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny
     Ok(source.getattr_opt(intern!(source.py(), "close"))?.filter(|close| !close.is_none()))
 }
 
-/// Locks `mutex`. Never waits, because only the thread that runs the source locks the mutex.
+/// Locks `mutex`. Never waits, because only the thread that is using the stream (it has the guard of `Source::run`)
+/// locks it.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

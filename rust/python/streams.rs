@@ -319,8 +319,8 @@ impl<E: PyEmit> Deltas<E> {
         with_text(delta, |text| self.feed_locked(delta, text, armed).map(|fed| fed.0))
     }
 
-    /// Does the same as `feed`, for a caller that already has the text of `delta`. Also returns whether a stop has
-    /// fired.
+    /// Reads `delta` with the lock held. `text` is the text of `delta`, which the caller has already read. Returns the
+    /// safe output, and whether a stop has fired.
     #[cold]
     pub(crate) fn feed_locked<'py>(
         &self,
@@ -364,7 +364,7 @@ impl<E: PyEmit> Deltas<E> {
     }
 }
 
-/// Adds the options of a stream to the keyword arguments with which pickle makes the stream again.
+/// Adds `options` to `arguments`, the keyword arguments with which pickle makes a stream again.
 pub(crate) fn add_options(arguments: &Bound<'_, PyDict>, options: &Options) -> PyResult<()> {
     arguments.set_item("include_stop", options.include_stop)?;
     if options.start_protected {
@@ -390,8 +390,8 @@ pub(crate) trait PyEmit: Emit {
     /// Returns the name of the region of each node. A node is a region, or a state of a region.
     fn names(set: &Self::Class) -> &[Py<PyString>];
 
-    /// Returns `text` as output. All of `text` must be safe to emit. It must not be empty, must belong to `part`, and
-    /// must have been read at `node`.
+    /// Returns `text`, all of which is safe to emit, as output: a string, or a list with one segment. `text` must not
+    /// be empty. `node` and `part` say to which region and part of the stream it belongs.
     fn whole<'py>(
         set: &Self::Class,
         node: u32,
@@ -399,8 +399,8 @@ pub(crate) trait PyEmit: Emit {
         text: &Bound<'py, PyString>,
     ) -> PyResult<Bound<'py, Self::Out>>;
 
-    /// Returns the safe output `safe` as a Python object. A text that is all of `delta` becomes the object `delta`
-    /// itself.
+    /// Returns `safe`, which is safe to emit, as a Python object. If a text in it is all of `delta`, uses the object
+    /// `delta` itself.
     fn emit<'py>(
         py: Python<'py>,
         set: &Self::Class,
@@ -489,22 +489,23 @@ pub(crate) fn same_or_new<'py>(
 pub(crate) trait Core: Sized {
     type Emit: PyEmit;
 
-    /// The tokens that were fed without the lock, and that this value must still read. `()` for a stream of deltas.
+    /// The tokens that the fast path took without the lock, and that the stream behind the lock must still read. A
+    /// stream of deltas has none: `()`.
     type Unread: Default;
 
     fn stream(&self) -> &Stream<Self::Emit>;
 
     fn stream_mut(&mut self) -> &mut Stream<Self::Emit>;
 
-    /// Whether the stream is idle: it has not ended, and no stop, marker or character is incomplete. Plain text then
-    /// only adds to counts.
+    /// Whether the stream is idle: it has not ended, and no stop, marker or character is incomplete. In an idle stream,
+    /// text in which no stop or marker begins only has to be counted.
     fn is_idle(&self) -> bool;
 
     /// Reads the tokens of `unread`, which were fed without the lock.
     fn catch_up(&mut self, _unread: &Self::Unread) {}
 
-    /// Writes into `unread` the number of tokens that this stream has read. Tokens that are read without the lock are
-    /// added to it.
+    /// Stores in `unread` how many tokens this stream has read. The fast path, which takes tokens without the lock,
+    /// counts on from this number.
     fn publish(&self, _unread: &Self::Unread) {}
 
     fn fork(&self) -> PyResult<Self>;
@@ -518,9 +519,10 @@ pub(crate) trait Core: Sized {
 
 /// A stream that threads of Python can share, with its set.
 ///
-/// A lock costs a fifth of a `feed`. Most text is plain: no stop or marker begins in it. An idle stream (no stop or
-/// marker has begun) needs only the length of plain text. Under the GIL, `Guarded` adds up these lengths without the
-/// lock. Streams with patterns or loops need the text itself, and read it with the lock held.
+/// Taking the lock would be a fifth of the time of a `feed`, so most text is read without it. If no stop or marker has
+/// begun (the stream is *idle*) and none begins in a text (the text is *plain*), the stream needs only the length of
+/// the text. Under the GIL, `Guarded` adds up these lengths without the lock. Streams with patterns or loops need the
+/// text itself, and read it with the lock held.
 #[repr(C)]
 pub(crate) struct Guarded<C: Core> {
     pub(crate) unlocked: Unlocked<C::Unread>,

@@ -22,9 +22,8 @@ use crate::streams::{Core, Guarded, PyEmit, add_options, same_or_new, stream_met
 use crate::unlocked::UnreadTokens;
 use crate::vocabulary::{Ready, Vocabulary};
 
-/// Defines a class of streams of tokens, which emits `$emit` as the Python class `$out`. Only this class has the
-/// arguments `$own`; `$set` and `$start_protected` use them. `TokenScanner` and `TokenSegmenter` share all other
-/// arguments.
+/// Defines `TokenScanner` or `TokenSegmenter`. Both have the same arguments, except for `$own`, from which `$set` and
+/// `$start_protected` make the set and an option. `$emit` is the kind of output, and `$out` is its Python class.
 macro_rules! token_class {
     (
         $(#[$doc:meta])*
@@ -265,7 +264,8 @@ impl<E: PyEmit> Core for Box<TokenStream<E, Decoding>> {
 
     fn catch_up(&mut self, unread: &UnreadTokens) {
         let begun = unread.ids();
-        // `seen` is behind only if PyO3 panicked in the call before, without memory for an object of a few bytes.
+        // `unread.seen()` is less than `tokens_seen()` only if PyO3 panicked in the previous call, because there was no
+        // memory for an object of a few bytes. Then no tokens are skipped.
         self.skip_tokens((unread.seen() - begun.len()).saturating_sub(self.tokens_seen()));
         for id in begun {
             let _ = self.try_feed(id); // no error: the vocabulary has this id
@@ -402,7 +402,8 @@ impl<E: PyEmit> Tokens<E> {
         let py = token_ids.py();
         room(size_of::<Option<u32>>() * 2 * tokens.len())?;
         let ids: Vec<Option<u32>> = tokens.iter().map(|token| token_id(token, "token_ids")).collect::<PyResult<_>>()?;
-        // The ids before the first one that no vocabulary has, because it is out of range.
+        // `None` in `ids` is an id that is out of range, so no vocabulary has it. `known` are the ids before the first
+        // `None`.
         let known: Vec<u32> = ids.iter().map_while(|id| *id).collect();
         let Vocabulary { core, native, .. } = self.vocabulary.get();
         self.guarded.change(|stream| {
@@ -410,8 +411,8 @@ impl<E: PyEmit> Tokens<E> {
             if known.len() == ids.len() && *native && known.iter().all(|&id| core.contains(id)) {
                 return self.emit(py, stream.try_feed_many(&known)?);
             }
-            // An unknown id is an error only if the stream has not ended before it. To find this out, a copy of the
-            // stream reads the ids before it.
+            // An unknown id is an error, unless the stream ends before this id. To find out whether it does, a copy of
+            // the stream reads the ids before.
             let mut copy = stream.try_clone()?;
             let safe = self.emit(py, copy.try_feed_many(&known)?)?;
             if let (Some(token), None) = (tokens.get(known.len()), copy.finish()) {
@@ -424,7 +425,8 @@ impl<E: PyEmit> Tokens<E> {
 
     /// Raises `MemoryError` if there is no memory for reading `ids`.
     fn ask_memory(&self, stream: &TokenStream<E, Decoding>, ids: &[u32]) -> PyResult<()> {
-        /// For each token: where its text begins, and its region, in queues that count tokens.
+        /// The bytes of memory for each token, besides its text: the queues that count tokens store its start and its
+        /// region.
         const COUNTED: usize = 64;
 
         let core = &self.vocabulary.get().core;
@@ -586,9 +588,9 @@ impl Decode for Decoding {
     fn is_whole(&self, id: u32) -> bool {
         match self {
             Decoding::Native(native) => native.is_whole(id),
-            // A window does not know which tokens are whole characters, so all tokens count as whole. That is wrong for
-            // a token that completes a character of the previous token, but matters only if both together spell a
-            // marker.
+            // If the tokenizer itself decodes, stopscan does not know which tokens are whole characters, so all count
+            // as whole. That is wrong for a token that completes a character of the previous token, but matters only if
+            // both together spell a marker.
             Decoding::Window(_) => true,
         }
     }

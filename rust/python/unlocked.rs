@@ -1,9 +1,10 @@
-//! The state of a stream that calls use without the stream's lock: how much plain text passed, and which tokens the
-//! core must still read.
+//! The state of a stream that calls use without the stream's lock: how much plain text (in which no stop or marker
+//! begins) has passed, and which tokens the core, the stream behind the lock, must still read.
 //!
-//! CPython may run finalizers and other threads whenever it makes or frees an object. So state must not be read before
-//! such a call and written after it. Only the functions of this file write the state, and this file does not use PyO3,
-//! so none of them can call CPython. Callers make Python objects of what these functions return, afterwards.
+//! Whenever CPython makes or frees an object, it may run finalizers and other threads, which may use the stream. So no
+//! function may read the state, call CPython, and then write the state. Only the functions of this file write the
+//! state, and none of them can call CPython, because this file does not use PyO3. Callers make Python objects
+//! afterwards, of the values that these functions return.
 
 use std::borrow::Cow;
 use std::sync::atomic::Ordering::Relaxed;
@@ -12,7 +13,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 use stopscan::host::{Cursor, NOTHING_PASSES, Place, Shape, ask_memory, code_points};
 use stopscan::{Emit, Set, Vocabulary};
 
-/// The state for plain text. `U` has the tokens that were read without the lock: `()` for a stream of deltas.
+/// The state of the fast path, which reads plain text without the lock. `U` keeps the tokens that were read in this
+/// way: `UnreadTokens` for a stream of tokens, `()` for a stream of deltas.
 ///
 /// The fields that plain text needs come first, so that reading plain text touches one cache line of a stream.
 #[derive(Default)]
@@ -69,12 +71,12 @@ impl<U> Unlocked<U> {
     }
 }
 
-/// The most tokens in `UnreadTokens::ids`. A line break or a bracket often looks like the beginning of a stop. After
-/// more tokens than this, the text seldom still looks like a stop.
+/// The most tokens in `UnreadTokens::ids`. A line break or a bracket often looks like the beginning of a stop, but the
+/// next few tokens mostly show that it is not. If they do not, the core reads the tokens.
 const MOST: usize = 4;
 
-/// The number of all fed tokens, and the ids of those that the core must still read. The first of these tokens is the
-/// one in which a stop or marker may have begun.
+/// The number of all fed tokens, and the ids of those that the core, the stream behind the lock, must still read. In
+/// the first of these tokens a stop or marker may have begun; the others may continue it.
 #[derive(Default)]
 pub(crate) struct UnreadTokens {
     /// The number of all tokens that were fed, including those that the core has read.
@@ -91,7 +93,7 @@ impl UnreadTokens {
         self.seen.load(Relaxed)
     }
 
-    /// Sets the number of fed tokens to the number that the core has read.
+    /// Sets the number of fed tokens, after the core has read all of them.
     pub(crate) fn set_seen(&self, seen: usize) {
         self.seen.store(seen, Relaxed);
     }
@@ -125,8 +127,9 @@ impl UnreadTokens {
 }
 
 impl Unlocked<UnreadTokens> {
-    /// Reads a token by the `shape` of its text, and returns the open node. All of the text is then safe. If a stop or
-    /// marker may begin in the text, returns `None` and changes nothing.
+    /// Reads a token of which only the `shape` of its text is known (its length and the kinds of its bytes). If no stop
+    /// or marker can begin in the text, returns the open node, and all of the text is safe to emit. Otherwise returns
+    /// `None` and changes nothing.
     #[inline(always)]
     pub(crate) fn pass(&self, shape: Shape) -> Option<u32> {
         if !shape.passes(self.filter.load(Relaxed)) {
@@ -137,9 +140,9 @@ impl Unlocked<UnreadTokens> {
         Some(self.node.load(Relaxed).wrapping_sub(1)) // the filter lets text pass only if a node is open
     }
 
-    /// Reads a token in which a stop or marker may begin or go on, and returns the safe text. `node` is the open node.
-    /// If a stop or marker completes in the token, or goes on for more than `MOST` tokens, returns `None` and changes
-    /// nothing.
+    /// Reads a token in which a stop or marker may begin or go on. Returns the text that is safe to emit: the text held
+    /// so far and the token's, except the end that must still be held. `node` is the open node. If a stop or marker
+    /// completes in the token, or goes on for more than `MOST` tokens, returns `None` and changes nothing.
     pub(crate) fn walk<'a, E: Emit>(
         &self,
         set: &Set<E>,

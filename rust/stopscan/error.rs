@@ -47,8 +47,8 @@ pub enum StopSetErrorKind {
     Pattern,
     /// An argument of [`Repeat`](crate::Repeat) is out of range.
     Repeat,
-    /// The options have both `region` and `start_protected`. Or they have `start_protected`, but the set has no
-    /// protected region.
+    /// The kind of an error in the options: both `region` and `start_protected` are set, or `start_protected` is set
+    /// and the set has no protected region.
     Start,
     /// The set has too many bytes or regions.
     TooLarge,
@@ -87,7 +87,8 @@ impl StopSetError {
         }
     }
 
-    /// The index, in its list, of an empty stop, a pair with an empty marker, or a refused pattern. Otherwise `None`.
+    /// If the error is about an empty stop, a pair with an empty marker, or a refused pattern: its index in the list
+    /// that the user gave. Otherwise `None`.
     ///
     /// ```
     /// use stopscan::StopSet;

@@ -18,14 +18,14 @@ use prefilter::Prefilter;
 use trie::Trie;
 pub(crate) use words::{WordKind, Words};
 
-/// A state, written as its number times the width of a dense row. This is where its row begins in `Automaton::dense`,
-/// so a step is one addition and one load.
+/// A state, stored as its number times the width of a dense row. That is the place in `Automaton::dense` at which the
+/// state's row begins, so a step to the next state is one addition and one load.
 pub(crate) type State = u32;
 
 /// The state before any text.
 pub(crate) const ROOT: State = 0;
 
-/// The flag in a transition that says that a word completes at the target state.
+/// A bit of a transition: set if a word completes in the state to which the transition leads.
 const HIT: u32 = 1 << 31;
 
 /// The most items that the dense rows of a set have together (4 MiB): enough for all states of a thousand ordinary
@@ -35,7 +35,8 @@ pub(crate) const DENSE_LIMIT: usize = 1 << 20;
 /// For text of at least this many bytes, the prefilter is faster than reading byte by byte.
 const LONG: usize = 128;
 
-/// In `outputs` and `markers`, a word is stored as its index plus one, so that 0 stands for "no word".
+/// In the tables `outputs` and `markers` of the automaton, a word (a stop or marker) is stored as its index plus one; 0
+/// stands for "no word".
 const NONE: u32 = 0;
 
 type Columns = [u8; 256];
@@ -45,7 +46,7 @@ type Columns = [u8; 256];
 pub(crate) struct Config {
     /// Whether text that may become a marker is held back, because markers are taken out of the output.
     pub(crate) holds_markers: bool,
-    /// Whether words that can never complete, because another word completes inside them, are left out.
+    /// Whether to leave out words that can never complete, because another word always completes first inside them.
     pub(crate) prunes: bool,
     /// The most items of `Automaton::dense`.
     pub(crate) dense_limit: usize,
@@ -54,7 +55,7 @@ pub(crate) struct Config {
 #[derive(Debug)]
 pub(crate) struct Automaton {
     pub(crate) words: Words,
-    /// For each word, the longest marker with which it ends. For a marker, this is the marker itself.
+    /// For each stop, the longest marker that is a suffix of the stop. For each marker, the marker itself.
     markers: Vec<u32>,
     plain: Plain,
     /// The column of each byte in a dense row; column 0 is for bytes that occur in no word.
@@ -91,8 +92,8 @@ impl Automaton {
         order.sort_unstable_by(|&one, &other| words.compare(one, other));
         let (mut automaton, pruned) = Trie::new(&words, &order, config).build();
         if pruned.contains(&true) {
-            // No text may be held for a pruned word, so the word must not have states: build again without the pruned
-            // words.
+            // Text would be held for the states of a pruned word, although the word can never complete. Build again
+            // without the pruned words, so that they have no states.
             order.retain(|&word| !pruned[word as usize]);
             drop(automaton);
             (automaton, _) = Trie::new(&words, &order, config).build();
@@ -182,8 +183,8 @@ impl Automaton {
         output.checked_sub(1).map(|word| word as usize)
     }
 
-    /// Returns one state for each length of text: the lowest state whose text has 0 bytes, the lowest whose text has 1
-    /// byte, and so on. States with longer texts have greater numbers.
+    /// Returns the lowest state whose text has 0 bytes, the lowest state whose text has 1 byte, and so on. These are
+    /// boundaries, because states with longer texts have greater numbers.
     pub(crate) fn levels(&self) -> Box<[State]> {
         let below = |&number: &u32| {
             Some(self.first_child[number as usize]).filter(|&below| (below as usize) < self.labels.len())
@@ -228,8 +229,8 @@ impl Automaton {
         let mut at = 0;
         while at < text.len() {
             if current == ROOT {
-                // Skip bytes that begin no word; most bytes begin none. The search is fast, because it makes no
-                // transitions: each transition has to wait for the previous one.
+                // Skip bytes with which no word begins: most bytes. This is faster than a transition for each byte,
+                // because a transition has to wait for the previous one.
                 match text[at..].iter().position(|&byte| self.plain.begins(byte)) {
                     Some(passed) => at += passed,
                     None => break,

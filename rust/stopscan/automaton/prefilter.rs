@@ -49,8 +49,8 @@ impl Automaton {
         let Some(prefilter) = self.prefilter.get_or_init(|| Prefilter::new(&self.words)) else {
             return self.walk(state, text);
         };
-        // The searcher does not find a prefix that is incomplete at the end of `text`. Such a prefix begins at `last`
-        // or later, so the text from `last` on is walked.
+        // `text` may end in the middle of a prefix, which the vector search does not find. Such a prefix begins at
+        // `last` or later, so the text from `last` on is read byte by byte.
         let last = (text.len() + 1).saturating_sub(prefilter.longest);
         let (mut at, mut jumps, mut jumped) = (0, 0, 0);
         while at < text.len() {

@@ -36,7 +36,7 @@ impl<'a> Trie<'a> {
             columns,
             shift,
             dense: Vec::with_capacity((states << shift).min(config.dense_limit)),
-            // Each list begins with the item of the root, which has no children yet.
+            // The first item of each list belongs to the root state. No child of the root is added yet.
             first_child: list(1, states),
             labels: list(0, states),
             fallbacks: list(0, states),
@@ -109,8 +109,8 @@ impl<'a> Trie<'a> {
         self.automaton.outputs.push(output);
     }
 
-    /// Notes the longest marker with which `word` ends. Returns the item of `outputs` for the last state of `word`.
-    /// `fallback` is the fallback of this state.
+    /// Adds `word`, at the state whose text is the whole word: stores the longest marker with which `word` ends, and
+    /// returns the state's item for `outputs`. `fallback` is the fallback of the state.
     fn add_output(&mut self, word: u32, fallback: usize) -> u32 {
         let markers = &mut self.automaton.markers;
         markers[word as usize] = match self.words.kind(word as usize) {
@@ -123,8 +123,9 @@ impl<'a> Trie<'a> {
         word + 1
     }
 
-    /// Prunes the words of `range` that are longer than `depth`: they can never complete, because `output` completes in
-    /// them first. A marker in which only a stop completes is kept: it can complete in text where no stop fires.
+    /// Prunes the words of `range` that are longer than `depth` bytes: they can never complete, because the word
+    /// `output` completes inside them first. But if `output` is only a stop, markers are not pruned: they can complete
+    /// in text in which no stop fires.
     fn prune(&mut self, range: Range<usize>, depth: usize, output: u32) {
         let marker_completes = self.automaton.markers[output as usize - 1] != NONE;
         for at in range {
@@ -135,8 +136,9 @@ impl<'a> Trie<'a> {
         }
     }
 
-    /// Notes how many bytes are held back in the state that `range` stands for: the whole text of the state if it may
-    /// become a hidden stop or a marker that is taken out, otherwise as many bytes as in the fallback of the state.
+    /// Stores how many bytes a stream holds back in a state: the whole text of the state if it may become a hidden stop
+    /// or a marker that is taken out, otherwise as many bytes as in the state's fallback. `range` has the words that
+    /// begin with the text of the state.
     fn add_holds(&mut self, range: Range<usize>, depth: usize, fallback: usize) {
         let holds_stops = self.begins(range.clone(), depth, WordKind::Hidden);
         let holds_markers = self.holds_markers && self.begins(range, depth, WordKind::Marker);

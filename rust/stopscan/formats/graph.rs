@@ -125,9 +125,9 @@ impl Format {
             .fold(SegmentSet::builder(), |builder, state| builder.region(state.name, state.markers))
     }
 
-    /// Makes a state of the answer, from which the markers of calls lead to the states `calls`. The closing marker of
-    /// the reasoning leads to the state `after`. But if that marker is a phrase, it is text here: an answer may contain
-    /// the phrase.
+    /// Makes a state of the answer with this `name`. From it, the opening markers of calls lead to the states in
+    /// `calls`, and the closing marker of the reasoning leads to the state `after`. But if the closing marker of the
+    /// reasoning is a phrase, it stays ordinary text of the answer, because an answer may contain the phrase.
     fn answer_state(&self, name: &'static str, calls: &Calls, after: &'static str) -> State {
         let mut state = State::new(name);
         if name != after || self.reopens {
@@ -163,14 +163,17 @@ impl Format {
         }
         let mut titled = State { name: self.opened().into(), ..thoughts.clone() };
         titled.add([self.title], "reasoning");
-        // If a space or a line break ends the first word and the word is not the title, the text is ordinary reasoning.
+        // If a space or a line break comes before the title is complete, the text is ordinary reasoning.
         titled.add([" ", "\n"], keep("reasoning"));
         vec![thoughts, titled]
     }
 
-    /// Makes the states of calls. A call ends at any closing marker of calls. If the calls are `unclosed`, a call ends
-    /// at the opening marker of the next call. A bare call, whose marker stays in its text, also ends at the marker of
-    /// the next bare call. In all other calls, the markers of bare calls are text, or begin a body.
+    /// Makes the states of calls.
+    ///
+    /// - A call ends at any closing marker of calls.
+    /// - If the format's calls are `unclosed` (have no closing marker), a call ends at the opening marker of the next.
+    /// - A bare call, whose opening marker stays in its text, also ends at the marker of the next bare call. In other
+    ///   calls, that marker is ordinary text or, if the format has bodies, begins the body of the call.
     fn calls(&self, calls: &Calls, after: &'static str) -> Vec<State> {
         let call = |name| {
             let mut call = State::new(name);
@@ -204,15 +207,15 @@ impl Format {
         states
     }
 
-    /// Makes the state of the body of a call. Only the body's own closing marker counts in it: arguments may quote any
-    /// other marker.
+    /// Makes the state of a call's body, which has the arguments. Only the closing marker of the body counts in it,
+    /// because the arguments may quote any other marker.
     fn body(&self, call: &str) -> State {
         let mut body = State::new(self.body_of(call));
         body.add([self.body], stay(call));
         body
     }
 
-    /// The state to which the marker of a body leads from the state `call`.
+    /// The name of the state for the body of a call in the state `call`. Without bodies, this is `call` itself.
     fn body_of(&self, call: &str) -> String {
         match call.split_once('/') {
             _ if self.body.is_empty() => call.into(),
@@ -226,15 +229,17 @@ impl Format {
         opening(self.tool_call).any(|marker| !marker.is_empty())
     }
 
-    /// The state of bare calls, whose marker stays in their text. `None` if the format or `calls` has no such state.
+    /// The state of bare calls: calls whose opening marker stays in their text. `None` if the format has no bare calls,
+    /// or none that begin where `calls` begin.
     fn bare_calls(&self, calls: &Calls) -> Option<&'static str> {
         let name = if self.marks_calls() { calls.bare } else { Some(calls.marked) };
         name.filter(|_| !self.bare.is_empty())
     }
 }
 
-/// States of calls that all lead back to the same state of the answer. If the calls are `unclosed`, the marker of the
-/// next call leads from `marked` to `next`, and from `next` to `marked`, so that each call is a part of its own.
+/// The names of the states of calls that lead back to the same state of the answer. If calls are `unclosed` (have no
+/// closing marker), the opening marker of the next call leads from `marked` to `next` and from `next` to `marked`: a
+/// change of state begins a new part, so each call is a part of its own.
 struct Calls {
     /// The state after an opening marker.
     marked: &'static str,
@@ -242,7 +247,7 @@ struct Calls {
     next: &'static str,
     /// The state of a bare call: after a marker that stays in the text of the call.
     bare: Option<&'static str>,
-    /// Whether the calls begin in the reasoning. The closing marker of the reasoning then ends them.
+    /// Whether the calls begin inside the reasoning. If so, the closing marker of the reasoning also ends a call.
     in_reasoning: bool,
 }
 

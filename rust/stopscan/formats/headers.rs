@@ -8,10 +8,10 @@ const MUSE_ENDS: Markers = &[("<|eom|>", "header"), ("<|eot|>", "header")];
 const INKLING_ENDS: Markers = &[("<|end_message|>", "header"), ("<|content_model_end_sampling|>", "header")];
 
 pub(super) static HEADERS: &[Format] = &[
-    // A stream begins after `<|start|>assistant`, in a header, which has the channel, the recipient of a call and a
-    // content type. The recipient may stand before or after the channel, so everything after ` to=` is a call:
-    // `functions.f <|constrain|>json<|message|>{…}`. A message in the channel `commentary` without a recipient is for
-    // the user, so its text is an answer.
+    // Harmony, the format of gpt-oss. The prompt ends with `<|start|>assistant`, so a stream begins in a header, which
+    // has the channel, the recipient of a call and a content type. The recipient may come before or after the channel,
+    // so everything after ` to=` counts as the call: `functions.f <|constrain|>json<|message|>{…}`. A message in the
+    // channel `commentary` without a recipient is for the user, so its text counts as an answer.
     Format::graph(
         "harmony",
         "gpt-oss: docs/format.md of openai/harmony",
@@ -23,9 +23,9 @@ pub(super) static HEADERS: &[Format] = &[
             ("tool_call", HARMONY_ENDS),
         ],
     ),
-    // A stream begins after `<|message_model|>`, in a header, which may name the function of a call. A call in the
-    // middle of the reasoning ends the reasoning, and a marker that opens another part in the middle of an answer ends
-    // the answer.
+    // The format of Inkling. The prompt ends with `<|message_model|>`, so a stream begins in a header, which may name
+    // the function of a call. A call in the middle of the reasoning ends the reasoning. In the middle of an answer, a
+    // marker that opens another part ends the answer.
     Format::graph(
         "inkling",
         "Inkling: vLLM's inkling; the response template in transformers' tests/utils/test_chat_parsing.py",
@@ -65,8 +65,8 @@ pub(super) static HEADERS: &[Format] = &[
             ("tool_call", INKLING_ENDS),
         ],
     ),
-    // A stream begins after `<|start|>assistant`, in a header. The header of a call names the tool, but nothing is lost
-    // without the header, because the call itself also names the tool.
+    // The format of Muse. The prompt ends with `<|start|>assistant`, so a stream begins in a header. The header of a
+    // call names the tool, but is not part of the call's text: the call itself names the tool again.
     Format::graph(
         "muse",
         "Muse: vLLM's muse_glimmer",
@@ -81,8 +81,8 @@ pub(super) static HEADERS: &[Format] = &[
             ("tool_call", MUSE_ENDS),
         ],
     ),
-    // A call is a message whose header names a function call, or the text after `<|function_call|>`. A call ends where
-    // the next call or message begins.
+    // The format of GigaChat 3. A call is a message with `function call` in its header, or the text after
+    // `<|function_call|>`. A call ends where the next call or message begins.
     Format::graph(
         "gigachat3",
         "GigaChat 3: vLLM's gigachat3",

@@ -11,7 +11,8 @@ pub use graph::State;
 /// Markers, each with the state to which it leads.
 type Markers = &'static [(&'static str, &'static str)];
 
-/// The opening and the closing marker of a part. An empty string means that there is no such marker.
+/// The opening and the closing marker of a part of an answer, such as the reasoning. An empty string means that there
+/// is no such marker.
 type Pair = (&'static str, &'static str);
 
 /// The format of a family of models: the markers of the reasoning, the answer and the tool calls.
@@ -39,13 +40,15 @@ pub struct Format {
     answer: &'static [Pair],
     /// Markers that begin a call in the answer and stay in the text of the call.
     bare: &'static [&'static str],
-    /// The closing marker of the body of a call, which a marker of `bare` begins. In the body, no other marker counts.
-    /// Empty if calls have no body: the format's own parsers then end a call at its outer closing marker, even if an
-    /// argument quotes that marker.
+    /// The closing marker of a call's body: a part of the call that begins with a marker of `bare`, and in which no
+    /// other marker counts. Empty for a format without bodies: a call then ends at its closing marker, even if an
+    /// argument of the call quotes that marker. (So do the format's own parsers.)
     body: &'static str,
-    /// The text that may follow the opening marker of the reasoning, and is left out with it.
+    /// A title, such as `thought`, that may follow the opening marker of the reasoning. It is left out of the text like
+    /// the marker.
     title: &'static str,
-    /// Whether the opening marker of the reasoning opens the reasoning again after the reasoning has ended.
+    /// Whether an answer may have more than one part of reasoning: after the reasoning has ended, its opening marker
+    /// opens it again.
     reopens: bool,
     /// Whether the closing marker of the reasoning is a phrase that an answer may also contain.
     phrase: bool,
@@ -129,7 +132,8 @@ impl Format {
         self
     }
 
-    /// The same as `bare`, but each marker begins a body, which ends at `closing` and may quote any other marker.
+    /// Does the same as `bare`, but each of the markers begins the body of a call: text that may quote any marker, up
+    /// to the marker `closing`.
     const fn bodies(mut self, openings: &'static [&'static str], closing: &'static str) -> Format {
         self.body = closing;
         self.bare(openings)

@@ -8,15 +8,16 @@ const CALL: (&str, &str) = ("<tool_call>", "</tool_call>");
 const FUNCTION: &[&str] = &["<function="];
 const END_FUNCTION: &str = "</function>";
 
-/// The formats without headers. Only the outermost markers of calls are listed. Any markers between the outermost ones
-/// are text of the call.
+/// The formats without headers. If calls have markers inside markers, only the outermost are listed: the others are
+/// text of the call.
 pub(super) static PARTS: &[Format] = &[
     Format::parts(
         "think",
         "models without tool calls, such as DeepSeek-R1's distillates and Holo2: vLLM's deepseek_r1 and holo2",
     )
     .reasoning(&[THINK]),
-    // The next ten formats have the same pairs of markers. The text inside <tool_call> is JSON, XML or arguments.
+    // The formats from `hermes` to `mimo` have the same markers of reasoning and calls. The text between the markers of
+    // a call is JSON, XML or arguments.
     Format::parts("hermes", "Hermes 2 Pro to 4, Qwen2.5: chat templates; vLLM's hermes, mlx-lm's json_tools")
         .reasoning(&[THINK])
         .tool_call(&[CALL]),
@@ -40,7 +41,7 @@ pub(super) static PARTS: &[Format] = &[
         .reasoning(&[THINK])
         .tool_call(&[CALL])
         .reopens(),
-    // The models that see images write the final answer between the markers of a box.
+    // GLM's models that see images write the final answer between the markers of a box.
     Format::parts("glm45v", "GLM-4.1V to GLM-4.6V: model cards; vLLM's glm45, which leaves the box in")
         .reasoning(&[THINK])
         .tool_call(&[CALL])
@@ -65,8 +66,8 @@ pub(super) static PARTS: &[Format] = &[
         .reasoning(&[THINK])
         .tool_call(&[CALL])
         .bodies(FUNCTION, END_FUNCTION),
-    // Each call begins with `[TOOL_CALLS]`. But models with a tokenizer before v11 write it only once, before an array
-    // of all calls.
+    // Mistral's models write `[TOOL_CALLS]` before each call. Models with a tokenizer before v11 write it only once,
+    // before an array of all calls.
     Format::parts(
         "mistral",
         "Mistral's tokenizers, reasoning since v13: mistral-common's SpecialTokens; vLLM's and mlx-lm's mistral",
@@ -127,9 +128,10 @@ pub(super) static PARTS: &[Format] = &[
         .reasoning(&[("<seed:think>", "</seed:think>")])
         .tool_call(&[("<seed:tool_call>", "</seed:tool_call>")])
         .bodies(FUNCTION, END_FUNCTION),
-    // The calls are a JSON array. Its last bracket cannot be a marker, so text after the array is also in the region.
-    // Granite 3.0 writes `<|tool_call|>` before the array, 3.1 writes `<tool_call>`. According to vLLM, quantized
-    // models write `Here's` instead of `Here is`.
+    // Granite's calls are a JSON array, without a closing marker. (The last bracket cannot be the marker, because
+    // arguments contain brackets, too.) So text after the array also counts as a call. Granite 3.0 writes
+    // `<|tool_call|>` before the array, 3.1 writes `<tool_call>`. According to vLLM, quantized models write `Here's`
+    // instead of `Here is`.
     Format::parts("granite", "Granite 3.0 to 3.3: vLLM's granite")
         .reasoning(&[
             ("Here is my thought process:", "Here is my response:"),
@@ -148,15 +150,18 @@ pub(super) static PARTS: &[Format] = &[
         .reasoning(&[THINK])
         .tool_call(&[("<tool_calls>", "</tool_calls>")])
         .answer(&[("<answer>", "</answer>")]),
-    // The model writes the marker for built-in tools, and for other tools only with some prompts. A bare JSON object as
-    // the whole answer is also a call, but no marker tells it from an answer in JSON.
+    // Llama 3 always writes the marker before a call of a built-in tool, but before a call of another tool only with
+    // some prompts. Otherwise the call is a JSON object without a marker, which cannot be told from an answer in JSON,
+    // so it counts as an answer.
     Format::parts("llama3", "Llama 3.1 to 3.3: Meta's prompt_format.md; vLLM's llama3_json")
         .tool_call(&[("<|python_tag|>", "")]),
-    // A bare list of calls as the whole answer is also a call, but no marker tells it from an answer.
+    // Llama 4 may also write a list of calls without markers as its whole answer. This cannot be told from other
+    // answers, so it counts as an answer.
     Format::parts("llama4", "Llama 4: Meta's prompt_format.md; vLLM's llama4_pythonic")
         .tool_call(&[("<|python_start|>", "<|python_end|>")]),
-    // The bracket is a part of the marker `functools[`, because `functools` alone is a word of many programs. The text
-    // of the call is this marker, the array and, because the array has no closing marker, the text after it.
+    // Phi-4-mini writes `functools[…]`, an array of calls. The bracket is part of the marker `functools[`, because many
+    // programs contain the word `functools`. The array has no closing marker, so any text after it also counts as the
+    // call.
     Format::parts("phi4_mini", "Phi-4-mini: chat template; vLLM's phi4_mini_json")
         .tool_call(&[("<|tool_call|>", "<|/tool_call|>")])
         .bare(&["functools["]),
@@ -178,8 +183,7 @@ pub(super) static PARTS: &[Format] = &[
     Format::parts("lfm2", "LFM2, LFM2.5: chat templates; vLLM's lfm2, mlx-lm's pythonic")
         .reasoning(&[THINK])
         .tool_call(&[("<|tool_call_start|>", "<|tool_call_end|>")]),
-    // The model also calls tools inside its reasoning. Known error: the reasoning after such a call counts as the
-    // answer.
+    // Apertus also calls tools inside its reasoning. Known error: the reasoning after such a call counts as the answer.
     Format::parts("apertus", "Apertus: vLLM's apertus, sglang's apertus2509")
         .reasoning(&[("<|inner_prefix|>", "<|inner_suffix|>")])
         .tool_call(&[("<|tools_prefix|>", "<|tools_suffix|>")]),
@@ -209,7 +213,8 @@ pub(super) static PARTS: &[Format] = &[
     Format::parts("hy_v4", "Hunyuan 4: vLLM's hy_v4")
         .reasoning(&[THINK])
         .tool_call(&[("<tool_calls>", "</tool_calls>")]),
-    // The opening tag contains the function's name, so it stays in the text of the call. The closing tag does not.
+    // MiniCPM5's opening tag contains the name of the function, so it stays in the text of the call. The closing tag
+    // does not.
     Format::parts("minicpm5", "MiniCPM5: vLLM's minicpm5")
         .reasoning(&[THINK])
         .tool_call(&[("", "</function>")])

@@ -330,8 +330,8 @@ impl<'a> Roles<'a> {
         Ok(distinct)
     }
 
-    /// Notes the role of `text`. Returns true for a new text, and false for a text that was given before in a role that
-    /// does not contradict this one.
+    /// Records the role of `text` (such as hidden stop, or marker). Returns true for a new text, false if the text
+    /// already has the same role or one that fits it, and an error if the two roles contradict each other.
     fn add(&mut self, text: &'a str, role: Role) -> Result<bool, StopSetError> {
         match self.0.insert(text, role) {
             None => Ok(true),

@@ -31,7 +31,8 @@ pub struct Graph {
     patterns: PatternList,
     /// How often and how long text must repeat to end a stream. `None` if the set has no stop for loops.
     repeat: Option<Repeat>,
-    /// The stop strings, if stops fire in no region. Otherwise empty, because the automata of nodes have them.
+    /// The stop strings of a set in whose regions no stop fires: no automaton has them, but the set must still list
+    /// them. Empty for all other sets.
     dormant: Words,
     /// Whether the set protects regions: between the markers of a pair, no stop fires. Then each node after the first
     /// is the region of one pair.
@@ -183,7 +184,7 @@ impl Graph {
         Some(Word { node, index: index as u32 })
     }
 
-    /// Returns all stop strings. In the returned `Words`, the markers of a node may come after the stops.
+    /// Returns all stop strings of the set. The returned `Words` may also have markers, after the stops.
     pub(crate) fn stops(&self) -> &Words {
         self.nodes.iter().find(|node| node.live).map_or(&self.dormant, |node| node.automaton.words())
     }
@@ -194,16 +195,16 @@ impl Graph {
         self.regions().enumerate().filter(move |(region, _)| live(*region)).map(|(_, name)| name)
     }
 
-    /// Finds the longest suffix of the text read so far that is also the beginning of a stop or marker. Returns the
-    /// index of that stop or marker, and the length of the suffix.
+    /// For the state of `cursor`, returns the stop or marker that has begun (the longest suffix of the text so far with
+    /// which a stop or marker begins): its index, and how many of its bytes were read.
     pub(crate) fn partial(&self, cursor: Cursor) -> (u32, usize) {
         let text = self.node(cursor.node).automaton.text(cursor.state);
         let word = self.words(cursor.node).with_literals().position(|word| word.as_bytes().starts_with(&text));
         (word.unwrap_or_default() as u32, text.len())
     }
 
-    /// Returns the cursor at `node` after the first `length` bytes of its stop or marker with the index `word`. Returns
-    /// `None` if there is no such node, word or prefix.
+    /// The reverse of `partial`: returns the cursor at `node` after the first `length` bytes of the stop or marker with
+    /// the index `word`. Returns `None` if the node has no such word, or the word no such prefix.
     pub(crate) fn resume(&self, node: u32, word: u32, length: usize) -> Option<Cursor> {
         let Node { automaton, .. } = self.nodes.get(node as usize)?;
         if length == 0 {
@@ -380,7 +381,7 @@ impl Graph {
                 None => (rest.len(), rest.len()),
             };
             if let Some(loops) = &mut history.loops {
-                // A string, pattern or marker that completes at the same character as the loop wins over the loop.
+                // If another stop or a marker completes at the same character as the loop, the loop does not count.
                 let looped = loops.feed(&rest[..character], armed);
                 if let Some(looped) = looped.filter(|looped| found.is_none() || looped.end < character) {
                     *cursor = Cursor::start(cursor.node);
@@ -400,9 +401,9 @@ impl Graph {
         }
     }
 
-    /// Scans `text`, which came as one token at `place` and is exactly the text of `marker`, a marker of the cursor's
-    /// node. Ignores words that complete before the last character. Of the words that complete at the last character,
-    /// the longest wins.
+    /// Scans `text`, which begins at `place`, came as one token, and is exactly the text of `marker`, a marker of the
+    /// cursor's node. No stop or marker that completes before the last character counts. If several complete at the
+    /// last character, the longest counts.
     pub(crate) fn scan_marker(
         &self,
         cursor: &mut Cursor,
@@ -445,7 +446,8 @@ impl Graph {
         self.node(cursor.node).automaton.scan(&mut cursor.state, text, false).is_some()
     }
 
-    /// Finds the next stop or marker that completes. Does not move the cursor to the node to which a marker leads.
+    /// Scans `text` up to the next stop or marker that completes, and returns it. Does not move the cursor to the node
+    /// to which a marker leads; `arrive` does that.
     fn find_completed(
         &self,
         cursor: &mut Cursor,
@@ -510,14 +512,14 @@ impl History {
         }
     }
 
-    /// Returns whether no match of a pattern has begun and markers are found by the strings' automaton alone
-    /// (`PatternState::markers` is `None`).
+    /// Returns whether patterns need nothing of the text so far: no match has begun, and no marker is being followed
+    /// apart from the strings' automaton (see `PatternState::markers`).
     pub(crate) fn is_idle(&self) -> bool {
         self.threads.as_ref().is_none_or(PatternState::is_idle)
     }
 
-    /// Notes text in which no stop or marker begins. Call this only if no stop or marker has begun before `text`.
-    /// Returns the loop that the text completes, if there is one.
+    /// Records, for patterns and loops, text in which no stop or marker begins. Call this only if no stop or marker has
+    /// begun before `text`. Returns the loop that the text completes, if there is one.
     pub(crate) fn note_plain(&mut self, text: &str, armed: bool) -> Option<Loop> {
         if let Some(threads) = &mut self.threads {
             threads.forget(text);
@@ -525,21 +527,22 @@ impl History {
         self.loops.as_mut()?.feed(text, armed)
     }
 
-    /// Returns how many bytes at the end of the text, which ends with `delta`, must be held because of patterns. If
-    /// `hides_stops` is false, no text is held for a match: the history keeps the text of the match instead, as it does
-    /// for a visible pattern.
+    /// Returns how many bytes at the end of the text, which ends with `delta`, must be held because a match of a
+    /// pattern may have begun. If `hides_stops` is false, matches stay in the output, so no text is held for them. The
+    /// history then only keeps a copy of the text of an unfinished match, as it does for a visible pattern.
     pub(crate) fn hold(&mut self, delta: &str, hides_stops: bool) -> usize {
         self.threads.as_mut().map_or(0, |threads| threads.hold(delta, hides_stops))
     }
 
-    /// The text since the first of certain unfinished matches began: those whose text is not held, but needed when they
-    /// complete. These are the matches of visible patterns and, in a stream that hides no stop, of all patterns.
+    /// The copy of emitted text that is kept for unfinished matches whose text is not held: when such a match
+    /// completes, its text is reported. It begins with the first such match. Matches of visible patterns are not held
+    /// and, in a stream that hides no stop, no matches are.
     pub(crate) fn kept_text(&self) -> &str {
         self.threads.as_ref().map_or("", PatternState::text)
     }
 
-    /// Forgets all matches that have begun. `text` is the text that was just read: `\b` in a pattern may still look at
-    /// the last character of `text`.
+    /// Forgets all matches and loops that have begun. `text` is the text that was just read. Its last character is
+    /// remembered, because `\b` in a pattern may look at it.
     pub(crate) fn forget(&mut self, text: &str) {
         if let Some(threads) = &mut self.threads {
             threads.forget(text);
@@ -558,7 +561,7 @@ impl History {
         self.threads.as_ref()?.confirmed_at_end(graph.machines(cursor.node).1?).map(Completed::Pattern)
     }
 
-    /// Notes plain text as `note_plain` does, and returns `true`. If a loop may complete in `text`, notes nothing and
+    /// Does the same as `note_plain` and returns `true`, unless a loop may complete in `text`: then changes nothing and
     /// returns `false`.
     #[inline(always)]
     pub(crate) fn try_note_plain(&mut self, text: &str) -> bool {
