@@ -40,7 +40,8 @@ def checkpoint(reciter: Reciter, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 @pytest.fixture(scope="session")
 def staged_url() -> Iterator[str]:
-    """Yields the URL of the staged servers: the right one is at `/right` under it, each other one at `/NAME`."""
+    """Yields the URL under which all test servers run. The correct one has the path `/right`, each other one its own
+    name."""
     yield from served("-m", "staged")
 
 

@@ -29,7 +29,7 @@ from stopscan_conformance import APIS, Case, Server, cases
 
 CHOICES: dict[str, dict[str, bool]] = {"default": {}, "deep": {"deep": True}, "thorough": {"thorough": True}}
 LOOP = ("-c", "print(0, flush=True)\nwhile True: pass")
-# The timeout in seconds. It is long, because right answers may be late on a busy machine.
+# The timeout of a request in seconds. It is long, because on a busy machine even a correct answer may be late.
 PATIENT = 60
 running = contextmanager(served)
 

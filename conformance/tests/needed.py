@@ -1,4 +1,5 @@
-"""The keys of each API's answers. The kind of a key says which values are right. Keys not listed may have any value."""
+"""The keys in the answers of each API, sorted by kind. The kind says which values of a key are right. A key that is not
+listed may have any value."""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ OPENAI = {"name": "id model", "integer": "created", "0": "choices.0.index", "1":
 WHOLE = {**OPENAI, "right if there": "usage", "object if there": "choices.0.logprobs"}
 OLLAMA = {"name": "model", "count if there": "prompt_eval_count eval_count"}
 
-# The keys: first by API and whether the answer streams, then by type of event ("" if it has none), then by kind of key.
+# The keys of answers: by API and whether the answer is a stream, then by the type of the event ("" if events have no
+# type), then by the kind of the key.
 NEEDED: dict[tuple[str, bool], dict[str, dict[str, str]]] = {
     ("openai-chat", False): {
         "": {

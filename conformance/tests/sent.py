@@ -37,7 +37,7 @@ def of_lines(wire: Wire, lines: list[str]) -> Wire:
 
 
 def data_of(line: str) -> Any:
-    """Returns the JSON object in a line, or ABSENT if the line has none."""
+    """Returns the JSON object in a line of a stream, or ABSENT if the line has none."""
     _, brace, rest = line.partition("{")
     return json.loads(brace + rest) if brace else ABSENT
 

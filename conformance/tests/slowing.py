@@ -10,9 +10,9 @@ from stopscan_conformance import Case, Result, Server
 def slowing(case: Case, server: Server, outcome: Literal["pass", "fail"], **options: Any) -> Result:
     """Returns the first result that has `outcome`, or the last result if none has it.
 
-    On a busy machine, a delay of a few tokens does not stand out from other delays, and requests do not run together if
-    their answers are short. Slower answers help. If a request leaves something behind in the server, only the next
-    request shows it, so the second try is not slower.
+    On a busy machine, a defect that delays text by a few tokens cannot be seen among other delays, and short answers
+    may be over before other requests start. With slower answers, both can be seen. The second try is not slower than the
+    first: some defects change the state of the server, and only the next request shows them.
     """
     url = server.url
     for slower in (1, 1, 2, 4, 8, 16):

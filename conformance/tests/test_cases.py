@@ -68,7 +68,7 @@ def test_a_stop_token_drops_what_its_text_held() -> None:
 
 
 def test_the_end_of_a_script_may_be_named() -> None:
-    """A server may report an EOS as a stop token that matched, as sglang does."""
+    """At an EOS, a server may also report that the stop token with the id of the EOS fired, as sglang does."""
     expected = single(APIS["openai-chat"], False, KNOWN["no-stop"]).expected
     assert expected.ends == (("eos", None), ("stop_token", CHECKPOINT.eos_token_id))
     tokens = len(KNOWN["no-stop"].pieces) + 1
@@ -83,8 +83,8 @@ def test_an_answer_says_each_breach_of_its_form_once() -> None:
 
 
 def test_stops_that_a_case_must_not_contain() -> None:
-    """Cases named `stream…` test when text comes. Their texts have no `<`, which a server may hold, because it may
-    begin a marker."""
+    """The cases named `stream…` test at what time text comes. So their texts must not contain a `<`: a server may hold
+    it, because `<think>` may begin there."""
     assert not [one.name for one in ALL if one.name.startswith("stream") and "<" in recite(one.task).text]
 
 

@@ -52,7 +52,8 @@ def test_a_wrong_url_is_an_error(api: str) -> None:
 
 
 def listed(monkeypatch: pytest.MonkeyPatch, content: Any) -> dict[str, Any]:
-    """Makes `/v1/models` answer with `content`, or raise it if it is an error. Returns the request's arguments."""
+    """Replaces the request of `/v1/models` with one that returns `content`, or raises it if it is an error. The
+    returned dict gets the arguments of the request."""
     asked: dict[str, Any] = {}
 
     def get(url: str, **options: Any) -> httpx.Response:
@@ -243,8 +244,8 @@ def test_text_after_the_end_is_a_fault(part: Part) -> None:
     assert answer.head == {"id": "1", "tokens": 3}
 
 
-# The kit knows the finish reasons of each API, and reads a finish reason of another API as unknown. `WORDS` has the
-# body of an answer for each API, with a place for the finish reason.
+# The kit knows the finish reasons of each API. In an answer of one API, a finish reason of another API is unknown.
+# `WORDS` has the body of an answer for each API, with `%s` in place of the finish reason.
 WORDS = {
     "openai-chat": '{"choices": [{"index": 0, "message": {"content": "a"}, "finish_reason": %s}]}',
     "openai-completions": '{"choices": [{"index": 0, "text": "a", "finish_reason": %s}]}',

@@ -1,4 +1,4 @@
-"""How the kit judges times. The tests supply the times, so no clock is read."""
+"""How the kit judges the times of requests. The tests make up these times, so they do not depend on a clock."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Asked(NamedTuple):
 
 
 class Asks:
-    """Replaces `ask`, and records the requests. Each call returns `answer`, or if it is None, an answer that takes as
-    long as the next number in `seconds` says."""
+    """Replaces `ask` with a function that records the requests. It returns `answer`, or if this is None, an answer that
+    claims to have taken the next number of `seconds`."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *seconds: float, answer: Answer | None = None) -> None:
         self.seconds, self.answer = iter(seconds), answer
@@ -56,8 +56,8 @@ def measured(load: cost.Load, scale: Callable[..., Any], *seconds: Callable[[Ser
 
 
 def placed(*times: tuple[float, float, float]) -> tuple[Findings, int]:
-    """Returns the findings and the number of tries. Each item of `times` has the seconds of little work, of the
-    measured work and of much work."""
+    """Returns the findings of a case that compares times, and the number of its tries. Each item of `times` has the
+    seconds of one try: those of little work, of the measured work and of much work."""
     measurements, scales = iter(times), iter(times[::2])
 
     def scale(server: Server, load: cost.Load) -> Any:

@@ -148,7 +148,8 @@ def kind_of(event: str) -> str:
     return "end" if ended else "role" if '"role": "assistant", "content": ""}, "f' in event else "text"
 
 
-# By API: events that may be missing, events that may come twice, pairs that may swap. Other rules judge the text.
+# For each API: the events of a stream that may be missing, those that may come twice, and pairs that may change places.
+# (They do not break the form. If they change the text, other rules judge that.)
 RESPONSES = {f"response.{kind}" for kind in ("content_part.added", "content_part.done", "in_progress", "created")}
 RESPONSES |= {f"response.{kind}_text.done" for kind in ("output", "reasoning")}
 FREE: dict[str, tuple[set[str], set[str], set[tuple[str, ...]]]] = {

@@ -1,4 +1,4 @@
-"""The form of an answer can be judged whatever a server sends: no answer makes the kit raise an error."""
+"""Whatever a server sends, the kit can judge its form, and does not raise an error."""
 
 from __future__ import annotations
 

@@ -33,7 +33,8 @@ def imported(path: Path, known: Mapping[str, Path]) -> Iterator[str]:
 
 
 def in_order(root: Path) -> list[str]:
-    """Returns the modules, each after those that it imports. Raises `CycleError` if there is no such order."""
+    """Returns the modules in an order in which each comes after the modules that it imports. Raises `CycleError` if
+    there is no such order."""
     known = files(root)
     return [*TopologicalSorter({name: {*imported(path, known)} for name, path in known.items()}).static_order()]
 

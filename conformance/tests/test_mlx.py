@@ -22,12 +22,14 @@ from stopscan_conformance.reciter import SCRIPTS, THINKING, Reciter
 pytest.importorskip("mlx_lm", reason="mlx-lm is not installed")
 
 RECITER = Reciter()
-# Topics whose cases also test things besides stops. mlx-lm's own code is responsible for those things.
+# Topics of cases that also test other things than stops. mlx-lm's own code decides about these, so failures there are
+# not stopscan's.
 OTHER_TOPICS = ("generated", "rows", "wrong")
-# With and without stopscan, mlx-lm takes neither a null option nor a list of prompts, and spells the tokens of log
-# probabilities as the vocabulary does.
+# mlx-lm breaks these cases with and without stopscan: it refuses options that are null and lists of prompts, and gives
+# the tokens of log probabilities in the vocabulary's spelling.
 OWN = ("options-that-are-null", "a-list-of-one-prompt", "logprobs-of-a-stop", "logprobs-of-released-text")
-# The two routes differ only in their form, so a part of the cases is enough for the second route.
+# The routes of chats and of completions differ only in the form of their answers, so a part of the cases is enough for
+# the second.
 CASES = [
     case
     for every in (cases("openai-chat"), cases("openai-completions")[::4])

@@ -1,4 +1,5 @@
-"""Tests at which times the chunks of a right text may arrive, also on a busy machine, and which times are a fault."""
+"""Tests of the rule `pace`: at which times the chunks of a correct text may come, even on a busy machine, and which
+times are a fault."""
 
 from __future__ import annotations
 
@@ -55,7 +56,8 @@ def after_a_hold_a_token_late(recital: Recital) -> Chunks:
 
 
 def delayed(recital: Recital, count: int) -> Chunks:
-    """Returns chunks that come `count` tokens late. The last ones come together, at the end."""
+    """Returns chunks with the text of one token each, of which each comes `count` tokens late. The last `count` chunks
+    come together at the end."""
     chunks = on_time(recital)
     times = [time for time, _ in chunks]
     return [(times[min(at + count, len(times) - 1)], end) for at, (_, end) in enumerate(chunks)]
@@ -114,7 +116,8 @@ def test_what_was_read_late_did_not_come_late() -> None:
 
 
 def test_chunks_read_after_a_sleep_are_no_burst() -> None:
-    """After the kit has slept, it reads many tokens at once. It must not report that the server sent them at once."""
+    """If the kit's process did not run for a while, it then reads many tokens at once. It must not report that the
+    server sent them at once."""
     gaps = [(0.05 + step * 0.11, 0.15 + step * 0.11) for step in range(6)]
 
     def read(time: float) -> float:

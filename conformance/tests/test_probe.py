@@ -20,7 +20,7 @@ CHAT = APIS["openai-chat"]
 
 
 class Asks:
-    """Replaces `ask`. Returns the given answers, one after another, then the last one again and again."""
+    """Replaces `ask` with a function that returns the given answers one after another, and then always the last one."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *answers: Answer) -> None:
         self.answers = [*answers]

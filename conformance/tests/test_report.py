@@ -53,7 +53,8 @@ def printed(found: Report) -> list[str]:
 
 
 class Staged(Server):
-    """A server at an unused address. `missing`: why the server lacks Anthropic's API, or None if it has the API."""
+    """A `Server` at an address where nothing runs. `missing` says why it does not have Anthropic's API, or is None if
+    it has it."""
 
     def __init__(self, missing: str | None = None) -> None:
         super().__init__("http://127.0.0.1:9", model="reciter")
@@ -243,7 +244,8 @@ def test_a_run_that_ended_early_says_so(tmp_path: Path) -> None:
 def test_a_kill_while_writing_keeps_what_was_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Any
 ) -> None:
-    """The old file stays until the new one is complete. Otherwise a kill or a full disk loses the results of hours."""
+    """A report replaces an older file only when it is complete. Otherwise, if the process is killed or the disk is
+    full, the results of hours are lost."""
 
     def wrote(results: dict[Case, Result]) -> None:
         write(path, reported(results))

@@ -1,6 +1,7 @@
-"""Right servers, even unusual ones, pass the kit. Official clients read the same text in unusual and in plain answers.
+"""Servers that are correct pass the kit, even if they are unusual. Official clients read the same text from an unusual
+answer as from a plain one.
 
-The kit sends each server a part of the cases, or all cases with `--thorough` (ci/kit-thorough).
+Each server gets a part of the kit's cases, or all of them with `--thorough` (ci/kit-thorough).
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from stopscan_conformance.client import ask
 
 APART = [case for case in EVERY if not case.timed]
 PATIENT = 120  # seconds, because the machine may be busy with other work
-# Times do not depend on the API, so most timed cases run for one API only. Those of the topic "pace" run for three.
+# Cases that compare times. The times do not depend on the API, so most of these cases run for one API only, and those
+# of the topic "pace" for three.
 TIMED = [
     case
     for case in EVERY
@@ -34,7 +36,8 @@ def named(value: Right | str) -> str:
 
 
 def part(every: list[Case], listed: int, generated: int) -> list[Case]:
-    """Returns each `listed`th of the listed cases, and each `generated`th of the generated ones, which take longer."""
+    """Returns a part of the cases: every `generated`th of the generated ones, which take long, and every `listed`th of
+    the others."""
     made = [case for case in every if case.topic == "generated"]
     return [case for case in every if case.topic != "generated"][::listed] + made[::generated]
 

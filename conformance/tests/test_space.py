@@ -1,4 +1,4 @@
-"""The space of requests: which points a run sends, and how a failing request shrinks."""
+"""The space of requests: which requests (points) a run sends, and how a smaller request is found that also fails."""
 
 from __future__ import annotations
 

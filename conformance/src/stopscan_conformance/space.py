@@ -1,5 +1,5 @@
-"""The space of requests. A `Point` describes a request, and its fields are the dimensions of the space. `small`, `deep`
-and `thorough` choose the points for a run.
+"""The space of requests. A `Point` describes a request; its fields are the dimensions of the space. `small`, `deep` and
+`thorough` return the points (requests) that a run sends.
 
 To add a value to a dimension, add it to `DIMENSIONS`, and define it: in `_AMONG` for stops, in `options.json` for other
 options of a request, in `generated.py` for connections, for earlier requests and for requests at the same time.
@@ -22,8 +22,8 @@ from stopscan_conformance.scripts import BORDER, FOLDER, NEAR, made_scripts, wri
 
 @dataclass(frozen=True)
 class Point:
-    """A request. Each field is a dimension, and its default is its smallest value. If a request fails, `least_failing`
-    looks for a smaller one that also fails, with more fields at their defaults.
+    """A request. The default of each field is its smallest value. If a request fails, `least_failing` looks for a
+    smaller one that also fails, in which more fields have their defaults.
 
     The stop begins in token `place` of `script`, `skip` characters after the start of the token, and has `length`
     characters. If `place` is None, the stop never comes.
@@ -60,7 +60,8 @@ class Point:
         return 300 if self.place is None else self.place + self.length // 3
 
     def smaller(self) -> Iterator[Point]:
-        """Yields points with one field changed: set to its default, or if it is a number, halfway to its default."""
+        """Yields smaller points (requests): copies in which one field has its default, or, if it is a number, lies
+        halfway between its value and its default."""
         least = Point()
         for field in fields(self):
             value, default = getattr(self, field.name), getattr(least, field.name)
@@ -99,15 +100,16 @@ SMALL = 700  # the most tokens of an answer, except in `deep` and in four points
 
 
 def small(seed: int) -> list[Point]:
-    """Returns points that set one dimension to each of its values, points at borders (such as 128 tokens), and random
-    points. Only four have long answers: stops across two large borders, and two stops after many tokens."""
+    """Returns points (requests) for a default run: for each value of each field a point that has this value, points
+    whose stop is at a border (such as 128 tokens), and random points. Only four points have long answers: two with
+    stops across large borders, and two with stops after many tokens."""
     far = (Point(place=1022, length=12), INSIDE, at_character(65533, 8, stream=True), Point(place=FAR))
     short = [point for point in deep(seed) if point.longest <= SMALL]
     return [*far, *short]  # the long answers first, so that the short ones run beside them
 
 
 def deep(seed: int, count: int = RANDOM) -> list[Point]:
-    """Returns points of the same kinds as `small`, with short and with long answers."""
+    """Returns points (requests) of the same kinds as `small` does, but with any number of long answers."""
     points = [*_each_value(), *_ids(), *_looks(), *_borders(), *_around_reasoning(), *_random(seed, count)]
     return list(dict.fromkeys(points))
 
@@ -127,7 +129,7 @@ def _each_value() -> Iterator[Point]:
         yield Point(among="decoys-63", stream=stream)
         yield Point(says="newer-limit", limit="one-before", stream=stream)
         yield Point(place=3, length=12, limit="within", stream=stream)
-        # A stop in the first step after a long prompt, and a stop that is part of one token.
+        # The next two points have a stop in the first step after a long prompt, and a stop that is a part of one token.
         yield Point(place=0, length=2, says="long-message", stream=stream)
         yield Point(script="wide-deep", place=300, skip=5, length=4, stream=stream)
         yield Point(place=12, after="refused-stops", stream=stream)
@@ -138,7 +140,7 @@ def _each_value() -> Iterator[Point]:
 
 
 def _ids() -> Iterator[Point]:
-    """Yields points with a stop token and one other option or limit of a request."""
+    """Yields points (requests) with a stop token, each with one further option or with an unusual limit of tokens."""
     for index, says in enumerate(DIMENSIONS["says"][1:]):
         yield Point(among="id", says=says, stream=bool(index % 2))
     for limit in ("at-the-stop", "one-before", "tight", "none"):
@@ -151,7 +153,8 @@ def _looks() -> Iterator[Point]:
 
 
 def _borders() -> Iterator[Point]:
-    """Yields points with a stop or held text across each border (such as 128 tokens), and points with long texts."""
+    """Yields points (requests) in which a stop or held text lies across a border, such as 128 tokens or 4096
+    characters, and points with long texts. Servers that process text in blocks may miss such a stop."""
     for index, border in enumerate((BORDER, 2 * BORDER, 8 * BORDER)):
         for skip, place, length in ((0, border - 2, 12), (1, border - 1, 7)):
             yield Point(place=place, skip=skip, length=length, stream=bool((index + skip) % 2))
@@ -187,7 +190,8 @@ def _around_reasoning() -> Iterator[Point]:
 
 
 def _pairs() -> Iterator[Point]:
-    """Yields a point for each pair of values of two dimensions in `names`. Every second point is a stream."""
+    """Takes any two fields of `names`, and yields a point (request) for each combination of a value of one and a value
+    of the other. Every second point is a stream."""
     stream = False
     names = ("among", "limit", "says", "usage", "after", "length")
     for at, first in enumerate(names):
@@ -199,7 +203,8 @@ def _pairs() -> Iterator[Point]:
 
 
 def _random(seed: int, count: int) -> Iterator[Point]:
-    """Yields random points. The values of most dimensions are shuffled, so each is used about equally often."""
+    """Yields `count` random points (requests). The values of most fields are drawn by shuffling, so that each value is
+    used about equally often."""
     draw = random.Random(seed)
     columns: dict[str, list[Any]] = {}
     for name, values in DIMENSIONS.items():
@@ -216,7 +221,7 @@ def _random(seed: int, count: int) -> Iterator[Point]:
 
 
 def at_character(start: int, length: int, *, stream: bool) -> Point:
-    """Returns the point whose stop begins at the character `start` of the script `wide-deep`."""
+    """Returns the point (request) whose stop begins at the character `start` of the text named `wide-deep`."""
     known = 0
     for index, piece in enumerate(made_scripts()["wide-deep"]):
         if known + len(piece) > start:
@@ -226,7 +231,8 @@ def at_character(start: int, length: int, *, stream: bool) -> Point:
 
 
 def least_failing(point: Point, fails: Callable[[Point], bool], *, tries: int = 30) -> Point:
-    """Returns the smallest failing point that `tries` calls of `fails` find. Each call changes one dimension."""
+    """Returns the smallest failing point (request) that can be found with `tries` calls of `fails`. Each call tries a
+    point in which one more field is smaller."""
     shrinking = True
     while shrinking:
         shrinking = False
@@ -240,8 +246,8 @@ def least_failing(point: Point, fails: Callable[[Point], bool], *, tries: int = 
     return point
 
 
-# The stops of a point's request: the text at the point's place in the script (`NEVER` if the point has no place), and
-# the other stops that `among` adds.
+# The functions below make the stops of a point (request). Its own stop is the text at `Point.place` in the script, or
+# `NEVER` if it has no place. `Point.among` adds other stops.
 NEVER = "@never@"
 
 
@@ -269,7 +275,8 @@ def script(name: str) -> Script:
 
 
 def stop_of(point: Point) -> str:
-    """Returns a point's stop: the text at its place, or `NEVER`. Scripts `looks-...` have a stop of their own."""
+    """Returns the stop of a point (request): the text of the script at the point's place, or `NEVER` if it has no
+    place. The scripts named `looks-...` have a stop of their own."""
     name = point.script.removeprefix("looks-")
     if name in NEAR and name != point.script:
         return NEAR[name][1]
@@ -277,7 +284,8 @@ def stop_of(point: Point) -> str:
 
 
 def stops_of(point: Point) -> list[str]:
-    """Returns all stop strings of the point in the order of the request. They do not include a stop token."""
+    """Returns all stop strings of the point (request) in the order in which they are sent. A stop token is not among
+    them."""
     stop = stop_of(point)
     kind, _, number = point.among.partition("-")
     if kind == "decoys":
@@ -297,8 +305,8 @@ def _later(point: Point) -> str:
 
 
 def _at_borders(point: Point) -> list[str]:
-    """Returns stops that never come: the text around each border, with a "#" at its end. The borders are every 128th
-    token, up to eight of them, and the characters at `CHARACTER_BORDERS`."""
+    """Returns stops that never come, but whose beginning is held: the text around each border, with a "#" at its end.
+    The borders are every 128th token, up to eight of them, and the offsets in `CHARACTER_BORDERS`."""
     one = script(point.script)
     tokens = [one.starts[border] for border in range(BORDER, len(one.pieces), BORDER)][:8]
     places = [*tokens, *(border for border in CHARACTER_BORDERS if border < len(one.text))]
@@ -306,7 +314,7 @@ def _at_borders(point: Point) -> list[str]:
 
 
 def _at_tokens(point: Point) -> list[str]:
-    """Returns stops that equal the text at every third token, except for their last character: they never come."""
+    """Returns stops that never come: the text at every third token, with a "#" as the last character."""
     one = script(point.script)
     return [one.text[at : at + 5] + "#" for at in one.starts[3:180:3]]
 
@@ -331,7 +339,8 @@ _AMONG: Mapping[str, Callable[[str, Point], list[str]]] = {
 
 
 def stop_pieces_of(point: Point) -> tuple[int, ...]:
-    """Returns the index of the piece whose token is a stop token, or an empty tuple if there is no stop token."""
+    """Returns a tuple with the index of the piece that is the stop token of the point (request), or an empty tuple if
+    it has no stop token."""
     return (point.place or 0,) if point.among in ("id", "id-first") else ()
 
 
@@ -354,7 +363,8 @@ PAIRS: Mapping[str, tuple[Point, Point]] = {
 # The other options of a request.
 CHATS = ("openai-chat", "anthropic", "ollama-chat")
 LONG_PROMPT = "Here is what was said before, and it is long. " * 60
-# For each value of `says`: what it adds to a request. `apis` lists the APIs to which it can be added (default: all).
+# Maps each value of `Point.says` to the fields that it adds to a request. If these differ between APIs, there are
+# several entries, and `apis` lists the APIs of an entry. Without `apis`, an entry is for all APIs.
 OPTIONS: Mapping[str, list[dict[str, Any]]] = written(FOLDER / "options.json")
 
 

@@ -14,8 +14,8 @@ BOM = b"\xef\xbb\xbf"
 
 
 class Event(NamedTuple):
-    """A server-sent event, a line of JSON or a whole answer. `data` is the parsed JSON, or the text if it is not JSON,
-    and `time` is the time of its last byte."""
+    """A server-sent event, a line of JSON or a whole answer. `data` is the parsed JSON, or the text if that is not
+    JSON. `time` is the time at which the last byte of the event came."""
 
     name: str | None
     data: Any
@@ -24,8 +24,8 @@ class Event(NamedTuple):
 
 @dataclass
 class Wire:
-    """An answer. `status` is None until the answer begins. For each part of the body, `came` has the length of the body
-    up to the end of the part, and the time at which the part came."""
+    """The bytes of an answer. `status` is None until the answer begins. The body comes in parts: for each part, `came`
+    has the length of the body after this part, and the time at which the part came."""
 
     status: int | None = None
     media_type: str = ""

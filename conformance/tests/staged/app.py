@@ -23,7 +23,8 @@ Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 
 @dataclass
 class Staged:
-    """A server. By default it is right. Each field replaces a part of it, and so can make it wrong."""
+    """A test server. With the default values it is correct. Each field replaces a part of the server, and so can give
+    it a defect."""
 
     name: str = "right"
     model: str = "reciter"
@@ -131,8 +132,8 @@ async def _left(receive: Receive) -> None:
 
 
 def application(every: Iterable[Staged]) -> Any:
-    """Returns one application for all servers. The first part of a path is the name of a server. If `slower/8` follows,
-    answers come 8 times slower."""
+    """Returns one ASGI application for all servers. The first part of a request's path is the name of the server. If
+    `slower/8` comes next, the answer takes 8 times as long."""
     servers = {staged.name: staged for staged in every}
 
     async def app(scope: Any, receive: Receive, send: Send) -> None:

@@ -12,7 +12,7 @@ Which = Callable[[Any], bool]
 
 
 def put(value: Any, *path: Any) -> Edit:
-    """Returns the edit that puts `value` at `path`. If `value` is a function, it gets the old value."""
+    """Returns an edit that puts `value` at `path`. If `value` is a function, the edit puts `value(old value)` there."""
 
     def edit(data: Any) -> Any:
         data = deepcopy(data)

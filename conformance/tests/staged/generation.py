@@ -30,8 +30,8 @@ Piece = tuple[int, bytes]
 
 
 async def step(script: str, slower: int = 1) -> None:
-    """Waits as long as a token takes. In scripts for cases that compare times, the wait blocks the event loop, so that
-    answers slow each other down."""
+    """Waits for the time in which a model would generate a token. In scripts for cases that compare times, the wait
+    blocks the event loop, so that answers that run at the same time slow each other down."""
     blocks = "stream" in script or script == "thought"
     await asyncio.sleep(PACE_SECONDS * (0 if blocks else slower if script == "paced" else slower - 1))
     end = time.perf_counter() + (STEP_SECONDS * slower if blocks else 0)
@@ -40,7 +40,7 @@ async def step(script: str, slower: int = 1) -> None:
 
 
 class Scanner:
-    """The right scanner, with only what a generation needs: the text that is safe, and the stop that fired."""
+    """The scanner of a correct server: stopscan's `StopScanner`, with only the methods that `Generation` needs."""
 
     def __init__(self, stops: list[str]) -> None:
         self._scanner = StopScanner(StopSet(stops, protect=[THINKING]))
@@ -57,7 +57,8 @@ class Scanner:
 
 
 class Generation:
-    """One answer. Iterate over its parts, `(kind, text)`; after that, `end` and the number of `tokens` are known."""
+    """Generates one answer. Iterating over it yields its parts, `(kind, text)`. After that, `end` says why the answer
+    ended, and `tokens` is the number of its tokens."""
 
     def __init__(self, staged: Staged, ask: Ask) -> None:
         self.staged = staged
@@ -101,7 +102,8 @@ class Generation:
             yield piece
 
     async def texts(self) -> AsyncIterator[tuple[str, str]]:
-        """Yields the kind of each piece of text ("answer" or "reasoning") and the text. Sets `end`."""
+        """Yields the pieces of text, each with its kind ("answer" or "reasoning") before it. Sets `end` to why the
+        answer ended."""
         decoder = self.staged.decoder()
         kind = "answer"
         async for token, piece in self.steps():
@@ -145,7 +147,8 @@ def right_decoder() -> codecs.IncrementalDecoder:
 
 
 def joined_bursts(count: int) -> Callable[[Generation], AsyncIterator[tuple[str, str]]]:
-    """Returns a function that puts `count` tokens in a chunk, as speculative decoding or a slow connection does."""
+    """Returns a function that sends the text of `count` tokens in one chunk, as happens with speculative decoding or a
+    slow connection."""
 
     async def chunks(made: Generation) -> AsyncIterator[tuple[str, str]]:
         waiting: list[tuple[str, str]] = []

@@ -33,7 +33,8 @@ class Ask:
 
 
 def right_limit(given: Any) -> int:
-    """Returns the limit of a request, or a high one if the request has no limit."""
+    """Returns the token limit `given` in a request, or 8192 if it is None. Raises `Refusal` if it is not a positive
+    integer."""
     if given is None:
         return 8192
     if type(given) is not int or given < 1:

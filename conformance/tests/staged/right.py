@@ -25,7 +25,7 @@ App = Callable[[Any, Any, Any], Any]
 
 
 class Right(NamedTuple):
-    """A server that does nothing wrong, and the APIs through which it is tested."""
+    """A test server that does nothing wrong, although it is unusual, and the APIs through which it is tested."""
 
     staged: Staged
     apis: tuple[str, ...]
@@ -43,7 +43,8 @@ def unusual(
 
 
 def redirects(status: int) -> Callable[[App], App]:
-    """Returns a wrapper that redirects each request to another path, to which the client sends it again."""
+    """Returns a wrapper that answers each request with a redirect, and serves it when the client sends it to the new
+    path."""
 
     def around(app: App) -> App:
         async def moved(scope: Any, receive: Any, send: Any) -> None:
@@ -74,7 +75,8 @@ def one_at_a_time(app: App) -> App:
 
 
 def busy(times: int, status: int = 503) -> Callable[[App], App]:
-    """Returns a wrapper that refuses each request with stops `times` times with a Retry-After, and then answers it."""
+    """Returns a wrapper that is busy at first: it refuses a request with stops `times` times, with the header
+    Retry-After, and answers it when it is sent once more."""
 
     def around(app: App) -> App:
         seen: Counter[bytes] = Counter()
@@ -103,8 +105,8 @@ def busy(times: int, status: int = 503) -> Callable[[App], App]:
 
 
 def sending(change: Callable[[Any, dict[str, Any]], Any]) -> Callable[[App], App]:
-    """Returns a wrapper that sends the messages `change(message, known)` in place of each ASGI message. `known` has the
-    headers of the request and the media type of the answer."""
+    """Returns a wrapper of an ASGI application. In place of each message of the application, it sends the messages that
+    `change(message, known)` returns. `known` has the headers of the request and the media type of the answer."""
 
     def around(app: App) -> App:
         async def changed(scope: Any, receive: Any, send: Any) -> None:
@@ -138,7 +140,7 @@ def part(body: bytes) -> Any:
 
 
 def torn(message: Any, known: Any) -> Any:
-    """Cuts the body into pieces of one to five bytes. So pieces end inside characters, line ends and names."""
+    """Sends the body in pieces of one to five bytes, some of which end inside a character, a line end or a name."""
     body = message.get("body", b"")
     if is_start(message) or len(body) < 2:
         return [message]
@@ -161,7 +163,7 @@ def closing(message: Any, known: Any) -> Any:
 
 
 def whole_body(message: Any, known: Any, change: Callable[[Any, bytes], tuple[Any, bytes]]) -> Any:
-    """Changes a whole answer and sends it at once. Streams stay as they are."""
+    """Collects a whole answer, and sends `change(start message, body)` in its place. Leaves streams as they are."""
     if known["type"] != b"application/json":
         return [message]
     if is_start(message):
@@ -190,7 +192,7 @@ def measured(message: Any, known: Any) -> Any:
 
 
 def blanks_first(message: Any, known: Any) -> Any:
-    """Sends blanks before the JSON, as a server does that keeps a slow connection alive."""
+    """Sends blanks before the JSON. Some servers do so while the answer is generated, to keep the connection open."""
     return whole_body(message, known, lambda start, body: (start, b" \n \r\n" + body))
 
 
@@ -311,7 +313,8 @@ CACHE: set[int] = set()
 
 
 def cached_prompt(message: Any) -> Any:
-    """If an earlier prompt had the same length, counts all tokens of the prompt but one as read from the cache."""
+    """Changes the usage as if the server had a cache of prompts: if an earlier prompt had the same length, all of its
+    tokens but one count as read from the cache."""
     tokens = message["usage"]["input_tokens"]
     new, read = (1, tokens - 1) if tokens in CACHE else (tokens, 0)
     CACHE.add(tokens)
@@ -368,7 +371,7 @@ async def slowly_begun(made: Generation) -> AsyncIterator[tuple[str, str]]:
 
 
 def unnamed(made: Generation) -> tuple[str, Any]:
-    """Reports a stop as an EOS: OpenAI's answers have no field that names the stop."""
+    """Reports an end by a stop like an end by EOS, because OpenAI's answers have no field that names the stop."""
     return ("eos", None) if made.end[0] in ("stop_sequence", "stop_token") else made.end
 
 
@@ -467,7 +470,8 @@ def at_most_four(given: Any) -> list[str]:
 
 
 def none_at_all(status: int) -> Callable[[Any], list[str]]:
-    """Returns a function that refuses all stops with `status`: frameworks differ in the status of a refusal."""
+    """Returns a function that refuses a request with stops, with the status `status`. Frameworks differ in the status
+    that they use for a refusal."""
 
     def stops(given: Any) -> list[str]:
         if given:
@@ -487,7 +491,8 @@ class OtherModel(Generation):
 
 
 class Dies(Generation):
-    """Answers until it has answered three requests with stops (the first is from the kit's `probe`), and then hangs."""
+    """Answers until it has answered three requests with stops, and then hangs. The first of these three comes from the
+    kit's `probe`."""
 
     stopped = 0
 

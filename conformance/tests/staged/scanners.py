@@ -57,12 +57,13 @@ def holding(hold: Callable[[Simple], int]) -> type[Simple]:
 
 
 def finding(find: Callable[[Simple, int], Found | None]) -> type[Simple]:
-    """Returns a scanner that is right, except that `find` decides which stop fires and where."""
+    """Returns a class of scanners that are correct, except that `find` decides which stop fires and where."""
     return type("Finding", (Simple,), {"find": find})
 
 
 def ordered(key: Callable[[int, str], Any]) -> type[Simple]:
-    """Returns a scanner in which the stop with the least `key(start of the stop, stop)` fires."""
+    """Returns a class of scanners in which, of several stops in the text, the one with the least `key(start of the
+    stop, stop)` fires."""
     return finding(lambda one, _: min(one.found(), key=lambda found: key(*found), default=None))
 
 
@@ -84,7 +85,8 @@ def only(which: Callable[[str, int, int, list[int]], Any]) -> type[Simple]:
 
 
 def cutting(at: Callable[[Simple, int, str], int]) -> type[Simple]:
-    """Returns a scanner that is right except that it cuts the text at the offset `at(scanner, start, stop)`."""
+    """Returns a class of scanners with one defect: at a stop they cut the text at the offset `at(scanner, start,
+    stop)`, and not at `start`."""
 
     def find(one: Simple, before: int) -> Found | None:
         found = Simple.find(one, before)
@@ -94,7 +96,8 @@ def cutting(at: Callable[[Simple, int, str], int]) -> type[Simple]:
 
 
 class Around:
-    """A right scanner, from which wrong ones derive. It counts the `tokens` and `characters` that it has read."""
+    """A correct scanner, which is the base class of wrong ones. It counts the `tokens` and `characters` that it has
+    read."""
 
     def __init__(self, stops: list[str]) -> None:
         self.stops = stops
@@ -119,7 +122,8 @@ class Around:
         return self.inner.match
 
     def restart(self) -> str:
-        """Returns the held text, and starts with a new scanner, so that no stop that began earlier fires."""
+        """Returns the held text, and goes on with a new scanner, so that a stop which has begun in the text before
+        cannot fire."""
         held = self.inner.flush()
         self.inner = Scanner(self.stops)
         return held
@@ -129,5 +133,5 @@ Make = Callable[[list[str]], Around]
 
 
 def with_stops(change: Callable[[list[str]], list[str]]) -> Make:
-    """Returns a function that makes right scanners, which look for `change(stops)` instead of `stops`."""
+    """Returns a function that makes scanners with one defect: they look for `change(stops)` in place of `stops`."""
     return lambda stops: Around(change(stops))

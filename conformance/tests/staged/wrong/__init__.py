@@ -1,4 +1,4 @@
-"""All wrong servers. Each module of this folder has a table of one kind of them."""
+"""All test servers with a defect. Each module of this folder has the servers with one kind of defect."""
 
 from importlib import import_module
 from pkgutil import iter_modules

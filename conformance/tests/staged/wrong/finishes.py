@@ -15,7 +15,8 @@ REASON = ("choices", 0, "finish_reason")  # the path of the finish reason in an 
 
 
 def at(reason: str, change: Callable[[Generation], End]) -> Callable[[Generation], End]:
-    """Returns a function that changes the end of an answer if the right end has the reason `reason`."""
+    """Returns a function that reports `change(answer)` as the end of an answer if the answer ended for `reason`, and
+    otherwise the right end."""
     return lambda made: change(made) if made.end[0] == reason else made.end
 
 
@@ -34,8 +35,8 @@ def only_the_limit(data: Any) -> Any:
 
 
 def sorted_names(made: Any) -> Any:
-    """Names a wrong stop: looks up the index of the stop in the sorted stops, and names the stop that the request has
-    at this index."""
+    """Defect: names a wrong stop. It takes the index of the fired stop in the sorted list of stops, and names the stop
+    that has this index in the request's own list."""
     reason, stop = made.end
     if reason != "stop_sequence":
         return made.end

@@ -57,7 +57,7 @@ def prompts_counted_together(usage: dict[str, int]) -> dict[str, int]:
 
 
 def one_token(usage: dict[str, int]) -> dict[str, int]:
-    """Counts one token for every prompt."""
+    """Defect: counts one token for every prompt."""
     return {**usage, "prompt_tokens": 1, "total_tokens": 1 + usage["completion_tokens"]}
 
 
@@ -70,7 +70,7 @@ def as_delta(choice: Any) -> Any:
 
 
 def in_lines(name: str | None, data: str) -> str:
-    """Breaks the data of an event at every line separator of Unicode, also within a string of the JSON."""
+    """Defect: begins a new line of an event at every line separator of Unicode, even within a string of its JSON."""
     lines = data.encode().decode("unicode_escape").splitlines()
     return "".join(f"data: {line}\n" for line in lines) + "\n"
 
@@ -80,7 +80,7 @@ def nameless(name: str | None, data: str) -> str:
 
 
 async def deltas(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
-    """Sends only the new text in each event, as other APIs do."""
+    """Defect: sends only the new text in each event, as other APIs do."""
     said = ""
     async for data in source:
         yield {**data, "text": data["text"][len(said) :]} if isinstance(data, dict) else data
@@ -127,12 +127,13 @@ async def breaks_off(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
 
 
 def nan(data: Any) -> str:
-    """Adds the number NaN, which JSON does not have."""
+    """Defect: adds the number NaN, which JSON does not have."""
     return json.dumps({**data, "score": float("nan")}) if isinstance(data, dict) else json.dumps(data)
 
 
 def cut_utf8(text: str) -> bytes:
-    """Removes the first 0xC3 byte from each event. The UTF-8 encodings of é and other letters begin with this byte."""
+    """Defect: removes the first byte 0xC3 from each event, and so breaks the UTF-8 of letters such as é, which begin
+    with this byte."""
     return text.encode().replace(b"\xc3", b"", 1)
 
 
@@ -141,7 +142,7 @@ def unescaped(data: Any) -> str:
 
 
 def takes_all(given: Any) -> list[str]:
-    """Accepts any value, and ignores what is not a stop."""
+    """Defect: accepts any value, and ignores what is not a stop."""
     stops = given if isinstance(given, list) else [given]
     return [stop for stop in stops if isinstance(stop, str) and stop]
 
@@ -179,7 +180,7 @@ def items(status: str) -> Any:
 
 
 def complete_details(response: Any) -> Any:
-    """Removes the reason why a response is incomplete."""
+    """Defect: removes the reason why a response is incomplete."""
     return {**response, "incomplete_details": None} if response["status"] == "incomplete" else response
 
 
@@ -198,7 +199,7 @@ async def empty_block_in_a_stream(source: AsyncIterator[Any]) -> AsyncIterator[A
 
 
 async def usage_before_the_reason(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
-    """Sends the usage first, before the text and the finish reason."""
+    """Defect: sends the usage first, before the text and the finish reason."""
     kept = [data async for data in source]
     counts = [data for data in kept if isinstance(data, dict) and data.get("usage")]
     for data in [*counts, *(one for one in kept if one not in counts)]:
@@ -206,7 +207,7 @@ async def usage_before_the_reason(source: AsyncIterator[Any]) -> AsyncIterator[A
 
 
 async def two_answers_of_a_block(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
-    """Opens and closes a block for each delta, but sends every delta with the index 0."""
+    """Defect: opens and closes a block for each delta, but sends every delta with the index 0."""
     index = -1
     async for data in source:
         if data["type"] == "content_block_delta":

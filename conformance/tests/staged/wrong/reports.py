@@ -1,4 +1,5 @@
-"""Wrong servers that public reports describe, each named after its report. Each fails a default run."""
+"""Test servers with defects that were publicly reported of real software. Each is named after its report, and fails a
+default run of the kit."""
 
 from __future__ import annotations
 
@@ -53,12 +54,12 @@ def stream_is_the_default(body: Any) -> Any:
 
 
 def surrogates_apart(raw: bytes) -> bytes:
-    """Reads the two escapes of a surrogate pair as two characters, each as U+FFFD."""
+    """Defect: reads the two escapes of a surrogate pair as two characters, each as U+FFFD."""
     return re.sub(rb"(?i)\\u[d][89a-f][0-9a-f]{2}", rb"\\\\ufffd", raw)
 
 
 def streams_for_accept(ask: Ask) -> Ask:
-    """Streams if the client accepts a stream, although it asks for a whole answer."""
+    """Defect: streams if the client accepts a stream, although it asks for a whole answer."""
     return replace(ask, stream=ask.stream or b"event-stream" in ask.headers.get(b"accept", b""))
 
 
@@ -76,8 +77,8 @@ def end_turn(made: Generation) -> tuple[str, Any]:
 
 
 class FollowsOnce(Simple):
-    """At a mismatch, falls back to a shorter beginning of the stop only once, and then starts over. So it does not find
-    the stop `aabaab` in `aabaaabaab`."""
+    """Defect: at a mismatch, falls back to a shorter beginning of the stop only once, and then starts over. So it does
+    not find the stop `aabaab` in `aabaaabaab`."""
 
     def __init__(self, stops: list[str]) -> None:
         super().__init__(stops)
@@ -96,7 +97,8 @@ class FollowsOnce(Simple):
 
 
 class SwapsWhatItHolds(Simple):
-    """If as much text (5 characters or more) is held after a token as before it, loses the text that became safe."""
+    """Defect: if equally much text (5 characters or more) is held before and after a token, loses the text that could
+    be sent with it."""
 
     held = 0
 
@@ -107,14 +109,14 @@ class SwapsWhatItHolds(Simple):
 
 
 class LosesBeforeTheMatch(Simple):
-    """When a stop comes, loses the text before it that was held and is not a part of the stop."""
+    """Defect: when a stop fires, loses the text in front of it that was held and is not a part of it."""
 
     def send(self, end: int) -> str:
         return "" if self.match is not None and end > self.sent else super().send(end)
 
 
 class StaysBehind(Simple):
-    """After two characters of a stop have come once, sends no more text until a stop fires."""
+    """Defect: after two characters of a stop have come once, sends no more text until a stop fires."""
 
     stuck = False
 
@@ -127,18 +129,18 @@ class StaysBehind(Simple):
 
 
 def in_a_token_of_its_own(one: Simple, before: int) -> Found | None:
-    """Finds a stop only if the stop ends at the end of a token."""
+    """Defect: finds a stop only if the stop ends at the end of a token."""
     return next((found for found in one.found() if found[0] + len(found[1]) == len(one.text)), None)
 
 
 def words(one: Simple, before: int) -> Found | None:
-    """Looks for each stop without the blanks at its ends."""
+    """Defect: looks for each stop without the blanks at its ends."""
     found = [(one.text.find(stop.strip()), stop) for stop in one.stops if stop.strip() and stop.strip() in one.text]
     return min(found, default=None)
 
 
 class WholeIsABeginning(Simple):
-    """If the whole answer is the beginning of a stop, never sends it."""
+    """Defect: if the whole answer is the beginning of a stop, never sends it."""
 
     def flush(self) -> str:
         return "" if any(stop.startswith(self.text) for stop in self.stops) and self.text else super().flush()
@@ -158,7 +160,7 @@ class Ended(Generation):
 
 
 class GoesOnInLogprobs(Ended):
-    """Also sends log probabilities of tokens after the stop."""
+    """Defect: also sends log probabilities of tokens after the stop."""
 
     def changed(self, parts: list[tuple[str, str]]) -> list[tuple[str, str]]:
         self.spelled += [" and", " more"] * (self.end[0] == "stop_sequence")
@@ -166,7 +168,8 @@ class GoesOnInLogprobs(Ended):
 
 
 class OneTokenOfEachChunk(Generation):
-    """If the text of several tokens is sent at once, sends the log probabilities of the last of these tokens only."""
+    """Defect: if one chunk has the text of several tokens, sends the log probabilities of only the last of these
+    tokens."""
 
     async def texts(self) -> Parts:
         known = 0
@@ -184,7 +187,8 @@ class OnlyTheLastLogprob(Ended):
 
 
 class BlanksOfEachToken(Generation):
-    """Removes the leading blank of each token but the first, as decoders do that decode each token separately."""
+    """Defect: removes the leading blank of each token but the first, as decoders do that decode each token
+    separately."""
 
     async def texts(self) -> Parts:
         begun = False
@@ -208,7 +212,7 @@ class HeldTextIsLostWithEcho(Ended):
 
 
 class OneRequestId(Generation):
-    """Waits for three requests with the same X-Request-Id, and uses the stops of the first for all three."""
+    """Defect: waits for three requests with the same X-Request-Id, and uses the stops of the first for all three."""
 
     async def texts(self) -> Parts:
         key = self.ask.headers.get(b"x-request-id")
@@ -251,7 +255,7 @@ def reasoning_counted_apart(usage: Data) -> Data:
 
 
 def offsets_from_zero(data: Any) -> Any:
-    """Counts `text_offset` from 0 again in each chunk."""
+    """Defect: counts `text_offset` from 0 again in each chunk."""
     logprobs = data["choices"][0].get("logprobs")
     if not logprobs:
         return data
@@ -261,7 +265,7 @@ def offsets_from_zero(data: Any) -> Any:
 
 
 def chat_logprobs(data: Any) -> Any:
-    """Sends the log probabilities of completions in the form of chat."""
+    """Defect: sends the log probabilities of completions in the form of chat."""
     logprobs = data["choices"][0].get("logprobs")
     if not logprobs:
         return data
@@ -277,7 +281,7 @@ def ends_of_one_word(choice: Any) -> Any:
 
 
 async def in_blocks_that_stay_open(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
-    """Leaves out the end of a block if another block follows."""
+    """Defect: leaves out the end of a block if another block follows."""
     waiting: Any = None
     async for data in source:
         if waiting is not None and data["type"] != "content_block_start":

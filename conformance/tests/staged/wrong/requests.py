@@ -41,7 +41,8 @@ def at_most_four(given: Any) -> list[str]:
 
 
 def forgets(name: str, which: Callable[[Any], Any]) -> Callable[[Ask], Ask]:
-    """Returns a function that drops the field `name` (stops or token ids) of a request if `which(body)` is true."""
+    """Returns a function that makes the server forget a field of a request, `name` (stops or token ids), if
+    `which(body)` is true."""
     return lambda ask: replace(ask, **{name: []}) if which(ask.body) else ask
 
 
@@ -98,7 +99,7 @@ def reads_messages_of(role: str) -> type[Generation]:
 
 
 class BeginsInThePrompt(Generation):
-    """The scanner also reads the end of the prompt, so that a stop may begin there."""
+    """Defect: the scanner also reads the end of the prompt, so that a stop may begin there."""
 
     def __init__(self, staged: Staged, ask: Ask) -> None:
         super().__init__(staged, ask)
@@ -114,7 +115,7 @@ class BeginsInThePrompt(Generation):
 
 
 class OnlyTheFirstRow(Generation):
-    """If a request asks for several answers, only the first answer has stops."""
+    """Defect: if a request asks for several answers, only the first answer has stops."""
 
     @property
     def rows(self) -> list[Generation]:  # type: ignore[override]
@@ -198,7 +199,7 @@ def asks_json(body: Any) -> bool:
 
 
 async def closes_the_object(made: Generation) -> Parts:
-    """Adds a closing brace to an answer if JSON was asked for, and a stop has cut the answer."""
+    """Defect: adds a closing brace to an answer if JSON was asked for, and a stop has cut the answer."""
     async for part in made.texts():
         yield part
     if made.end[0] == "stop_sequence" and asks_json(made.ask.body):
@@ -212,7 +213,7 @@ class OnlyTheFirstId(Generation):
 
 
 class IdsInReasoning(Generation):
-    """Ends the generation at a stop token in the reasoning, before the answer begins."""
+    """Defect: ends the generation at a stop token in the reasoning, although stops are for the answer."""
 
     async def steps(self) -> Any:
         async for token, piece in super().steps():
@@ -224,7 +225,8 @@ class IdsInReasoning(Generation):
 
 
 class IdsBeforeStops(Generation):
-    """When a stop string fires, reports that the first stop token of the request fired, although it did not come."""
+    """Defect: when a stop string fires, reports that the first stop token of the request fired, although it did not
+    come."""
 
     def answer(self, token: int, text: str) -> Iterator[str]:
         found = list(super().answer(token, text))

@@ -15,8 +15,8 @@ from staged.wrong.table import wrong
 
 
 def first_but_longest(one: Simple, before: int) -> Found | None:
-    """Waits while the text ends with a stop that is also the first three characters of another stop. Then returns the
-    longest stop that came."""
+    """Defect: if a stop has come that is also the first three characters of a longer stop, waits for more text. Then
+    the longest stop in the text fires."""
     found = Simple.find(one, before)
     if found and any(stop != found[1] and one.text[found[0] :] == stop[:3] for stop in one.stops):
         return None
@@ -24,8 +24,9 @@ def first_but_longest(one: Simple, before: int) -> Found | None:
 
 
 def without_fallback(*, looks_again: bool) -> type[Simple]:
-    """Returns a scanner that starts over at a mismatch, and so misses a stop that begins inside the text that had
-    matched, such as "aab" in "aaab". Only with `looks_again` can the mismatched character itself begin a stop."""
+    """Returns a class of scanners that compare a stop character by character, and start over at a mismatch. So they
+    miss a stop that begins within the characters that had matched, such as "aab" in "aaab". If `looks_again` is true,
+    the character that did not match may be the first of the next attempt."""
 
     def find(one: Simple, before: int) -> Found | None:
         for stop in one.stops:
@@ -57,7 +58,7 @@ class Patterns(Simple):
 
 
 def alike(change: Callable[[str], str]) -> type[Simple]:
-    """Returns a scanner in which a text counts as a stop if `change` returns the same for both."""
+    """Returns a class of scanners in which a text counts as a stop if `change(text) == change(stop)`."""
 
     class Alike(Simple):
         def found(self) -> list[Found]:
@@ -106,7 +107,8 @@ def bare(text: str) -> str:
 
 
 class OnlyTheFirstTokenId(Around):
-    """Compares only the first token of each stop. The tokenizer makes one token of each byte of a stop."""
+    """Defect: compares only the first token of each stop. That is its first byte, because the tokenizer makes a token
+    of each byte."""
 
     def __init__(self, stops: list[str]) -> None:
         super().__init__(stops)
@@ -125,7 +127,7 @@ class OnlyTheFirstTokenId(Around):
 
 
 class Cached:
-    """Uses one set of stops for all requests with the same key."""
+    """Defect: uses one set of stops for all requests with the same key."""
 
     def __init__(self, key: Callable[[list[str]], Any]) -> None:
         self.key = key

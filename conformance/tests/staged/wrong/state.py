@@ -37,7 +37,8 @@ def shared(made: Generation) -> Shared:
 
 
 def kept(name: str, then: Callable[[Any, Any], Any], *, by_connection: bool = False) -> Callable[[Ask], Ask]:
-    """Returns a function that sets the field `name` of a request to `then(previous request's value, own value)`."""
+    """Returns a function that carries a field over from request to request: it sets `name` to `then(value of the
+    previous request, own value)`."""
     known: dict[Any, Any] = {}
 
     def ask(ask: Ask) -> Ask:
@@ -54,7 +55,7 @@ def or_before(before: Any, mine: Any) -> Any:
 
 
 class OneScanner:
-    """Uses one scanner for all requests."""
+    """Defect: uses one scanner for all requests."""
 
     def __init__(self) -> None:
         self.current = Simple([])
@@ -65,7 +66,7 @@ class OneScanner:
 
 
 class OneListOfStops:
-    """Uses one list of stops for all requests: that of the newest request."""
+    """Defect: uses one list of stops for all requests: that of the newest request."""
 
     def __init__(self) -> None:
         self.stops: list[str] = []
@@ -78,7 +79,7 @@ class OneListOfStops:
 
 
 class NullIsTheLast:
-    """`stop: null` means the stops of the latest request that had stops."""
+    """Defect: `stop: null` means the stops of the latest request that had stops."""
 
     def __init__(self) -> None:
         self.last: list[str] = []
@@ -89,7 +90,8 @@ class NullIsTheLast:
 
 
 class AfterARefusal:
-    """Changes the stops of a request that comes after a refused one, to `then(refused stops, own stops)`."""
+    """Defect: if the previous request was refused because of its stops, uses `then(refused stops, own stops)` as the
+    stops of the next request."""
 
     def __init__(self, then: Callable[[Any, list[str]], list[str]]) -> None:
         self.then = then
@@ -111,7 +113,8 @@ def with_refused(refused: Any, stops: list[str]) -> list[str]:
 
 
 class LeftByARefusal:
-    """If a request is refused because of its limit or temperature, the next request without stops gets its stops."""
+    """Defect: keeps the stops of a request that was refused because of its limit or temperature, and uses them for the
+    next request if that has no stops."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -145,8 +148,8 @@ def beyond(count: int, then: Chunks) -> Chunks:
 
 
 def nth(which: Callable[[int], bool], then: Chunks, *, by_connection: bool = False) -> Chunks:
-    """Returns a function that answers the nth request with `then` if `which(n)` is true. With `by_connection`, counts
-    the requests of each connection separately."""
+    """Returns a function that counts the requests, and answers the nth one with the wrong `then` if `which(n)` is true.
+    If `by_connection` is true, it counts the requests of each connection separately."""
 
     async def chunks(made: Generation) -> Parts:
         here = shared(made)
@@ -159,7 +162,8 @@ def nth(which: Callable[[int], bool], then: Chunks, *, by_connection: bool = Fal
 
 
 def after_leaving(then: Chunks, *, held: bool = False) -> Chunks:
-    """Returns a function that answers with `then` after a client has left (with `held`: left while text was held)."""
+    """Returns a function that answers a request with the wrong `then` if the client of the request before has left. If
+    `held` is true, only clients count that left while text was held."""
 
     async def chunks(made: Generation) -> Parts:
         here = shared(made)
@@ -264,7 +268,7 @@ def counts_all(made: Generation) -> int:
 
 
 def names_the_last(made: Generation) -> tuple[str, Any]:
-    """If an answer ends by EOS, reports the stop that fired last in an earlier answer."""
+    """Defect: if an answer ends by EOS, reports the stop that ended the last earlier answer with a stop."""
     here = shared(made)
     if made.end[0] == "stop_sequence":
         here.last = made.end
@@ -275,14 +279,16 @@ def names_the_last(made: Generation) -> tuple[str, Any]:
 
 
 def but(*names: str) -> Key:
-    """Returns a function that makes the key of a cache from all fields of a request except `names`."""
+    """Returns a function that makes a key of a cache from a request. The key has all fields of the request except
+    `names`, so the cache takes requests that differ only in `names` for equal."""
     fields = [name for name in ("prompt", "stops", "stop_token_ids", "max_tokens", "stream") if name not in names]
     return lambda ask: str([getattr(ask, name) for name in fields])
 
 
 def cached(key: Key, *, partial: bool = False, end: bool = True) -> Chunks:
-    """Returns a function that caches answers by `key`. With `partial`, also caches answers whose client left. Without
-    `end`, reports that cached answers ended by EOS."""
+    """Returns a function that answers a request from a cache if an earlier request has the same `key`. If `partial` is
+    true, the unfinished answer to a client that left is cached, too. If `end` is false, a cached answer is reported to
+    end by EOS."""
 
     async def chunks(made: Generation) -> Parts:
         answers: dict[Any, Any] = made.staged.memory.setdefault("answers", {})
@@ -314,8 +320,8 @@ class Flight:
 
 
 def merged(key: Key, *, late: bool = False) -> Chunks:
-    """Returns a function that answers a request with the answer to a running request with the same key. With `late`,
-    leaves out what the running request has already sent."""
+    """Returns a function that gives a request the same answer as a running request with the same key. If `late` is
+    true, the text that the running request has already sent is left out."""
 
     async def chunks(made: Generation) -> Parts:
         flying: dict[Any, Flight] = made.staged.memory.setdefault("flying", {})
@@ -343,7 +349,8 @@ def merged(key: Key, *, late: bool = False) -> Chunks:
 
 
 async def leaves_what_the_limit_held(made: Generation) -> Parts:
-    """Begins an answer with the text that was held when the limit of tokens ended the previous answer."""
+    """Defect: when the token limit ends an answer, keeps its held text, and sends it at the beginning of the next
+    answer."""
     yield "answer", made.staged.memory.pop("held", "")
     last = ""
     async for kind, last in made.texts():

@@ -18,7 +18,7 @@ from stopscan_conformance.reciter import EOS as EOS_TEXT
 
 
 def without_the_stop(one: Simple, before: int) -> Found | None:
-    """Removes the stop, but also sends the text that follows the stop in the same token."""
+    """Defect: removes the stop, but also sends the text that follows the stop in the same token."""
     found = Simple.find(one, before)
     if found:
         one.text = one.text[: found[0]] + one.text[found[0] + len(found[1]) :]
@@ -26,7 +26,7 @@ def without_the_stop(one: Simple, before: int) -> Found | None:
 
 
 class DeletesTheStop(Simple):
-    """Removes the stop from the text, and keeps generating."""
+    """Defect: removes the stop from the text, and keeps generating."""
 
     def find(self, before: int) -> Found | None:
         if found := super().find(before):
@@ -53,7 +53,7 @@ class ReadsAgainWhatWasHeld(Simple):
 
 
 class CountsBytes(Simple):
-    """Counts the place of the stop in characters, and cuts the text after that number of bytes."""
+    """Defect: cuts the text after as many bytes as there are characters before the stop."""
 
     def find(self, before: int) -> Found | None:
         found = super().find(before)
@@ -77,7 +77,7 @@ class Latin(EachTokenAlone):
 
 
 async def stops_in_reasoning(made: Generation) -> Parts:
-    """Lets stops fire in the reasoning. The reasoning is still sent in a field of its own."""
+    """Defect: lets stops fire in the reasoning. The reasoning is still sent in a field of its own."""
     thought = ""
     async for kind, text in made.texts():
         if kind == "reasoning":
@@ -126,7 +126,7 @@ class NoStopAfterReasoning(Generation):
 
 
 class AcrossTheEdge(Generation):
-    """The scanner also reads the reasoning, so that a stop may begin there and end in the answer."""
+    """Defect: the scanner also reads the reasoning, so that a stop may begin there and end in the answer."""
 
     async def texts(self) -> Parts:
         kind, text = "answer", ""
@@ -161,7 +161,7 @@ def parts(change: Callable[[str], str]) -> Callable[[Generation], Parts]:
 
 
 def joined(change: Callable[[str], str]) -> Callable[[Generation], Parts]:
-    """Returns a function that waits for the whole answer, and sends `change(answer)` in one part."""
+    """Returns a function that collects the whole answer, and sends `change(answer)` in its place, in one part."""
 
     async def changed(made: Generation) -> Parts:
         yield "answer", change("".join([text async for kind, text in made.texts() if kind == "answer"]))
@@ -188,8 +188,8 @@ def only_first(*, tokens: int = 10**9, characters: int = 10**9) -> Make:
 
 
 def anew_every(*, tokens: int = 0, characters: int = 0, loses: bool = False) -> Make:
-    """Makes scanners that forget unfinished matches every `tokens` tokens or `characters` characters. With `loses`,
-    they also lose the held text."""
+    """Makes scanners that forget the beginning of a stop every `tokens` tokens or every `characters` characters. If
+    `loses` is true, they also lose the text that was held for it."""
 
     class AnewEvery(Around):
         def read(self, text: str) -> str:
@@ -209,7 +209,8 @@ def anew_every(*, tokens: int = 0, characters: int = 0, loses: bool = False) -> 
 
 
 def decoded_anew_every(count: int) -> type:
-    """Makes decoders that start over every `count` tokens, so that a character that is split there is lost."""
+    """Makes decoders that start over every `count` tokens. A character whose bytes lie before and after that place is
+    lost."""
 
     class Anew(codecs.getincrementaldecoder("utf-8")):  # type: ignore[misc]
         number = 0
@@ -229,7 +230,8 @@ def decoded_anew_every(count: int) -> type:
 
 
 def at(which: Callable[[Generation], Any], then: Callable[[Generation, int, str], Iterator[str]]) -> type[Generation]:
-    """Returns a `Generation` class that handles a token with `then` if `which(generation)`, else correctly."""
+    """Returns a `Generation` class that handles a token with the wrong `then` if `which(generation)` is true, and
+    otherwise correctly."""
 
     class At(Generation):
         def answer(self, token: int, text: str) -> Iterator[str]:
@@ -243,7 +245,7 @@ def unscanned(made: Generation, token: int, text: str) -> Iterator[str]:
 
 
 def sent_first(made: Generation, token: int, text: str) -> Iterator[str]:
-    """Sends all text of a token, although the scanner finds a stop in it."""
+    """Defect: sends all text of a token, although the scanner finds a stop in it."""
     for _ in Generation.answer(made, token, text):
         yield text
 
@@ -269,7 +271,8 @@ def first_after_reasoning(made: Generation) -> bool:
 
 
 def first_of_a_long_prompt(made: Generation) -> bool:
-    """Whether the token is the first after a long prompt. Engines may compute long prompts with another kernel."""
+    """Whether the token is the first one after a long prompt. In engines a defect may be only there, because they may
+    compute long prompts with another kernel."""
     return made.tokens == 1 and len(made.ask.prompt) > 400
 
 
@@ -281,7 +284,7 @@ THINK, UNTHINK = b"<think>", b"</think>"
 
 
 class JoinsAcrossTheEdge(Around):
-    """Keeps held text at `<think>` and `</think>`, so a stop may begin before the marker and end after it."""
+    """Defect: keeps held text at `<think>` and `</think>`, so a stop may begin before the marker and end after it."""
 
     at_edge = False
 
@@ -297,7 +300,8 @@ class TellsTheEdge(Generation):
 
 
 def far_inside(*, tokens: int = 10**9, characters: int = 10**9) -> Make:
-    """Makes scanners that, far into the text, miss a stop if its token also has text before and after the stop."""
+    """Makes scanners that miss a stop inside a token, with text before and after the stop, but only far into the
+    text."""
 
     class FarInside(Around):
         def read(self, text: str) -> str:
@@ -310,7 +314,7 @@ def far_inside(*, tokens: int = 10**9, characters: int = 10**9) -> Make:
 
 
 def far_cut(tokens: int) -> Make:
-    """Makes scanners that, after `tokens` tokens, lose the text that should be sent when the stop completes."""
+    """Makes scanners that, after `tokens` tokens, lose the text between the text already sent and the stop."""
 
     class FarCut(Around):
         def read(self, text: str) -> str:
@@ -321,7 +325,8 @@ def far_cut(tokens: int) -> Make:
 
 
 class EqualHold(Around):
-    """If as much text is held after a token as before it, assumes that no text became safe, and loses the safe text."""
+    """Defect: if equally much text is held before and after a token, sends nothing, and loses the text that could be
+    sent with it."""
 
     held = 0
 
@@ -332,17 +337,18 @@ class EqualHold(Around):
 
 
 def without_mark() -> Any:
-    """Reads U+FEFF at the beginning as a byte order mark, so it is lost."""
+    """Defect: takes the character U+FEFF at the beginning of an answer for a byte order mark, and so loses it."""
     return codecs.getincrementaldecoder("utf-8-sig")(errors="replace")
 
 
 def limit_on_the_eos(made: Generation) -> tuple[str, Any]:
-    """Reports the finish reason "length" if the EOS is the last token that the limit allows."""
+    """Defect: reports the finish reason "length" if the EOS is the last token that the limit allows."""
     return ("length", None) if made.end[0] == "eos" and made.tokens == made.ask.max_tokens else made.end
 
 
 class EndTokenIsScanned(Generation):
-    """Also looks for stops in the text of the EOS. With `leaks`, also sends the text of the EOS up to the stop."""
+    """Defect: also looks for stops in the text of the EOS token, such as "<|eos|>". If `leaks` is true, also sends this
+    text up to the stop."""
 
     leaks = False
 
@@ -376,7 +382,7 @@ def marker_is_scanned(marker: bytes) -> type[Generation]:
 
 
 class StopsTakeThePlaceOfEos(Generation):
-    """If a request has stops, the EOS is ordinary text, and the generation goes on to the limit."""
+    """Defect: if a request has stops, the EOS is ordinary text, and the generation goes on to the limit."""
 
     async def steps(self) -> AsyncIterator[Piece]:
         self.ask.max_tokens = min(self.ask.max_tokens, 2000)
@@ -385,7 +391,8 @@ class StopsTakeThePlaceOfEos(Generation):
 
 
 class IdeographTwice(codecs.getincrementaldecoder("utf-8")):  # type: ignore[misc]
-    """If a token has an ideograph and then half a character, sends the ideograph again with the next token."""
+    """Defect: if a token has an ideograph and then the first bytes of another character, sends the ideograph a second
+    time, with the next token."""
 
     def __init__(self) -> None:
         super().__init__(errors="replace")
@@ -400,14 +407,14 @@ class IdeographTwice(codecs.getincrementaldecoder("utf-8")):  # type: ignore[mis
 
 
 async def no_half_in_whole_answers(made: Generation) -> Parts:
-    """Sends U+FFFD for an incomplete last character only in streams, not in whole answers."""
+    """Defect: sends U+FFFD for an incomplete last character only in streams, not in whole answers."""
     text = ""
     async for kind, text in made.texts():
         yield kind, text if made.ask.stream else text.removesuffix("\ufffd")
 
 
 async def short_answers_are_lost(made: Generation) -> Parts:
-    """Holds the first 24 characters, and never sends them if no more follow."""
+    """Defect: holds the first 24 characters, and never sends them if no more follow."""
     waiting = ""
     begun = False
     async for kind, text in made.texts():
@@ -418,7 +425,7 @@ async def short_answers_are_lost(made: Generation) -> Parts:
 
 
 async def open_reasoning_is_said_again(made: Generation) -> Parts:
-    """If the reasoning has no end, sends it a second time, as the answer."""
+    """Defect: if the reasoning has no end, sends it a second time, as the answer."""
     thought, last = "", ""
     async for kind, text in made.texts():
         yield kind, text
@@ -429,7 +436,7 @@ async def open_reasoning_is_said_again(made: Generation) -> Parts:
 
 
 async def cut_reasoning_is_the_answer(made: Generation) -> Parts:
-    """If the limit cuts the reasoning, sends the reasoning as the answer."""
+    """Defect: if the limit cuts the reasoning, sends the reasoning as the answer."""
     parts = [part async for part in made.texts()]
     for kind, text in parts:
         cut = made.end[0] == "length" and all(one == "reasoning" or not said for one, said in parts)
@@ -437,7 +444,7 @@ async def cut_reasoning_is_the_answer(made: Generation) -> Parts:
 
 
 class HoldsIdsBack(Generation):
-    """Loses the held text if a stop token ends the answer."""
+    """Defect: loses the held text if a stop token ends the answer."""
 
     def answer(self, token: int, text: str) -> Iterator[str]:
         out = list(super().answer(token, text))

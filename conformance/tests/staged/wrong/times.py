@@ -23,8 +23,8 @@ def before_a_first_letter(one: Simple) -> int:
 
 
 def cut(at: Callable[[str], int]) -> Chunks:
-    """Returns a function that after each part sends the first `at(text)` characters of the waiting text. The rest of
-    the text waits for the next part, or for the end."""
+    """Returns a function that collects text, and after each part sends its first `at(text)` characters. The rest waits
+    for the next part or for the end of the answer."""
 
     async def chunks(made: Generation) -> Parts:
         waiting, last = "", "answer"
@@ -45,7 +45,7 @@ TASKS: set[asyncio.Task[None]] = set()
 
 
 def go_on(made: Generation, lock: AbstractAsyncContextManager[Any] = nullcontext()) -> None:  # noqa: B008
-    """Generates the same answer again in the background. Nobody reads it."""
+    """Defect: generates the same answer again in the background. Nobody reads it."""
 
     async def rest() -> None:
         async with lock:
@@ -59,7 +59,7 @@ def go_on(made: Generation, lock: AbstractAsyncContextManager[Any] = nullcontext
 
 
 class GoesOn(Generation):
-    """Keeps generating after a stop, until EOS or the limit, and counts these tokens."""
+    """Defect: keeps generating after a stop, until EOS or the limit, and counts these tokens."""
 
     limit = 2000
 
@@ -95,7 +95,7 @@ class LooksEveryEight(GoesOn):
 
 
 async def all_first(made: Generation) -> Parts:
-    """Generates the whole answer first, and then sends its parts as if they had just been generated."""
+    """Defect: generates the whole answer first, and then sends its parts as if they had just been generated."""
     for part in [part async for part in made.texts()]:
         await asyncio.sleep(0)
         yield part
@@ -111,7 +111,8 @@ async def replayed_slowly(made: Generation) -> Parts:
 
 
 def bursts(full: Callable[[list[tuple[str, str]], float], bool]) -> Chunks:
-    """Returns a function that holds parts, and sends them when `full(parts, seconds since it last sent)` is true."""
+    """Returns a function that collects parts of the answer, and sends all of them when `full(parts, seconds since the
+    last sending)` is true."""
 
     async def chunks(made: Generation) -> Parts:
         waiting: list[tuple[str, str]] = []
@@ -129,7 +130,8 @@ def bursts(full: Callable[[list[tuple[str, str]], float], bool]) -> Chunks:
 
 
 def rest_at_once(after: int) -> Chunks:
-    """Returns a function that sends the text after the first `after` pieces as one piece, at the end."""
+    """Returns a function that sends the first `after` pieces of text when they come, and all later text as one piece at
+    the end."""
 
     async def chunks(made: Generation) -> Parts:
         number, rest = 0, ""
@@ -160,7 +162,8 @@ def delayed(count: int) -> Chunks:
 
 
 def gives_up(limit: int) -> Make:
-    """Makes scanners that send text that was held for more than `limit` tokens, although it may become a stop."""
+    """Makes scanners that hold text for at most `limit` tokens, and then send it, although it may still become a
+    stop."""
 
     class GivesUp(Around):
         waiting = 0
@@ -174,7 +177,7 @@ def gives_up(limit: int) -> Make:
 
 
 class LateAfterAHold(Around):
-    """Sends held text one token late, if it turns out not to be a stop."""
+    """Defect: sends held text one token late, if it turns out not to be a stop."""
 
     def __init__(self, stops: list[str]) -> None:
         super().__init__(stops)
@@ -194,7 +197,7 @@ class LateAfterAHold(Around):
 
 
 class GoesOnAfterTheSecond(GoesOnUncounted):
-    """Keeps generating after a stop, unless the stop is the first in the request's list."""
+    """Defect: keeps generating after a stop, unless the stop is the first in the request's list."""
 
     async def rest(self) -> None:
         if self.end[1] != self.ask.stops[0]:
@@ -203,7 +206,7 @@ class GoesOnAfterTheSecond(GoesOnUncounted):
 
 def goes_on_if(which: Callable[[Generation, str], Any]) -> Chunks:
     """Returns a function that keeps generating after the client has left, if `which(generation, last)` is true. `last`
-    is the kind of the last part with text."""
+    is "answer" or "reasoning": the kind of the last text that was sent."""
 
     async def chunks(made: Generation) -> Parts:
         ended, last = False, ""
@@ -220,7 +223,8 @@ def goes_on_if(which: Callable[[Generation, str], Any]) -> Chunks:
 
 
 def goes_on_by_its_own_clock(made: Generation) -> None:
-    """Keeps generating after the client has left, in bursts. The next answer may fall into a pause between them."""
+    """Defect: keeps generating after the client has left, in bursts. The next answer may fall into a pause between
+    them."""
 
     async def rest() -> None:
         for burst in range(8):
@@ -250,7 +254,8 @@ async def left_by_the_clock(made: Generation) -> Parts:
 
 
 async def who_left_the_queue_is_answered(made: Generation) -> Parts:
-    """Answers one request at a time. If a client leaves while its request waits, the answer is still generated."""
+    """Defect: answers one request at a time. If a client leaves while its request waits, the answer is still
+    generated."""
     lock: asyncio.Lock = made.staged.memory.setdefault("lock", asyncio.Lock())
     try:
         await lock.acquire()
@@ -265,7 +270,7 @@ async def who_left_the_queue_is_answered(made: Generation) -> Parts:
 
 
 async def late_end(made: Generation) -> Parts:
-    """Sends the last part after a pause."""
+    """Defect: sends the last part after a pause."""
     before = None
     async for part in made.texts():
         if before:
