@@ -1,5 +1,5 @@
 """Writes the repository's address into the files of a release: into `project.urls`, the fields of the crate, and the
-links in the READMEs of the library, the clients and the kit.
+links in the READMEs of stopscan, stopscan-clients and stopscan-conformance.
 
 python ci/addresses.py https://host/owner/name v0.1.0
 
@@ -19,8 +19,8 @@ RELATIVE = re.compile(r"(!?)(\[[^\]]*\])\((?![a-z]+:|#)([^)]+)\)")
 
 
 def absolute(markdown: str, address: str, tag: str, folder: str) -> str:
-    """Returns a README whose relative links lead to the files of the tag, because a package index shows only the
-    README."""
+    """Returns the README ``markdown`` with absolute links to the files of ``tag`` in place of its relative links. A
+    package index shows only the README, so relative links would lead nowhere."""
 
     def link(found: re.Match[str]) -> str:
         image, text, path = found.groups()

@@ -47,8 +47,9 @@ def cell(**pieces: str) -> dict[str, str]:
 
 
 def hold(stops: Sequence[str], deltas: Sequence[str], buffer: int) -> tuple[Row, float, int]:
-    """Runs a loop that searches its whole text after each delta, and withholds the last ``buffer`` characters. Returns
-    the row of the page, how many characters it withholds on average, and how many characters of the stop it sends."""
+    """Computes the page's table row for a loop without stopscan. The loop searches the whole text after each delta, and
+    withholds the last ``buffer`` characters. Returns the row, the average number of withheld characters, and the number
+    of characters of the stop that the loop sends."""
     row, text, sent, withheld, deltas_read = [], "", 0, 0, 0
     first = min(
         (("".join(deltas).find(stop) + len(stop), -len(stop)) for stop in stops if stop in "".join(deltas)),
@@ -72,7 +73,8 @@ def hold(stops: Sequence[str], deltas: Sequence[str], buffer: int) -> tuple[Row,
 
 
 def scan(stops: Sequence[str], patterns: Sequence[str], deltas: Sequence[str]) -> tuple[Row, Row, float]:
-    """Returns what a `StopScanner` sends and holds at each delta, and how many characters it holds on average."""
+    """Returns two rows, the text that a `StopScanner` sends at each delta and the text that it withholds, and the
+    average number of withheld characters."""
     scanner = StopScanner(StopSet(stops, patterns=patterns))
     sent, held, withheld = [], [], 0
     for delta in [*deltas, None]:

@@ -24,7 +24,7 @@ from stopscan.tokens import TokenScanner, TokenSegmenter
 
 SCANNERS = (StopScanner, Segmenter, TokenScanner, TokenSegmenter, Rewriter)
 STREAMS = (*SCANNERS, StopStream, SegmentStream, RewriteStream)
-# How many frames are searched for streams: the frame that was interrupted, and its callers.
+# How many stack frames a finalizer searches for streams: the frame that it interrupted, and the callers of that frame.
 FRAMES = 3
 
 reads = 0

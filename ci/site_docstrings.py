@@ -19,13 +19,14 @@ class Examples(Extension):
         if obj.docstring is None and obj.path.startswith(CORE) and (text := documented(obj.path)):
             obj.docstring = Docstring(text, parent=obj)
         if obj.docstring:
-            # In a code block, because Markdown would otherwise read the brackets of an example as links.
+            # Examples are put into code blocks: otherwise Markdown would read their brackets as links.
             obj.docstring.value = EXAMPLE.sub(
                 lambda block: f"```pycon\n{block[0].rstrip()}\n```\n", obj.docstring.value
             )
 
     def on_class_members(self, *, cls: Class, **_: Any) -> None:
-        """Copies members into a class from bases that exist only in the stub. Shows `__new__` as `__init__`."""
+        """Gives a class of the compiled module the members of its base classes, which exist only in the type stub.
+        Shows `__new__` as `__init__`."""
         if cls.path.startswith(CORE):
             take_in(cls, cls)
             cls.bases = [base for base in cls.bases if not str(base).startswith("_")]
@@ -38,7 +39,7 @@ class Examples(Extension):
 
 
 def take_in(cls: Class, owner: Class) -> None:
-    """Copies the members of the bases into a class, because the bases exist only in the stub."""
+    """Copies into ``cls`` the members of the base classes of ``owner``, which exist only in the type stub."""
     for base in map(str, owner.bases):
         shared = owner.parent.members.get(base.partition("[")[0])
         if isinstance(shared, Class):
@@ -49,7 +50,8 @@ def take_in(cls: Class, owner: Class) -> None:
 
 
 def documented(path: str) -> str:
-    """Returns the docstring of the object, or "" if its `__doc__` is only the docstring of its type."""
+    """Returns the docstring of the object at ``path``, or "" if the object has none and `__doc__` gives that of its
+    type."""
     found: Any = locate(path)
     text = getattr(found, "__doc__", None) or ""
     return "" if text == type(found).__doc__ else text

@@ -29,7 +29,7 @@ def without(nav: list[Any]) -> list[Any]:
 
 
 def tool() -> str:
-    """Returns the HTML of the page's tool, with the module and its JavaScript in it."""
+    """Returns the HTML of rust/wasm/try.html with the WebAssembly module and its JavaScript inserted."""
     packed = base64.b64encode(gzip.compress(MODULE.read_bytes(), mtime=0)).decode()
     html = (WASM / "try.html").read_text(encoding="utf-8")
     return html.replace("MODULE", packed, 1).replace("STOPSCAN", (WASM / "stopscan.mjs").read_text(encoding="utf-8"), 1)

@@ -22,7 +22,8 @@ Documented = ast.ClassDef | ast.FunctionDef
 
 
 def docstring(name: str, owners: list[object]) -> str | None:
-    """Returns the docstring of `name` if all owners have the same one. Returns `None` for special methods."""
+    """Returns the docstring of the member `name` if all classes in `owners` have the same one, otherwise `None`. Also
+    returns `None` for special methods."""
     found = {inspect.getdoc(inspect.getattr_static(owner, name, None)) for owner in owners}
     (text,) = found if len(found) == 1 else (None,)
     return text if text and not (name.startswith("__") and name.endswith("__")) else None

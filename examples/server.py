@@ -205,7 +205,8 @@ async def endpoint(request: Request) -> Response:
 
 
 async def guarded(api: Any, answer: Answer, events: AsyncIterator[str]) -> AsyncIterator[str]:
-    """Yields the events, and closes the generation in any case. If the model fails, the last event is an error."""
+    """Yields the events, and always closes the generator of the model's tokens. If the model fails, the last event is
+    an error."""
     async with aclosing(answer.segments):
         try:
             async for event in events:

@@ -65,5 +65,5 @@ def machine_for(event: Any, options: ScanOptions) -> Machine:
 
 
 def fed(machine: Machine, event: Any) -> list[Any]:
-    """Feeds an event to the machine, and returns the events that come out, without their sources."""
+    """Feeds an event to the machine, and returns the events that it sends on."""
     return [out for out, _ in machine.feed(event, event)]

@@ -217,7 +217,8 @@ def test_a_cut_responses_stream_counts_with_numbers() -> None:
 
 
 def test_held_text_comes_before_a_torn_end() -> None:
-    """Without the transport, the client openai reads `ab E` from such a body. With it, the client must do the same."""
+    """A body breaks off within an event. Without the transport, the client openai then reads the text of the complete
+    events, `ab E`. With the transport, it must read the same, although ` E` was held."""
     whole = sse(chunk("ab E")) + sse(chunk("nough"))
     out, _ = through([whole[: len(sse(chunk("ab E"))) + 20]], ["END"], "text/event-stream")
     events = [json.loads(frame[6:]) for frame in out.split(b"\n\n")[:-1]]

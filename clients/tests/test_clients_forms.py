@@ -40,7 +40,8 @@ def test_a_stop_ends_the_answer_before_the_call(api: str) -> None:
         assert "".join(text_of(api, event) or "" for event in out) == "one "
         assert "get_weather" not in repr(out)
         assert len([event for event in out if BY_NAME[api].finish(event)]) == 1
-        # The usage comes only if the API's stream is read to its end. The chat stream of this test has no usage.
+        # After a stop, the usage comes only if the API's stream is read to its end, with `drain`. The chat stream of
+        # this test has no usage.
         assert (str(wire.TOKENS) in repr(out)) == (drain and api != "chat")
 
 
@@ -150,7 +151,7 @@ def test_chat_refusals_are_not_scanned() -> None:
 
 
 def test_chat_a_last_chunk_with_text_and_reason(server: Replay) -> None:
-    """If a stop fires in the last chunk, the finish reason becomes "stop" there, and no other chunk follows."""
+    """If a stop fires in the last chunk, the finish reason in this chunk becomes "stop", and no other chunk follows."""
     last = wire.chat_chunk([{**wire.chat_choice(content="ND two"), "finish_reason": "length"}])
     events = [*wire.chat(["one E"], usage=False)[:-1], last]
     out = list(scan_events(events, "END"))
@@ -167,8 +168,8 @@ def test_chat_a_last_chunk_with_text_and_reason(server: Replay) -> None:
 
 @pytest.mark.parametrize("word", ["", "null", "None"])
 def test_chat_servers_that_always_say_a_reason(word: str) -> None:
-    """Some servers (sglang#3912, KoboldCpp) send one of these words in each chunk as long as there is no finish reason.
-    The word must not end the choice, and held text must stay held."""
+    """Some servers (sglang#3912, KoboldCpp) write "", "null" or "None" as the finish reason of each chunk until the
+    answer ends. This must not end the choice, and held text must stay held."""
     chunks = [wire.chat_chunk([{**wire.chat_choice(content=text), "finish_reason": word}]) for text in ("E", "ND")]
     stream = scan_events(chunks, "END")
     assert [event["choices"][0]["delta"].get("content") for event in stream] == ["", "", None]

@@ -241,8 +241,8 @@ def test_reasoning_text_is_not_scanned() -> None:
 
 @pytest.mark.parametrize("skipped", range(4))
 def test_a_made_delta_has_the_next_events_number(skipped: int) -> None:
-    """The numbers give the order of the events. The API's events keep their numbers. A made delta has the number of the
-    API's event that follows it."""
+    """`sequence_number` gives the order of the events. The API's events keep their numbers. A delta that the machine
+    makes has the number of the API's event that follows it."""
     events = [event for event in answer(["a E"], ["b", " EN"], ["c E"]) if event["type"] not in CLOSING[:skipped]]
     events = [{**event, "sequence_number": number} for number, event in enumerate(events)]
     error = {"type": "error", "message": "no", "sequence_number": len(events)}

@@ -70,7 +70,8 @@ def test_answers(name: str, text: str, stops: list[str]) -> None:
 
 
 def test_cumulative_text_must_grow() -> None:
-    """A server of DashScope or sglang may send pieces, and not all text so far. Read as such, they would lose text."""
+    """Events of DashScope and sglang must have all text so far. If a server sends only the new pieces, `scan_events`
+    must raise an error: text would get lost."""
     events = [wire.sglang_event("one ", None), wire.sglang_event("two", None)]
     with pytest.raises(TypeError, match="the text of sglang must come whole each time"):
         list(scan_events(events, "END"))

@@ -89,8 +89,9 @@ def test_cuts_of_recordings_equal_brute_force(name: str) -> None:
 
 
 def faults(api: str, event: Any) -> set[Any]:
-    """Returns the faults that the client's types find in an event. An event is checked with the client's types for all
-    kinds of events: faults that a type for another kind (`type`) finds are left out."""
+    """Returns the faults that the client's types find in an event. The event is checked with the types of all kinds of
+    events. The faults that a type finds are left out if it is for another kind, that is, for another value of the field
+    `type`."""
     try:
         checker(api)(event)
     except ValidationError as error:

@@ -138,7 +138,8 @@ def test_a_compressed_request_may_not_grow_without_end() -> None:
 
 @pytest.mark.parametrize("mark", [b"1,", b"[],", b"{},"])
 def test_a_request_of_too_many_values_is_a_413(mark: bytes) -> None:
-    """Parsed, 64 MB of such values took 1.8 GB and kept all streams of a proxy waiting."""
+    """The number of values in a request is limited: 64 MB of numbers, empty lists or empty objects took 1.8 GB when
+    they were parsed, and all streams of a proxy had to wait."""
     each = len(mark) - 1 if mark != b"1," else 1
     most = (MOST_VALUES - 2) // each
     for count, status in ((most - 1, 200), (most + 2, 413)):
@@ -293,7 +294,8 @@ def with_entries(pieces: list[str]) -> bytes:
 
 @pytest.mark.parametrize("min_tokens", range(1, 9))
 def test_min_tokens_in_a_whole_answer(min_tokens: int) -> None:
-    """The request to the server asks for logprobs, which show the tokens. The client did not, and gets none."""
+    """For ``min_tokens``, the transport asks the server for logprobs, which show where each token begins. The client
+    did not ask for them, so it gets none."""
     server = Server(httpx, [with_entries(PIECES)], "application/json")
     choice = answer_of(min_tokens, server)
     assert choice["message"]["content"] == expected(PIECES, min_tokens)
@@ -321,7 +323,8 @@ def test_min_tokens_in_a_whole_completion() -> None:
 
 
 def test_min_tokens_where_the_server_has_no_logprobs() -> None:
-    """Nothing says where the first tokens end: no stop fires, and no text is lost."""
+    """A server without logprobs does not say where the first ``min_tokens`` tokens end. Then no stop fires, and no text
+    is lost."""
     server = Server(httpx, [json.dumps(wire.chat_whole("".join(PIECES))).encode()], "application/json")
     server.status = lambda request: 400 if b"logprobs" in request.content else 200
     assert answer_of(5, server)["message"]["content"] == "".join(PIECES)

@@ -189,8 +189,8 @@ def test_the_helpers_of_openai_and_anthropic(server: Replay) -> None:
 
 
 def test_a_chat_of_google_genai_keeps_its_turn(server: Replay) -> None:
-    """The client keeps a turn of the chat only if it has read the stream to its end. When the client's output was cut
-    instead of the body, the client stopped reading at the stop, and forgot the turn."""
+    """google-genai remembers an answer of a chat only if it has read the stream to its end. When its output was cut
+    instead of the response's body, it stopped reading at the stop, and forgot the answer."""
     from apis import genai
 
     options = {"base_url": server.url, "client_args": {"transport": StopTransport("END")}}

@@ -15,7 +15,7 @@ from stopscan_clients.wire_format import Ref, Text, WireFormat
 
 
 def fields(text: str) -> tuple[str, ...]:
-    """Returns the paths of the fields in a text, in which ``a.(b c)`` stands for ``a.b`` and ``a.c``."""
+    """Returns the paths that ``text`` lists, separated by spaces. ``a.(b c)`` is short for ``a.b a.c``."""
     groups = re.findall(r"([^\s(]*)\(([^)]*)\)|(\S+)", text)
     return tuple(above + name for above, names, path in groups for name in names.split() or [path])
 
@@ -160,8 +160,8 @@ COHERE = WireFormat(
 
 
 def to_response(end: finish.Finish) -> dict[str, Any]:
-    """Returns the status, and the stop as ``matched_stop``. The Responses API has no field for the stop, so this is the
-    field that chat completions have."""
+    """Returns the fields of a Responses answer that say why it ended: the status, and the stop as ``matched_stop``. The
+    Responses API has no field for the stop, so the name is that of the field in chat completions."""
     named = {} if end.matched_stop is None else {"matched_stop": end.matched_stop}
     return {**finish.to_responses(end), **named}
 
@@ -173,7 +173,8 @@ PART_DONE = {"type": "response.content_part.done", **WHERE, "part": Ref("part")}
 ITEM_DONE = {"type": "response.output_item.done", "output_index": Ref("place.0"), "item": Ref("item")}
 COMPLETED = {"type": "response.completed", "response": Ref("response")}
 ANNOTATIONS = (Spans("annotations", ("end_index", "index")),)
-# Clients such as Vercel's require these numbers. They are 0 if a stop ends the stream before the API has sent them.
+# The counts of tokens that clients such as Vercel's require in the usage of `response.completed`. They are 0 if a stop
+# ends the stream before the API has sent them.
 IN, OUT = dict.fromkeys(("cached_tokens", "cache_write_tokens"), 0), {"reasoning_tokens": 0}
 DETAILS: dict[str, Any] = {"input_tokens_details": IN, "output_tokens_details": OUT}
 NO_USAGE = {**DETAILS, "input_tokens": 0, "output_tokens": 0, "total_tokens": 0}
@@ -220,7 +221,8 @@ RESPONSES = WireFormat(
     path=r"/responses/?$",
 )
 
-# The fields that a part of text or thought may have. A part with another field is content: it ends the text before it.
+# The fields that a part with text or a thought may have. A part with any other field, such as a call, ends the text
+# before it.
 REMARKS = {"text", "thought", "thought_signature", "thoughtSignature", "part_metadata", "partMetadata"}
 
 GROUNDING = (
@@ -441,13 +443,14 @@ def is_error(event: Mapping[str, Any]) -> bool:
     return event.get("type") == "error" or (bool(event.get("error")) and not event.get("choices"))
 
 
-# An event that has only one of these signs does not show its API: an error, or a chunk of OpenAI or Azure with
-# an empty list of choices.
+# An event that is known only by one of these fields does not show its API. It may be an error, or a chunk of OpenAI or
+# Azure with an empty list of choices.
 NEUTRAL = ("error", "choices", "usage", "done")
 
 
 def api_of_event(event: Mapping[str, Any]) -> WireFormat | None:
-    """Returns the row of an event, or ``None`` if the event does not show its API but a later event may.
+    """Returns the row of ``TABLE`` for the API of an event, or ``None`` if the event does not show its API but a later
+    event may.
 
     Raises ``TypeError`` for an event of an unknown API.
     """

@@ -12,8 +12,9 @@ Token: TypeAlias = tuple[int, Any]  # the offset of the token in the text, in co
 
 @dataclass(frozen=True)
 class Tokens:
-    """Says where a unit has the entries for the tokens of its text, such as logprobs: in a list at ``path``, or in
-    parallel lists (``columns``) of the object at ``path``. An empty ``path`` means that the API has no such entries.
+    """Says where a unit (a choice, or an event without choices) has one entry for each token of its text, such as a
+    logprob: in a list at ``path``, or in parallel lists (``columns``) of the object at ``path``. An empty ``path``
+    means that the API has no such entries.
 
     The entry of a token is sent with the token's first character.
     """
@@ -24,11 +25,13 @@ class Tokens:
     single: bool = False  # ``path`` leads to one entry, not to a list
 
     def of(self, unit: Any) -> Any:
-        """Returns the entries in the unit as the API wrote them, or ``None`` if the unit has none."""
+        """Returns the entries of the tokens in a choice or event as the API wrote them, or ``None`` if there are
+        none."""
         return get(unit, *dotted(self.path)) if self.path else None
 
     def read(self, unit: Any, text: str) -> list[Token]:
-        """Returns the entries, each with the offset in the text at which its token begins."""
+        """Returns the entries of the tokens, such as logprobs, each with the offset in ``text`` at which its token
+        begins."""
         value = self.of(unit)
         if not value:
             return []
@@ -42,8 +45,8 @@ class Tokens:
             begin, length = _spelled(entry[0] if self.columns else entry, place)
             if i < len(offsets) and type(offsets[i]) is int and type(offsets[0]) is int:
                 begin = offsets[i] - offsets[0]
-            # `begin` may be past the end of the text: an entry spells a special token or half a character with more
-            # characters than the text has for it.
+            # `begin` may be past the end of the text: the entry of a special token or of half a character may spell it
+            # with more characters than the text has for it.
             tokens.append((max(0, min(begin, len(text) - 1)), entry))
             place += length
         return tokens
@@ -61,7 +64,7 @@ class Tokens:
             return put(unit, entries[0], *path) if entries else without(unit, *path)
         if not self.columns:
             return put(unit, entries, *path)
-        # The value is empty if the event had no entries itself and gets those of held text.
+        # `value` is empty if the event came without entries and now gets the entries of held text.
         columns = members(value) or dict.fromkeys(self.columns, ())
         lists = {
             name: [entry[i] for entry in entries]
@@ -90,18 +93,19 @@ def _spelled(entry: Any, place: int) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Spans:
-    """Says where a unit has remarks on spans of its text, such as citations. At a stop, only the remarks that end
-    before the stop are kept."""
+    """Says where a choice, event or answer has remarks on spans of its text, such as citations. At a stop, only the
+    remarks on text before the stop are kept."""
 
     path: str
     end: tuple[str, ...]  # the paths in a remark at which its end may be
     in_bytes: bool = False  # the end is counted in bytes of UTF-8
-    # If a remark is about one piece of the text: the field of the remark with the number of the piece, the path of the
-    # list of pieces, and the field of a piece with its text. Without a number, a remark is about the whole text.
+    # For remarks that may be about one piece of the text: the remark's field with the number of the piece, the path of
+    # the list of pieces, and the piece's field with its text. A remark without a number is about the whole text.
     piece: tuple[str, str, str] = ("", "", "")
 
     def cut(self, unit: Any, text: str) -> Any:
-        """Returns the unit with only the remarks that have an end in ``text``, or the unit itself if all have."""
+        """Returns ``unit`` with only the remarks, such as citations, that end within ``text``, the text up to a stop. A
+        remark without an end is dropped. Returns ``unit`` itself if no remark is dropped."""
         path = dotted(self.path)
         remarks = get(unit, *path)
         if not isinstance(remarks, list):
@@ -126,8 +130,8 @@ class Beside:
     spans: tuple[Spans, ...] = ()
 
     def cut(self, tree: Any, text: str) -> Any:
-        """Returns the tree with only the remarks that have an end in ``text``, the text up to a stop. Does not change
-        the entries of the tokens."""
+        """Returns the event or answer ``tree`` with only the remarks, such as citations, that end within ``text``, the
+        text up to a stop. Does not change the entries of the tokens."""
         for spans in self.spans:
             tree = spans.cut(tree, text)
         return tree

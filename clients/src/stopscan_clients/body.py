@@ -113,7 +113,8 @@ class Body:
         return self._joined(self._split(data)) if out is None else out
 
     def _joined(self, pieces: Iterable[bytes]) -> bytes:
-        """Returns the pieces, joined. If the iterator raises an error, the body ends there: see ``fail``."""
+        """Returns the bytes that the iterator ``pieces`` yields, joined. If it raises an error, the body ends there:
+        see ``fail``."""
         out = []
         try:
             for piece in pieces:
@@ -176,7 +177,8 @@ class Body:
             yield framing.closing(False)
 
     def fail(self, error: Exception) -> bytes:
-        """Ends the body with an error, which ``emit`` raises. Returns the events that the machine still holds."""
+        """Ends the body with an error, which ``emit`` raises after the last bytes. Returns, as bytes, the events that
+        were held back because a stop may have begun in them."""
         self.error, self.ended = self.error or error, True
         return self._held_events(None)
 
@@ -269,7 +271,7 @@ class Body:
         return self._written(out)
 
     def _other(self, frame: bytes, payload: bytes | None) -> bytes:
-        """Returns the output for a frame without an event, such as a comment or an exception from AWS."""
+        """Returns the bytes to send for a frame without an event, such as a comment or an exception from AWS."""
         framing, machine = self._framing, self._machine
         if payload and machine is None and self._strict:
             raise TypeError(f"not an event of a known API: {payload[:40]!r}")
@@ -281,8 +283,8 @@ class Body:
         return self._written(machine.passes(other, (other, frame)))
 
     def _held_events(self, confirms: bool | None) -> bytes:
-        """Returns the events that the machine still holds when the source has ended or failed. ``Machine.end`` explains
-        ``confirms``."""
+        """Returns, as bytes, the events that the machine still holds when the body has ended or reading it has failed.
+        ``confirms`` is passed to ``Machine.end``."""
         return self._written(self._machine.end(confirms)) if self._machine is not None else b""
 
     def _written(self, events: list[tuple[Any, Any]]) -> bytes:

@@ -54,7 +54,8 @@ class Lines:
         return frame.strip() or None
 
     def changed(self, frame: bytes, event: Any, cut: bool = False) -> bytes:
-        """Returns the frame with another event in it. ``cut``: a stop has fired, so unknown fields are dropped."""
+        """Returns ``frame`` with ``event`` in place of its own event. With ``cut``, a stop has fired: fields of the
+        frame that are not known by name are dropped."""
         return self.made(event)
 
     def made(self, event: Any) -> bytes:
@@ -69,11 +70,12 @@ class Lines:
         return False
 
     def tail(self) -> bytes:
-        """Returns what a body has after its last frame. Called when the body has ended."""
+        """Returns the bytes that a body has after its last complete frame. Called when the body has ended."""
         return bytes(self.rest)
 
     def closing(self, done: bool) -> bytes:
-        """Returns the bytes that end a body. ``done``: the API ends its streams with ``[DONE]``."""
+        """Returns the bytes that must end a body, such as the ``]`` of a JSON array. With ``done``, the API ends its
+        streams with ``[DONE]``."""
         return b""
 
     def failed(self, error: Any) -> bytes:

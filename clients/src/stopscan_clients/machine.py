@@ -50,8 +50,8 @@ class ScanOptions:
         return StopScanner(self.stops, include_stop=self.include_stop, **self.begin)
 
     def echo(self, choice: int) -> int:
-        """Returns how many characters of the prompt are at the start of a choice. All prompts have the same number
-        of choices."""
+        """Returns how many characters at the start of a choice repeat its prompt (``echo`` in the request). If a
+        request has several prompts, each has the same number of choices."""
         at = choice * len(self.echoed) // self.choices
         return self.echoed[at] if at < len(self.echoed) else 0
 
@@ -85,7 +85,8 @@ class Passage:
 
     @property
     def unsettled(self) -> bool:
-        """Whether an end of the text would change the output: text is held, or a pattern would match at the end."""
+        """Whether the output would change if the text ended here: held text would come out, or a pattern such as
+        ``END$`` would match."""
         stops = self._options.stops
         visible = stops.visible_patterns or (self._options.include_stop and stops.patterns)
         if self.held or not visible or self.match is not None:
@@ -100,8 +101,8 @@ class Passage:
         return self.place[1 : 1 + len(place)] == place
 
     def feed(self, text: str, tokens: Sequence[Token] = (), fed: str | None = None) -> tuple[str, list[Any]]:
-        """Returns the safe text and the entries of its tokens. ``fed``: what the scanner returned, if it has read
-        ``text`` already."""
+        """Scans the next ``text`` of the passage. Returns the text that is safe to send, and the entries of its tokens,
+        such as logprobs. ``fed`` is the scanner's output if the scanner has read ``text`` already."""
         safe = self._safe(text, tokens) if fed is None else fed
         if not (tokens or self._tokens):  # the usual case
             return self._out(safe, [])
@@ -124,13 +125,13 @@ class Passage:
         return safe + self.scanner.feed(text[armed:])
 
     def count_tokens(self, entries: int) -> None:
-        """Counts the tokens of an event for ``min_tokens``. An event without entries counts as one token. If it has
-        more, stops are ignored for longer than they must be, but no text is lost."""
+        """Counts the tokens of an event for ``min_tokens``. An event without entries (logprobs) counts as one token. If
+        it really has more, stops are ignored for longer than they must be, but no text is lost."""
         self.unarmed = max(self.unarmed - (entries or 1), 0)
 
     def flush(self, confirms: bool = True) -> tuple[str, list[Any]]:
-        """Returns the held text and the entries of its tokens. ``confirms``: the text is complete and did not break
-        off, so that a pattern such as ``END$`` may match at its end."""
+        """Ends the text. Returns the held text and the entries of its tokens. With ``confirms``, the text is complete
+        and did not break off, so a pattern such as ``END$`` may match at its end."""
         tokens, self._tokens = self._tokens, []
         safe = self.scanner.flush() if confirms else self.scanner.bypass("")
         return self._out(safe, [token for _, token in tokens])
@@ -147,7 +148,8 @@ class Passage:
 
 @dataclass(slots=True)
 class Unit:
-    """One choice in an event. If the API's events have kinds instead of choices, the unit is the whole event."""
+    """The part of an event that is cut as a whole: one choice or, if the API's events have kinds instead of choices,
+    the event."""
 
     json: Any
     runs: list[Run]
@@ -165,7 +167,8 @@ class Unit:
 
 @dataclass(slots=True)
 class End:
-    """An event that ends passages, some of whose text is still held. It waits, because more of that text may follow."""
+    """An event that ends passages (texts of the stream) while some of them hold text. The event waits with the held
+    text, because more text of these passages may follow."""
 
     event: Any
     source: Any
@@ -202,8 +205,8 @@ class Machine:
 
     @property
     def calm(self) -> bool:
-        """Whether nothing waits, nothing is held, and no stop has fired. Then an event that differs from the last one
-        only in its text passes unchanged, as the last one did, if the new text is safe."""
+        """Whether no event waits, no text is held, and no stop has fired. If the last event then passed unchanged, an
+        event that differs from it only in its text also does, if the new text is safe."""
         passage, waits = self.current, self._openings or self._ends or self.matches
         return passage is not None and not (passage.held or passage.echoed or passage.unarmed or waits)
 
@@ -222,7 +225,8 @@ class Machine:
         return ((row.each, 0) if row.each else ()) + run.paths[0], run.text
 
     def passes(self, other: Any, source: Any) -> Out:
-        """Returns the output for a comment or a ping, which keeps its place among the events."""
+        """Returns the output for a comment or a ping. If earlier events wait, it waits behind them, so that the order
+        stays."""
         waits = self._ends[-1].behind if self._ends else self._openings
         if not waits and not self._ends:
             return [(other, source)]
@@ -243,7 +247,8 @@ class Machine:
         raise NotImplementedError
 
     def end(self, confirms: bool | None = False) -> Out:
-        """Returns the output at the source's end: held text, and the closing events that `drain` has put off.
+        """Returns the output at the end of the stream: the held text, and the closing events that wait because of
+        ``drain``.
 
         ``confirms`` says in which passages patterns such as ``END$`` may match at the end. ``True``: in every passage.
         ``False``: only in passages that the API has ended, because the stream may have broken off. ``None``: in no
@@ -260,9 +265,9 @@ class Machine:
         return self._memory.numbered(out)
 
     def _resolved(self, goes_on: Set[Passage], confirms: bool = True, of: Set[Passage] | None = None) -> Out:
-        """Releases the ends that wait for one of the passages ``of``, or all ends if ``of`` is ``None``. Returns their
-        events and the held text of their passages. Passages in ``goes_on`` keep their held text, because more of their
-        text has come."""
+        """Releases the waiting events that end one of the passages ``of``, or all such events if ``of`` is ``None``.
+        Returns these events and the held text of their passages. Passages in ``goes_on`` keep their held text, because
+        more of their text has come."""
         out: Out = []
         ends, self._ends = self._ends, []
         for end in ends:
@@ -276,8 +281,8 @@ class Machine:
         raise NotImplementedError
 
     def _stopped(self, passage: Passage, out: Out) -> Out:
-        """Returns ``out`` and the closing events of a stop. With `drain`, the closing events come when the API ends the
-        choice."""
+        """Returns ``out`` and the events that close the stream after a stop in ``passage``. With ``drain``, returns
+        only ``out``: the closing events are sent when the API itself ends the choice."""
         if self.options.drain:
             self._unclosed[passage.place[0]] = passage
             return out
@@ -301,12 +306,13 @@ class Machine:
         return self.passages[place]
 
     def _scan(self, unit: Unit, event: Any, early: Out, fed: str | None = None) -> None:
-        """Feeds the texts of a unit to its passage, up to a stop. Events with held text that must come before
-        ``event`` are added to ``early``."""
+        """Feeds the texts of a choice or event (``unit``) to its scanner, up to a stop. Held text that must come before
+        ``event`` is added to ``early``, as events."""
         passage = self.current = unit.passage
         tokens = self.row.beside.tokens.read(unit.json, unit.text)
         unit.given = [entry for _, entry in tokens]
-        # An event without text, such as reasoning, has tokens too. The first event of a choice has only the role.
+        # For `min_tokens`, an event without text, such as reasoning, counts too. The first event of a choice does not:
+        # it has only the role.
         if passage.begun and not unit.runs:
             passage.count_tokens(len(tokens))
         passage.begun = True
@@ -330,8 +336,8 @@ class Machine:
                 break
 
     def _end_text(self, unit: Unit, early: Out, confirms: bool = True) -> None:
-        """Flushes the held text. Adds it to the unit's last text or, if the unit has no text, adds an event with the
-        held text to ``early``."""
+        """Ends the text of a choice or event (``unit``). Appends the held text to the last text in ``unit``. If
+        ``unit`` has no text, adds an event with the held text to ``early``."""
         rest, entries = unit.passage.flush(confirms)
         if rest and unit.outs and unit.runs[len(unit.outs) - 1].paths:
             unit.outs[-1] += rest
@@ -340,7 +346,8 @@ class Machine:
             early.append((self._piece(unit.passage, rest, entries), None))
 
     def _edited(self, unit: Unit) -> Any:
-        """Returns the unit with only its safe text. If a stop fired in it, everything after the stop is removed."""
+        """Returns a choice or event (``unit``) with only the text that is safe to send. If a stop fired in it,
+        everything after the stop is removed."""
         passage, new, row = unit.passage, unit.json, self.row
         if row.cumulative or unit.outs != [run.text for run in unit.runs]:
             pieces = [*items(get(new, *row.text_path))]  # copied once, not for each piece
@@ -360,7 +367,8 @@ class Machine:
         return new if passage.match is None else self._cut(new, unit, passage)
 
     def _cut(self, new: Any, unit: Unit, passage: Passage) -> Any:
-        """Returns the unit in which the stop fired, without the fields that the row does not name."""
+        """Returns ``new``, the choice or event in which the stop fired, without the fields that the API's row does not
+        name."""
         row, at = self.row, self.row.text_path
         paths = unit.runs[len(unit.outs) - 1].paths if unit.outs else ()
         behind = len(passage.scanner.unused)
@@ -374,13 +382,13 @@ class Machine:
         return row.beside.cut(new, "".join(passage.sent))
 
     def _piece(self, passage: Passage, text: str, entries: list[Any]) -> Any:
-        """Returns an event that the machine itself makes, with held text of the passage and the entries of its
-        tokens."""
+        """Returns a new event with ``text``, which the passage has held, and the entries of its tokens."""
         raise NotImplementedError
 
 
 class Choices(Machine):
-    """A stream in which each event has the next text of one or more choices. A field of a choice says that it ends."""
+    """The machine for APIs in which each event has the next text of one or more choices. A field of a choice says that
+    the choice ends."""
 
     def __init__(self, row: WireFormat, options: ScanOptions, matches: dict[int, StopMatch] | None = None) -> None:
         super().__init__(row, options, matches)
@@ -417,7 +425,8 @@ class Choices(Machine):
         return self.row.ends_choice(unit)
 
     def _take_new(self, unit: Unit) -> None:
-        """Removes the text that earlier events had from a unit. Raises ``TypeError`` if the unit does not repeat it."""
+        """For APIs that send all text so far in each event: removes from ``unit`` the text that earlier events had.
+        Raises ``TypeError`` if ``unit`` does not repeat that text."""
         passage, text = unit.passage, unit.text
         if text and not text.startswith(passage.whole):
             raise TypeError(f"the text of {self.row.name} must come whole each time, but it comes in pieces")
@@ -480,8 +489,8 @@ class Choices(Machine):
         return {**only(passage.event, named(self.row.about)), self.row.each: [unit]}
 
     def _made(self, passage: Passage, unit: Any, text: str, entries: list[Any], whole: bool = False) -> Any:
-        """Returns a new choice with this text. With ``whole``, it keeps the fields about the whole stream
-        (``row.usage``)."""
+        """Returns a new choice with ``text``, and with those fields of the choice ``unit`` that the row names. With
+        ``whole``, these include the fields about the whole stream, such as the usage."""
         row = self.row
         made = only(members(unit), named((*row.keeps, *row.usage) if whole else row.keeps))
         made = {**made, **{name: value for name, value in row.goes_on.items() if name in unit}}
@@ -497,7 +506,8 @@ class Choices(Machine):
 
 
 class Blocks(Machine):
-    """A stream of one message, which has blocks or parts. Its events have kinds. A stop in any part ends it."""
+    """The machine for APIs that stream one message of blocks or parts, in events of several kinds. A stop in any part
+    ends the message."""
 
     def __init__(self, row: WireFormat, options: ScanOptions, matches: dict[int, StopMatch] | None = None) -> None:
         super().__init__(row, options, matches)
@@ -519,7 +529,8 @@ class Blocks(Machine):
         return [*out, *self._message(event, kind, place, runs, fed)]
 
     def _whole_place(self, place: Path) -> Path:
-        """Returns the place with all of its numbers. A number that the API leaves out is 0."""
+        """Returns ``place``, the indexes of a part in its message, with the indexes that the API has left out: they are
+        0."""
         return (*place, *[0] * (len(self.row.places) - len(place)))
 
     def _message(self, event: Any, kind: Any, place: Path, runs: list[Run], fed: str | None) -> Out:
@@ -553,7 +564,7 @@ class Blocks(Machine):
 
     def _end_others(self, place: Path, early: Out) -> Passage | None:
         """Ends the passages at other places, because an event begins or continues the passage at ``place``. Adds their
-        held text to ``early``. If a stop fires at one of these ends, returns the passage with the stop."""
+        held text to ``early``, as events. If a stop fires at one of these ends, returns the passage with the stop."""
         for passage in self.passages.values():
             if not passage.within(place) and passage.unsettled:
                 early += self._flushed(passage)
@@ -563,7 +574,7 @@ class Blocks(Machine):
 
     def _queued(self, kind: Any, place: Path, new: Any, early: Out, begins: bool) -> Out:
         """Returns the output for an event without safe text. An event that ``begins`` a passage waits for the passage's
-        first text: if a stop fires before any text, the event is never sent. Later events that may belong to the
+        first text, so that it is never sent if a stop fires before any text. Later events that may belong to the
         passage wait too."""
         out = [*self._released(), *early] if early else []
         waits = self._memory.place(self._openings[0][0]) if self._openings else None
@@ -605,7 +616,8 @@ class Blocks(Machine):
         return super()._stopped(passage, [*openings, *out])
 
     def _closings(self, passage: Passage) -> Out:
-        # Closes the message, and those levels of the passage's place (``row.places``) for which an event was sent.
+        # Returns the events that close the message, and those that close the passage's block, or its item and part, if
+        # the client has received an event that opened these.
         self.ended = True
         self._unclosed.clear()
         write = self.row.write(Finish.of(passage.match))
@@ -623,15 +635,15 @@ class Blocks(Machine):
         return {**facts, "sent": "".join(passage.sent), "sent_entries": passage.entries}
 
     def _after(self, event: Any, kind: Any) -> Out:
-        """With `drain`, returns the output for an event after the stop: the closing events if the event ends the
-        message, the event itself if it tells the usage, otherwise nothing."""
+        """Returns the output for an event after the stop, with ``drain``: the closing events if the event ends the
+        message, the event itself if it has the usage, otherwise nothing."""
         if kind in self.row.over:
             return [pair for passage in [*self._unclosed.values()] for pair in self._closings(passage)]
         return [(only(event, self.row.names_of_events), self._source)] if self.row.tells_usage(event) else []
 
     def _repeated(self, event: Any, kind: str, place: Path) -> Passage | None:
-        """Looks for a stop in those texts of the event that the deltas did not bring: the deltas may be missing, or the
-        stream may continue an earlier one. Returns the passage with the stop, or ``None``."""
+        """Scans the texts that an event repeats, if they differ from the text of the deltas: deltas may be missing, or
+        the stream may continue an earlier one. Returns the passage in which a stop fires, or ``None``."""
         for at, text in self.row.texts_in(event, dotted(self.row.repeats[kind])):
             passage = self.passage((0, *self._whole_place((*place, *(key for key in at if type(key) is int)))))
             if text == "".join(passage.sent) + passage.held:
@@ -650,7 +662,8 @@ class Blocks(Machine):
 
 
 def machine_of(event: Any, options: ScanOptions, matches: dict[int, StopMatch] | None = None) -> Machine | None:
-    """Returns the machine for a stream with this event. The machine adds each match to ``matches``.
+    """Returns the machine for the API to which ``event``, an event of a stream, belongs. The machine adds each match to
+    ``matches``.
 
     Returns ``None`` if the event does not show its API but a later event may. Raises ``TypeError`` for an event of an
     unknown API.

@@ -19,7 +19,8 @@ class Limit(NamedTuple):
 LIMITS: dict[str, Limit] = {
     # openai.types.chat.completion_create_params, `stop`: up to 4 sequences
     "openai": Limit(4),
-    # the same source: `stop` is not supported with o3 and o4-mini; GPT-5 also answers a stop with a 400
+    # openai.types.chat.completion_create_params, `stop`: not supported with o3 and o4-mini; GPT-5 also answers a stop
+    # with a 400
     "openai-reasoning": Limit(0),
     # openai.types.responses.response_create_params has no parameter for stops
     "responses": Limit(0),
@@ -48,8 +49,8 @@ LIMITS: dict[str, Limit] = {
 }
 
 
-# The most pairs of stops that are compared, such as 64 stops with 1,024. There is a limit because a client of a proxy
-# can send very many stops. The stops above it are not sent to the API.
+# The most pairs of stops that `native_stops` compares, such as 64 stops with 1,024. There is a limit because a client
+# of a proxy can send very many stops. Stops beyond the limit are not sent to the API: a scan must find them.
 MOST_PAIRS = 65_536
 
 assert set(LIMITS) == set(get_args(Name))
@@ -112,7 +113,8 @@ def native_stops(api: str, stop: StopSet | str | Iterable[str] | None, /) -> tup
 
 
 def _hidden_by(native: str, others: list[str]) -> set[str]:
-    """Returns the stops in ``others`` that should win, but that an API may cut away when it stops at ``native``.
+    """Returns those stops in ``others`` that can win against the stop ``native``, but that an API may cut away when it
+    ends the text at ``native``.
 
     The stop that completes first wins. If two complete together, the longer one wins. So another stop can win if it
     ends with a beginning of ``native`` or is contained in ``native``, or if both complete together and it is longer. It

@@ -1,7 +1,7 @@
-"""Remembers a stream of OpenAI's Responses API, for the closing events that are made at a stop.
+"""Remembers the events of a stream of OpenAI's Responses API, to make the closing events of the stream at a stop.
 
 The API's closing events repeat the answer: the events that end a text, its part, its item and the response each contain
-the text again. So the closing events that are made at a stop need everything that the stream has said.
+the text again. So the closing events that are made at a stop need everything that the stream has sent.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 from stopscan_clients.paths import Path, get, index, items, members, only, put
 from stopscan_clients.wire_format import Memory
 
-# The field of an event that has the object it is about. The keys are kinds without the last word: the event
-# `response.output_item.added` has an `item`. Events of all other kinds have the `response`.
+# The field with the object that an event describes, by the event's kind without its last word. For example, the event
+# `response.output_item.added` has an `item`. Events of all other kinds have a `response`.
 NODES = {"response.output_item": "item", "response.content_part": "part"}
 
 
@@ -26,8 +26,8 @@ class Outline(Memory):
         self._numbers: dict[Any, int] = {}  # from the id of an item to its index, for events without an index
 
     def place(self, event: Any) -> Path:
-        """Returns the indexes of the item and the part. llama.cpp's events have only the id of the item
-        (llama.cpp#20607)."""
+        """Returns the indexes of the item and the part to which an event belongs. llama.cpp's events have only the id
+        of the item (llama.cpp#20607), so its items are counted here."""
         item, part = index(event.get("output_index")), index(event.get("content_index"))
         if item is None:
             names = event.get("item_id"), get(event, "item", "id"), get(event, "item", "call_id")
@@ -56,9 +56,9 @@ class Outline(Memory):
             self._answer = put(self._answer, node, *(at[:2] if name == "item" else at))
 
     def numbered(self, out: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-        """Numbers the events that the machine has made. A made delta gets the same number as the API's next event. The
-        API's events keep their numbers, because a client that resumes the stream sends the API the last number that it
-        got."""
+        """Sets the ``sequence_number`` of the events that the machine has made. A made delta gets the same number as
+        the API's next event. The API's own events keep their numbers, because a client that resumes the stream sends
+        the API the last number that it got."""
         for event, source in out:
             number = event.get("sequence_number")
             if source is None and self._last is not None:
@@ -69,7 +69,8 @@ class Outline(Memory):
         return out
 
     def message(self, passage: Any, opened: set[Path], write: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Returns the part, its item and the response as they are at the stop."""
+        """Returns the part with the stop, its item and the response, for the closing events: with the text up to the
+        stop."""
         _, item_at, part_at = passage.place
         text, at = "".join(passage.sent), ("output", item_at, "content", part_at)
         item = {"type": "message", "role": "assistant", **members(get(self._answer, *at[:2])), "status": "completed"}
@@ -87,5 +88,6 @@ class Outline(Memory):
 
 
 def _without_missing(nodes: list[Any], last: bool) -> list[Any]:
-    """Returns the nodes that are not ``None``. Keeps the last node only with ``last``: if an event was sent for it."""
+    """Returns the items or parts in ``nodes`` without those that never came (``None``). ``last`` says whether the
+    client has received an event of the last one. If not, the last one is left out too."""
     return [node for node in (nodes if last else nodes[:-1]) if node is not None]

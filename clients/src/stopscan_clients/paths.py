@@ -23,7 +23,8 @@ def get(tree: Any, *path: Any) -> Any:
 
 
 def put(tree: Any, value: Any, *path: Any) -> Any:
-    """Returns a copy of the tree with another value at a path. Values that are not on the path are shared."""
+    """Returns a copy of the tree with another value at a path. Values that are not on the path are shared with the
+    original, not copied."""
     if not path:
         return value
     key, *rest = path
@@ -58,9 +59,9 @@ def named(paths: tuple[str, ...]) -> dict[Any, Any]:
 def only(tree: Any, names: Mapping[Any, Any], along: Path = ()) -> Any:
     """Returns the tree with only the fields in ``names`` (see ``named``), or the tree itself if it has no others.
 
-    ``along`` is a path in the tree. In each list on it, the elements before the path are not changed, and the elements
-    after it are removed. A string or number is kept even if ``names`` has fields below it, because some APIs have a
-    string instead of a list.
+    ``along`` is a path in the tree. In each list on this path, the elements before the one on the path are not changed,
+    and the elements after it are removed. A string or number is kept even if ``names`` has fields below it, because
+    some APIs have a string instead of a list.
     """
     if not names or not isinstance(tree, dict | list):
         return tree

@@ -24,8 +24,8 @@ from stopscan_clients.native import LIMITS, native_stops
 from stopscan_clients.paths import dotted, get, items, put, without
 from stopscan_clients.wire_format import WireFormat
 
-# The row for each path of a request. It gives the field of the stops and the form of errors, but not the form of the
-# answer, which is recognized in the answer itself.
+# The paths of requests, as patterns, each with the row of its API. This row gives the field of the stops and the form
+# of errors. It does not give the form of the answer, which is recognized in the answer itself.
 ROUTES = [(re.compile(row.path), row) for row in TABLE if row.path]
 STREAM_PATHS = re.compile(r"(:stream\w+|[-_]stream)$")
 SIGNED = ("x-amz-date", "x-amz-content-sha256", "digest", "content-digest", "signature")
@@ -39,7 +39,7 @@ KEEPS_STOP = ("include_stop_str_in_output", "no_stop_trim")
 COUNTS = {dotted(path) for _, api in ROUTES for path in api.choices}
 # JSON of many small values takes 30 times its size in memory, so the values are counted before it is parsed.
 SEPARATORS, MOST_VALUES = (b",", b"[", b"{"), 2_000_000
-# A body that has none of these has no key "stopscan", however the key is spelled: with escapes, or in UTF-16.
+# A request's body without any of these bytes has no key "stopscan", even if keys are spelled with escapes or in UTF-16.
 MARKS = (b'"stopscan"', b"\\u00", b"\0")
 
 
@@ -104,15 +104,16 @@ def plan_of(
         return plan
     bare = sent = without_stops(body, dotted(field))
     if route is not None and not streamed:
-        # A server removes its stops from the text, and looks for them from the first token on. So the server gets none
-        # if one of them must stay in the text, or if none may fire in the first tokens.
+        # A server removes the stops that it gets from the text, and looks for them from the first token on. So it gets
+        # no stops if one of them must stay in the text, or if none may fire in the first tokens.
         here = options.include_stop or options.min_tokens or options.stops.visible
         limits_as = next(name for name in (api, route.limits, route.name, "none") if name in LIMITS)
         native = [] if here else native_stops(limits_as, options.stops)[0]
         if native:
             sent = put(bare, native, *dotted(field))
         elif options.min_tokens and route is CHAT and not _has_logprobs(body):
-            # The logprobs tell where the first tokens end. They are removed from the answer.
+            # Ask the server for logprobs, because they tell where the first `min_tokens` tokens end. They are removed
+            # from the answer, because the client did not ask for them.
             sent = {**bare, "logprobs": 0 if "prompt" in body else True}
             plan = replace(plan, options=replace(options, hides_tokens=True))
     return replace(plan, body=dumps(sent), bare=None if sent is bare else dumps(bare))
@@ -138,8 +139,8 @@ def _body_of(route: WireFormat | None, headers: Mapping[str, str], content: byte
 
 
 def _decompressed(content: bytes, encodings: str, most: int) -> bytes:
-    """Returns the content without its encodings, gzip and deflate. Raises ``TooLargeError`` if it has more than
-    ``most`` bytes then, and ``ValueError`` for any other encoding."""
+    """Returns the content of a request without its compression (gzip, deflate). Raises ``TooLargeError`` if the result
+    has more than ``most`` bytes, and ``ValueError`` for any other encoding."""
     for encoding in reversed(re.findall(r"[^\s,]+", encodings.lower())):
         if encoding not in ("gzip", "x-gzip", "deflate", "identity"):
             raise ValueError(f"the content-encoding {encoding!r} is not known")
@@ -179,7 +180,8 @@ def choices_in(body: Any) -> int:
 
 
 def echoed_in(body: Any) -> tuple[int, ...]:
-    """Returns the lengths of the prompts that the choices repeat at their start (`echo`)."""
+    """Returns the lengths of a request's prompts if the choices of the answer will repeat them (``echo``), otherwise
+    ``()``."""
     if not get(body, "echo"):
         return ()
     prompts = prompt if isinstance(prompt := get(body, "prompt"), list) else [prompt]
@@ -189,8 +191,8 @@ def echoed_in(body: Any) -> tuple[int, ...]:
 
 
 def in_camel_case(body: Any) -> Any:
-    """Returns a request to Gemini with its configuration in camel case. Gemini also takes the snake case of the
-    protocol buffers."""
+    """Returns a request to Gemini with the keys of its configuration in camel case. Gemini also accepts the snake case
+    of its protocol buffers."""
     config = get(body, "generationConfig") or get(body, "generation_config")
     if not isinstance(config, dict):
         return body
@@ -239,7 +241,8 @@ def _stopscan_of(body: Any, limits: Limits) -> dict[str, Any]:
     if not isinstance(given, dict | None):
         raise TypeError(f"stopscan must be an object, not {type(given).__name__}")
     # Options that are much too long are refused before they are read, because they may fill the whole body of a
-    # request. JSON may spell a byte of text with six characters, so this limit is above the exact ones.
+    # request. JSON may spell a byte of text with six characters, so this limit is higher than the exact limits, which
+    # are checked afterwards.
     sizes = accumulate(map(len, json.JSONEncoder().iterencode(given)))
     if any(size > 8 * limits.bytes for size in sizes):
         raise ValueError(f"stopscan has more than {8 * limits.bytes:,} bytes")

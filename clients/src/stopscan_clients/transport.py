@@ -130,7 +130,8 @@ class _Transport:
         try:
             content = b"".join(body.emit(b"" if unknown else body.whole(content)))
         except Exception as error:
-            # Returned, not raised: after an exception the official clients retry, and the model would generate again.
+            # The error becomes a response: if it were raised, the official clients would retry, and the model would
+            # generate again.
             return error_response(request, route, f"{type(error).__name__}: {error}", 502)
         return self._response(request, response, body, True, content)
 
@@ -185,8 +186,8 @@ def error_response(request: Any, route: Any, message: str, status: int = 400) ->
 
 
 class _Stream:
-    """The stream of a response. ``_stream_of`` makes a subclass of it and of the package's own stream classes, because
-    the package accepts no other streams."""
+    """The stream of a response. ``_stream_of`` makes a class that inherits from this class and from the stream classes
+    of httpx or httpx2, because these packages accept no other streams."""
 
     def __init__(self, response: Any, body: Body, plain: bool) -> None:
         self._response, self._body, self._plain = response, body, plain
@@ -223,8 +224,8 @@ class _Stream:
                 yield piece
 
     def close(self) -> None:
-        # httpx2 also calls this if the client stops reading early. Closing the response alone would not reset the
-        # HTTP/2 stream.
+        # httpx2 also calls `close` if the client stops reading early. `shut` resets the HTTP/2 stream, which closing
+        # the response would not do.
         run(shut(self._response, "close", self._body.over))
 
     async def aclose(self) -> None:

@@ -31,7 +31,8 @@ class Run(NamedTuple):
 
 
 class Ref(str):
-    """A reference in the template of an event. The string is the name of the fact that replaces the reference."""
+    """A placeholder in the template of an event. The string is the name of the fact that replaces it, such as
+    ``place.0``."""
 
 
 class Memory:
@@ -61,8 +62,8 @@ class Memory:
                     self.facts[name] = value
 
     def made(self, template: Mapping[str, Any], facts: Mapping[str, Any]) -> Any:
-        """Returns an event made from a template: references are replaced by facts, and a reference without a fact is
-        left out."""
+        """Returns an event made from ``template``: each ``Ref`` is replaced by the fact of its name. A field whose
+        ``Ref`` has no fact is left out."""
         return _filled(template, {**self.facts, **facts})
 
     def numbered(self, out: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
@@ -112,11 +113,13 @@ class WireFormat:
     # Other fields that depend on the text. Paths begin at a choice, or at an event that has a kind.
     beside: Beside = NOTHING
     copies: tuple[str, ...] = ()  # fields that repeat the text so far: dropped if the text is changed
-    # From the stop on, only the fields that are named here are sent, and those of ``piece`` and ``closing``.
+    # From the event of the stop on, only the fields named below are sent, and the fields of the templates ``piece`` and
+    # ``closing``.
     about: tuple[str, ...] = ()  # fields of an event or an answer, but not those of its choices
     usage: tuple[str, ...] = ()  # more such fields, about the whole stream: events that the machine makes lack them
     names: tuple[str, ...] = ()  # fields of the choice in which the stop fired
-    # What is written at a stop, and for held text. A made choice is one that the machine writes itself.
+    # The fields of events that the machine itself makes, for held text and at a stop. A made choice is a choice in such
+    # an event.
     write: Callable[[Finish], Any]
     keeps: tuple[str, ...] = ()  # fields that a made choice or event copies from the last one that had text
     goes_on: Mapping[str, Any] = field(default_factory=dict)  # fields that say that a made choice has not ended

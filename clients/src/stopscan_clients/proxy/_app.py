@@ -37,7 +37,8 @@ HOP = b"""connection keep-alive proxy-authenticate proxy-authorization proxy-con
 # RFC 9112, 3.2.2: a server must accept a request line with a whole URL instead of a path.
 ABSOLUTE = re.compile(rb"\Ahttps?://[^/]*", re.IGNORECASE)
 CLOSE = {"connection": "close"}  # for errors before the request was read to its end
-# A body of at most this many bytes and values is read within 0.04 seconds, even if it has long numbers or many lists.
+# A request's body with at most this many bytes and values is read within 0.04 seconds, even if it has long numbers or
+# many lists. Only such a body is read in the process of the streams.
 SHORT, FEW_VALUES = 1 << 18, 20_000
 # Why the upstream server cannot be reached, by the class of the error that has caused httpx's error.
 UNREACHABLE = {
@@ -107,7 +108,8 @@ def proxy(
 
 
 async def full(scope: Scope, receive: Receive, send: Send) -> None:
-    """The ASGI application for connections above the limit: answers each request with an error."""
+    """The ASGI application for connections beyond the limit ``Limits.connections``: answers each request with an
+    error."""
     await _Exchange(scope, receive, send).send_error(HTTPException(503, "the proxy has too many connections", CLOSE))
 
 
@@ -185,8 +187,8 @@ class _Proxy:
             group.cancel_scope.cancel()
 
     async def _ready(self, exchange: _Exchange, pool: httpx.AsyncHTTPTransport) -> None:
-        """Answers with a 200 if the upstream server can be reached. Raises ``HTTPException`` if it answers with a 5xx,
-        because it is overloaded or still loading."""
+        """Answers ``GET /ready`` with a 200 if the upstream server can be reached. Raises ``HTTPException`` if that
+        server answers with a 5xx, because it is overloaded or still loading."""
         path = self._url.raw_path.partition(b"?")[0].rstrip(b"/") + b"/health"
         timeout = httpx.Timeout(self._limits.connect, pool=None).as_dict()
         request = httpx.Request("GET", self._url.copy_with(raw_path=path), extensions={"timeout": timeout})
@@ -204,7 +206,8 @@ class _Proxy:
             url = self._url.copy_with(raw_path=target)
         except httpx.InvalidURL:  # too long, or with a wrong character: no API that takes stops has such a path
             url = self._url
-        # The extension `target` sends the target as it came. Without it, httpx would normalize the path.
+        # With the extension `target`, httpx sends the path and the query as they came. Otherwise it would normalize the
+        # path.
         extensions = {"timeout": self._timeout, "pool": pool, "target": target}
         headers = _end_to_end(scope["headers"], b"content-length")  # httpx sets it from the body
         if any(name.decode("latin-1").lower() in SIGNED for name, _ in scope["headers"]):
@@ -267,8 +270,9 @@ class _Exchange:
         self._response = response = await transport.handle_async_request(request)
         try:
             pieces = aiter(cast("AsyncIterable[bytes]", response.stream))
-            # If the answer is read for stops, its head is sent with the first bytes, so that an error before the first
-            # bytes can still have its own status. Other heads are sent at once.
+            # If the answer is scanned for stops, its status and headers are sent together with the first bytes of the
+            # body. Then an error before these bytes can still have its own status. Otherwise the headers are sent at
+            # once.
             if "stopscan" not in response.extensions:
                 await self._begin(response)
             async for piece in pieces:
@@ -305,8 +309,8 @@ class _Exchange:
         return HTTPException(500, f"the proxy has failed: {type(error).__name__}")  # str(error) may contain an API key
 
     async def send_error(self, error: HTTPException) -> None:
-        """Sends an error in the API's form: as the answer, or as the last event of a stream that is read for stops. In
-        a stream, the connection then closes, because the end of the answer is never sent."""
+        """Sends an error in the API's form: as the answer if no answer has begun, or as the last event of a stream that
+        is scanned for stops. After such an event the connection closes, because the end of the answer is never sent."""
         status, message = error.status_code, error.detail
         if status >= 500 and message != SHUTDOWN:
             log.warning("%s: %s", self.target.decode("latin-1"), message)
