@@ -34,16 +34,17 @@ impl<E: Emit> Set<E> {
         self.graph().region(node) as usize
     }
 
-    /// Returns the length of `text` if reading it changes only how much text was read, and the history of patterns and
-    /// loops. Otherwise returns `None`. `node` is the current node, at which no stop or marker has begun.
+    /// Returns the length of `text` if no stop or marker completes in it or is unfinished at its end: all of it is then
+    /// safe, and the stream only has to count it and, if the set has patterns or loops, to note it for them. Otherwise,
+    /// and if `text` is long, returns `None`. `node` is the current node, at which no stop or marker has begun.
     #[inline(always)]
     pub fn plain_length(&self, node: u32, text: &str) -> Option<Place> {
         let graph = self.graph();
         graph.plain_length(node, text).or_else(|| begins_in_vain(graph, node, text))
     }
 
-    /// Whether streams must read even text in which nothing begins: patterns need the last character of such text, and
-    /// loops need all of it.
+    /// Whether streams need the text itself, and not only its length, even if no stop or marker begins in it: patterns
+    /// need the last character, and loops need all of it.
     pub fn needs_text(&self) -> bool {
         !self.graph().patterns().patterns.is_empty() || self.graph().repeat().is_some()
     }
@@ -53,8 +54,8 @@ impl<E: Emit> Set<E> {
         self.graph().plain(node).filter()
     }
 
-    /// Returns the cursor after `text`. Returns `None` if a stop completes in `text`, a marker is taken out of it, or
-    /// the cursor would be at another node after `text`. Call this only for sets without patterns and loops.
+    /// Returns the cursor (place in the automaton) after `text`. Returns `None` if a stop completes in `text`, a marker
+    /// is taken out of it, or a marker leads to another node. Call this only for sets without patterns and loops.
     pub fn skim(&self, mut cursor: Cursor, text: &str) -> Option<Cursor> {
         let node = cursor.node;
         let completed = self.graph().scan_words(&mut cursor, text, true);
@@ -67,9 +68,9 @@ impl<E: Emit> Set<E> {
     }
 }
 
-/// Returns the length of `text` even if stops or markers begin in it. Returns `None` if a stop or marker completes in
-/// `text` or is unfinished at its end, if the node has patterns, or if `text` is long. A marker that leads back to
-/// `node` also counts as completed, because it changes the state of loops.
+/// Returns the length of `text` if stops or markers may begin in it, but none completes in it or is unfinished at its
+/// end. Otherwise returns `None`; also if `text` is long, or if the node has patterns. A marker that leads back to
+/// `node` counts as completed, too, because it changes the state of loops.
 #[inline(never)]
 fn begins_in_vain(graph: &Graph, node: u32, text: &str) -> Option<Place> {
     if text.len() >= LONG {
@@ -99,12 +100,12 @@ impl<E: Emit> Stream<E> {
         self.part
     }
 
-    /// Moves the stream on by the `length` of plain text, in which no stop or marker begins.
+    /// Counts plain text, in which no stop or marker begins, as read. `length` is the length of this text.
     pub fn skip(&mut self, length: Place) {
         self.read = self.read + length;
     }
 
-    /// Reads plain `text`, which is `length` long, for patterns and loops, and returns `true`. If a loop may complete
+    /// Reads plain `text`, which has this `length`, for patterns and loops, and returns `true`. If a loop may complete
     /// in the text, returns `false` and changes nothing.
     #[inline(always)]
     pub fn skip_text(&mut self, text: &str, length: Place) -> bool {

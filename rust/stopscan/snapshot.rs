@@ -115,16 +115,17 @@ impl Snapshot {
         }
     }
 
-    /// Returns the value that `decode` reads from the state. `decode` must read the state to its end. `decode` also
-    /// returns the fingerprint of the set and options with which it decodes. This fingerprint must equal the one in the
-    /// snapshot.
+    /// Returns the value that `decode` reads from the bytes of the state. `decode` must read all of them. It also
+    /// returns the fingerprint of the set and options with which it decodes: if the snapshot has another fingerprint,
+    /// the result is an error.
     pub(crate) fn decode<T>(
         &self,
         decode: impl FnOnce(&mut Reader<'_>) -> Option<(T, Fingerprint)>,
     ) -> Result<T, SnapshotError> {
         let (fingerprint, mut reader) = self.parts()?;
         match decode(&mut reader) {
-            // The checksum was correct. So a state that cannot be read was written with another set.
+            // The checksum was correct, so the bytes are not damaged. That they cannot be read means that they were
+            // written with another set.
             None => Err(SnapshotError::OtherSet),
             Some((_, other)) if other.to_bytes() != fingerprint => Err(SnapshotError::OtherSet),
             Some((state, _)) if reader.0.is_empty() => Ok(state),
@@ -185,8 +186,8 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// Reads the number of items that follow. Each item has at least one byte. So a number above the number of bytes
-    /// left is refused, before a caller allocates memory for the items.
+    /// Reads the number of items that follow. Returns `None` if it is greater than the number of bytes left, because
+    /// each item has at least one byte: so a caller does not allocate memory for items that do not exist.
     pub(crate) fn count(&mut self) -> Option<usize> {
         self.number().filter(|&count| count <= self.0.len())
     }

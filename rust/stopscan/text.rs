@@ -43,11 +43,11 @@ pub fn code_points(text: &str) -> usize {
     text.bytes().filter(|byte| byte & 0xC0 != 0x80).count()
 }
 
-/// `Held::begin` shrinks a buffer of more bytes than this, but not below this size.
+/// The least size, in bytes, to which `Held::begin` shrinks its buffer. A smaller buffer stays as it is.
 const SPARE: usize = 64;
 
-/// The held text: a queue. `start` moves past released text and new text is appended, so held text is not copied for
-/// each delta.
+/// The held text, as a queue: new text is appended to `buffer`, and `start` moves past text that is released. So held
+/// text need not be copied for each delta.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
     buffer: String,
@@ -56,18 +56,18 @@ pub(crate) struct Held {
 }
 
 impl Clone for Held {
-    /// Copies only the held text. The buffer may also have much released text, until `begin` drops it.
+    /// Copies only the held text, and not the whole buffer, which may have much released text until `begin` drops it.
     fn clone(&self) -> Held {
         Held { buffer: self.as_str().to_owned(), start: 0 }
     }
 }
 
-/// The text that a delta releases: the range `from..to` of the buffer of `Held` or, if this range is empty, the range
-/// `..of_delta` of the delta.
+/// The text that becomes safe to emit with a delta. If text was held before, it is the range `from..to` of the buffer
+/// of `Held`; otherwise it is the first `of_delta` bytes of the delta itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Released {
-    /// `from` and `to` are stored instead of a slice, so that the buffer is not borrowed. They are equal if no text was
-    /// held before.
+    /// A range, and not a slice, so that the buffer is not borrowed. `from` and `to` are equal if no text was held
+    /// before.
     from: usize,
     to: usize,
     /// The number of bytes at the beginning of the delta that are released.
@@ -91,7 +91,7 @@ impl Released {
 }
 
 impl Held {
-    /// The most bytes that the buffer allocates if `bytes` more are appended. 0 if the buffer has room for them.
+    /// The most bytes that are allocated if `bytes` more bytes are appended to the buffer. 0 if it has room for them.
     pub(crate) fn growth(&self, bytes: usize) -> usize {
         let needed = self.buffer.len() + bytes;
         if needed > self.buffer.capacity() { 2 * needed } else { 0 }
@@ -114,9 +114,9 @@ impl Held {
         }
     }
 
-    /// If at least half of the buffer is released text, drops the released text and moves the rest to the front. So a
-    /// call never moves more bytes than it drops. Also frees the memory that a long delta needed. Call this before text
-    /// is read.
+    /// Call this before text is read. If at least half of the buffer is released text, drops this text and moves the
+    /// held text to the front, so a call never moves more bytes than it drops. Also frees the memory that a long delta
+    /// needed.
     #[inline]
     pub(crate) fn begin(&mut self) {
         if self.start > 0 && self.start * 2 >= self.buffer.len() {
@@ -145,7 +145,8 @@ impl Held {
         Released { from, to: self.start, of_delta: (self.start - from).saturating_sub(before) }
     }
 
-    /// Appends `through` to the held text, drops the last `cut` bytes of the result, and releases the rest.
+    /// Appends `through`, which ends with a stop or marker, to the held text. Drops the last `cut` bytes, and releases
+    /// all text before them.
     pub(crate) fn cut(&mut self, through: &str, cut: usize) -> Released {
         let kept = self.len() + through.len() - cut;
         match kept.checked_sub(self.len()) {
@@ -165,8 +166,8 @@ const BEGINS: u8 = 1;
 /// Marks a byte of a code point of several bytes.
 const NOT_ASCII: u8 = 2;
 
-/// Recognises plain text: short text in which no stop or marker begins. Such text leaves an automaton in its start
-/// state.
+/// Recognises plain text: short text without the first byte of any stop or marker. If no stop or marker has begun
+/// before, such text need not be scanned.
 #[derive(Clone, Debug)]
 pub(crate) struct Plain {
     marks: [u8; 256],
@@ -199,9 +200,9 @@ impl Plain {
     #[inline(always)]
     pub(crate) fn code_points(&self, delta: &str) -> Option<usize> {
         let text = delta.as_bytes();
-        // No loop of `len` rounds: deltas differ in length, so the processor would mispredict the loop's end each time.
-        // Up to 8 bytes take 8 rounds: if there are fewer bytes, the remaining rounds read the last byte again. More
-        // bytes are covered by two blocks of fixed length, which may overlap.
+        // Loops of a fixed number of rounds are faster: deltas differ in length, and the processor would mispredict the
+        // end of a loop of `len` rounds. Text of 1 to 8 bytes takes 8 rounds, of which the last ones read the last byte
+        // again. Longer text is read as two blocks of fixed length, which may overlap.
         let marks = match text.len() {
             0 => 0,
             1..=8 => (0..8).fold(0, |marks, at| marks | self.marks[text[at.min(text.len() - 1)] as usize]),
@@ -242,7 +243,7 @@ pub struct Shape(u64);
 /// one.
 const KINDS: [u8; 256] = kinds();
 
-/// A kind that no byte has and that every filter refuses. It marks text whose bytes have to be read.
+/// A kind that no byte has and that no filter lets pass. Text with this kind has to be read itself.
 const UNKNOWN: u8 = 47;
 
 /// The kind of the bytes that continue a code point. Filters ignore it: no stop or marker begins with such a byte.
@@ -254,7 +255,7 @@ const FILTER: u64 = (1 << 48) - 1;
 pub const NOTHING_PASSES: u64 = u64::MAX;
 
 impl Shape {
-    /// The shape of empty text and of text above 255 bytes. This shape passes no filter, so the text itself has to be
+    /// The shape of empty text and of text of more than 255 bytes. It passes no filter, so the text itself has to be
     /// read.
     pub const UNKNOWN: Shape = Shape(FILTER);
 
@@ -267,8 +268,8 @@ impl Shape {
         }
     }
 
-    /// Returns true only if the text has none of the bytes from which `filter` was made. May also return false for such
-    /// text.
+    /// Returns true only if the text has none of the bytes from which `filter` was made. If false, the text may have
+    /// one of these bytes, or another byte of the same kind.
     #[inline(always)]
     pub fn passes(self, filter: u64) -> bool {
         self.0 & filter == 0
@@ -287,8 +288,8 @@ impl Shape {
     }
 }
 
-/// Returns a filter that only text without any of `bytes` passes. Some text without them does not pass either, because
-/// several bytes share a kind.
+/// Returns a filter for `Shape::passes`: text with one of `bytes` does not pass it. As several bytes share a kind, some
+/// text without these bytes does not pass either.
 pub(crate) fn filter(bytes: impl IntoIterator<Item = u8>) -> u64 {
     1 << UNKNOWN | kinds_of(bytes)
 }

@@ -40,14 +40,15 @@ impl Alphabet {
         all.split(&sets, work)
     }
 
-    /// Returns the alphabet with its classes split so that each of `sets` consists of whole classes.
+    /// Returns this alphabet with classes split where necessary, so that each of `sets` (of characters) consists of
+    /// whole classes.
     fn split(&self, sets: &[&[[u32; 2]]], work: &mut Work) -> Result<Alphabet, TooLarge> {
         let mut bounds = self.bounds.clone();
         bounds.extend(sets.iter().copied().flatten().flat_map(|&[first, last]| [first, last + 1]));
         work.sort(&mut bounds)?;
         let mut ids: Vec<usize> = bounds.iter().map(|&bound| self.search(bound).into()).collect();
-        // For each class, the last set that split it, and the new class: the characters that are in the old class and
-        // in this set.
+        // For each class, the last set that split it, and the new class that this made: the characters of the class
+        // that are in the set.
         let mut splits = vec![(usize::MAX, 0); self.len()];
         for (set, &ranges) in sets.iter().enumerate() {
             for &range in ranges {
@@ -82,8 +83,8 @@ impl Alphabet {
         Ok(alphabet)
     }
 
-    /// Returns the alphabet with each of `letters`, which are sorted, in a class of its own. Also returns for each old
-    /// class the parts into which it was split.
+    /// Returns this alphabet with a class of its own for each of `letters`, which must be sorted. Also returns, for
+    /// each old class, the new classes into which it was split.
     pub(super) fn with_letters(&self, letters: &[char], work: &mut Work) -> Result<(Alphabet, Lists<Part>), TooLarge> {
         work.spend(3 * letters.len())?;
         let letter_sets: Vec<_> = letters.iter().map(|&letter| [[letter.into(); 2]]).collect();
@@ -121,8 +122,8 @@ impl Alphabet {
         self.examples.len()
     }
 
-    /// Returns the kind of the first character of a class. If a pattern has look-around, all characters of a class are
-    /// of one kind.
+    /// Returns the kind of the first character of a class. If a pattern has look-around, such as `\b`, this is the kind
+    /// of all characters of the class; otherwise the kind does not matter.
     pub(super) fn kind(&self, class: ClassId) -> Kind {
         char::from_u32(self.examples[class as usize]).map_or(Kind::Other, Kind::of)
     }
@@ -149,8 +150,9 @@ impl Alphabet {
 
     /// Returns for each byte whether it begins a character of a marked class.
     pub(super) fn first_bytes(&self, marked: &[bool], work: &mut Work) -> Result<[bool; 256], TooLarge> {
-        // A stretch may begin or end at a surrogate, which has no UTF-8: use the first byte of U+D7FF, so that no byte
-        // is missed.
+        // A stretch (a row of code points of one class) may begin or end at a surrogate, which has no UTF-8. For a
+        // surrogate, take the first byte of U+D7FF, the code point before the surrogates, so that no first byte is
+        // missed.
         let first_byte =
             |code| char::from_u32(code).map_or(0xED, |character| character.encode_utf8(&mut [0; 4]).as_bytes()[0]);
         let mut bytes = [false; 256];
@@ -166,8 +168,8 @@ impl Alphabet {
     }
 }
 
-/// A class that `with_letters` makes from a part of an old class. If the class consists of one of the `letters`,
-/// `letter` is the index of this letter.
+/// A class that `with_letters` makes from a part of an old class. `letter` is the index of the class's only character
+/// in `letters`, or `None` if the class has no character of `letters`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
     pub(super) class: ClassId,

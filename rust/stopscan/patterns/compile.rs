@@ -20,15 +20,15 @@ use crate::graph::Distinct;
 use crate::room;
 use crate::text::{Place, Plain};
 
-/// If the patterns of a set have at most this many characters and classes, they need little memory, so they are
-/// compiled without a check that there is enough.
+/// The patterns of a set with at most this many characters and classes need little memory: they are compiled without
+/// first checking that there is enough.
 const FEW_POSITIONS: usize = 64;
 
 /// The patterns of a set are compiled with at most this many bytes of memory.
 const MAX_MEMORY: usize = 12 << 20;
 
-/// Compiles the regions of a set, one after the other. All regions together spend from two budgets: `hold_work` and
-/// `pruning_work`.
+/// Compiles the regions of a set, one after the other. The budgets `hold_work` and `pruning_work` limit the work for
+/// all regions together.
 pub(crate) struct Compiler<'a> {
     list: &'a PatternList,
     source: Option<Source>,
@@ -38,7 +38,8 @@ pub(crate) struct Compiler<'a> {
 
 /// A compiled region: the automaton of its stop strings and markers, and the machines (tables) of its patterns.
 pub(crate) struct Compiled {
-    /// Recognises text in which no string and no match begins. Use it only while no string and no match has begun.
+    /// Recognises text in which no string and no match of a pattern begins. Use it only if none has begun in earlier
+    /// text.
     pub(crate) plain: Plain,
     pub(crate) automaton: Automaton,
     /// For each word (stop string, marker or literal) of `automaton`, whether it can never complete because another
@@ -48,11 +49,11 @@ pub(crate) struct Compiled {
     pub(crate) machines: Option<Machines>,
 }
 
-/// The automata of the patterns that are not plain text, and their machines (tables) for a region that has no strings.
-/// A set has one `Source`, from which `hidden_with` makes the machines of the regions that have strings.
+/// The automata of the patterns that are not plain text, and the machines (tables) that are made of them for a region
+/// without stop strings. A set has one `Source`. For a region with strings, `hidden_with` makes a machine from it.
 pub(super) struct Source {
-    /// The automaton of all patterns, and its machine. A match of one of them ends a match that contains it, so the
-    /// least hold of the hidden patterns depends on the visible ones.
+    /// The automaton of all patterns, hidden and visible. A match that completes ends an unfinished match that contains
+    /// it, so the visible patterns, too, decide for how long text must be held for a hidden pattern.
     dfa: Dfa,
     all: Machine,
     hidden: Option<Machine>,
@@ -70,14 +71,14 @@ impl<'a> Compiler<'a> {
         let source = if list.patterns.is_empty() { None } else { Some(source(list, &mut work)?) };
         let mut hold_work = Work::new(MAX_HOLD_WORK);
         if let Some(pattern) = source.as_ref().and_then(|source| source.endless) {
-            // The set may still be accepted: stop strings may end every match of this pattern before it holds too much
-            // text. Whether they do is checked for each region. The cost of this check grows with the number of bytes
-            // of the strings. If the check would exceed the budget, refuse the set.
+            // For this pattern, text could be held for ever, unless a stop string completes inside each long match and
+            // so ends it. `region` checks that for each region, at a cost that grows with the bytes of the strings. If
+            // this cost would exceed the budget, refuse the set now.
             if LETTER * strings > MAX_HOLD_WORK {
                 return Err(unbounded(list, pattern));
             }
-            // If the set is refused in the end, the refusal must be as fast as any other: use only the rest of
-            // `MAX_WORK`.
+            // The check gets only the rest of `MAX_WORK`: if the set is refused in the end, this must not take longer
+            // than any other refusal.
             hold_work = Work::new(work.left().min(MAX_HOLD_WORK));
         }
         Ok(Compiler { list, source, hold_work, pruning_work: Work::new(MAX_PRUNING_WORK) })
@@ -104,8 +105,8 @@ impl<'a> Compiler<'a> {
         }
         let visible = literals.iter().filter(|&&index| self.list.is_visible(index)).count();
         words.add_literals(literals.iter().map(|&index| &*self.list.patterns[index]), visible);
-        // A stop string never fires if a match always completes inside it. A marker can complete nevertheless, because
-        // in unarmed text the match does not fire.
+        // A stop string inside which a match of a pattern always completes never fires, so it is left out. A marker is
+        // not left out: in unarmed text the match does not fire, and the marker completes.
         let is_marker = |index: usize| (words.stops()..words.len()).contains(&index);
         let mut hopeless = Vec::with_capacity(words.len_with_literals());
         for (index, text) in words.with_literals().enumerate() {
@@ -156,7 +157,7 @@ pub(super) fn source(list: &PatternList, work: &mut Work) -> Result<Source, Stop
     let mut costs: Vec<usize> = parsed.iter().map(|(_, pattern)| pattern.positions).collect();
     Source::new(&parsed, list, &mut costs, work).map_err(|TooLarge| {
         let most = (0..costs.len()).max_by_key(|&at| costs[at]).unwrap_or_default();
-        // The error names one pattern if it has more than three quarters of the costs.
+        // If one pattern causes more than three quarters of the costs, the error names this pattern.
         match 4 * costs[most] > 3 * costs.iter().sum::<usize>() {
             true => {
                 let (index, pattern) = &parsed[most];
@@ -167,8 +168,8 @@ pub(super) fn source(list: &PatternList, work: &mut Work) -> Result<Source, Stop
     })
 }
 
-/// Makes the automaton of `patterns`. Sets `costs` to how often each pattern's nodes were visited, even if the
-/// automaton is too large.
+/// Makes the automaton of `patterns`. Sets `costs` to how often each pattern's nodes were visited: if the automaton is
+/// too large, this shows which pattern is the reason.
 fn automaton(
     patterns: &[(usize, Parsed)],
     costs: &mut Vec<usize>,
@@ -183,7 +184,7 @@ fn automaton(
 }
 
 impl Source {
-    /// Makes the automata. Sets `costs` to how often each pattern's nodes were visited, even if a DFA is too large.
+    /// Makes the automata of `patterns` and their machines. `costs` is set as by `automaton`.
     fn new(
         patterns: &[(usize, Parsed)],
         list: &PatternList,
@@ -191,7 +192,9 @@ impl Source {
         work: &mut Work,
     ) -> Result<Source, TooLarge> {
         let visible = &patterns[patterns.partition_point(|(index, _)| !list.is_visible(*index))..];
-        // If there are hidden and visible patterns, a stream has the threads of two machines, but not of `all`.
+        // If there are hidden and visible patterns, a stream scans with two machines, so each may have only half of the
+        // threads (unfinished matches). The machine `all` is not used for scanning then, so its threads are not
+        // limited.
         let mixed = !visible.is_empty() && visible.len() < patterns.len();
         let threads = if mixed { MAX_THREADS / 2 } else { MAX_THREADS };
         let (trimmed, alphabet) = automaton(patterns, costs, work)?;
@@ -215,8 +218,8 @@ impl Source {
     }
 
     /// Returns the machine of the hidden patterns for a region with these strings, and the pattern, if any, for which
-    /// text could be held back for ever. If the machine of `least_hold` holds less text and is not too large, returns
-    /// that machine instead.
+    /// text could be held for ever. If stop strings end matches early, `least_hold` makes a machine for which less text
+    /// is held: this machine is returned, unless it is too large.
     fn hidden_with(
         &self,
         strings: &Automaton,
@@ -246,19 +249,21 @@ impl Source {
         Ok((if trimmed.lost_states { Some(machine) } else { self.hidden.clone() }, endless))
     }
 
-    /// Returns whether a match completes before the last character of `stop`, whatever text comes before `stop`. Also
-    /// returns `false` if `work` may not suffice for the check; then text may be held back for `stop`, although `stop`
-    /// never fires.
+    /// Returns whether a match of a pattern always completes inside `stop`, before its last character, whatever text
+    /// comes before `stop`. Such a stop never fires. Also returns `false` if the budget `work` may not suffice for the
+    /// check: then text may be held for `stop` in vain.
     fn completes_inside(&self, stop: &str, work: &mut Work) -> bool {
         let inside = stop.char_indices().next_back().map_or("", |(last, _)| &stop[..last]);
-        // A match may begin at each character, and each match adds a little to the cost of each later character.
+        // Each character may begin a match, and each unfinished match adds a little to the cost of each later
+        // character.
         let units = 2 + inside.len().min(MAX_THREADS) / 8;
         work.spend(Kind::ALL.len() * inside.len() * units).is_ok()
             && Kind::ALL.into_iter().all(|before| {
                 let completes = |machine: &Machine| {
                     let mut threads = Threads::default();
                     threads.before = before;
-                    // A call of `scan` would also do, but `scan` is inlined only while it has a single caller.
+                    // This could also call `scan`. But the compiler inlines `scan`, which makes streams faster, only
+                    // while `scan` has a single caller.
                     scan_unarmed(&mut threads, machine, inside, Place::default()).is_some()
                 };
                 self.hidden.iter().chain(&self.visible).any(completes)
@@ -266,8 +271,8 @@ impl Source {
     }
 }
 
-/// Returns for each word the length in bytes of the shortest stop that is a suffix of the word or the word itself. A
-/// stop is a stop string or the literal of a pattern. For a marker the length is 0.
+/// Returns for each word of `automaton` the length in bytes of the shortest stop with which the word ends (this may be
+/// the word itself). A stop here is a stop string, or a pattern that is plain text. For a marker the length is 0.
 fn shortest_ends(automaton: &Automaton) -> Box<[u32]> {
     let words = automaton.words();
     let is_stop = |index: &usize| !(words.stops()..words.len()).contains(index);
@@ -334,7 +339,8 @@ impl PatternList {
     pub(crate) fn is_literal(&self, pattern: usize) -> bool {
         let text = &self.patterns[pattern];
         let plain = !text.is_empty() && !text.contains(META);
-        // All but the last character of a hidden literal may be held, so `max_held` must allow that many characters.
+        // A string is held up to its last character. If `max_held` does not allow that for a hidden pattern, the
+        // pattern cannot be found like a string.
         let fits = |most: usize| self.is_visible(pattern) || text.chars().nth(most.saturating_add(1)).is_none();
         plain && self.max_held.is_none_or(fits)
     }

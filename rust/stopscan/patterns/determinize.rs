@@ -5,11 +5,11 @@ use super::dfa::{Accept, Dfa, StateId};
 use super::nfa::{Nfa, Node};
 use super::work::{Lists, Numbers, TooLarge, Work};
 
-/// Stored in a state instead of the kind of the last character that was read, if this kind does not matter.
+/// Takes the place of the kind of the last character that was read, in a state for which this kind does not matter.
 const ANY_BEFORE: u32 = Kind::ALL.len() as u32;
 
-/// Makes the deterministic automaton of `nfa`. Counts in `visits` how often each node is met: if the automaton is too
-/// large, the counts show which pattern is the reason.
+/// Makes the deterministic automaton of `nfa`. Adds to `visits` how often each node of `nfa` was visited: if the
+/// automaton is too large, this shows which pattern is the reason.
 pub(super) fn determinize(
     nfa: &Nfa,
     alphabet: &Alphabet,
@@ -55,27 +55,28 @@ struct Builder<'a> {
     classes: Lists<ClassId>,
     work: &'a mut Work,
     visits: &'a mut [u32],
-    /// The last round in which each node was met. Each call of `closure` is a round.
+    /// The last round (call of `closure`) in which each node was met, so that no node is visited twice in a round.
     rounds: Vec<u32>,
     round: u32,
     /// Gives each state a number. A state is a list of nodes.
     states: Numbers,
-    /// Gives the arguments of each call of `Builder::state` a number. The arguments are the nodes to which a class
-    /// leads from a state, and the kind of the class. `state_of_targets` has the state for each number.
+    /// A cache for `Builder::state`: gives a number to each distinct list of its arguments, which are nodes and the
+    /// kind of a character. `state_of_targets` has, for each number, the state that was returned.
     targets: Numbers,
     state_of_targets: Vec<StateId>,
     dfa: Dfa,
     /// The nodes that the last closure reached.
     reached: Vec<u32>,
     stack: Vec<u32>,
-    /// For each class, the nodes to which it leads from the state that `expand` handles.
+    /// The nodes to which each class leads from the state that `expand` is working on.
     next: Vec<Vec<u32>>,
 }
 
 impl Builder<'_> {
-    /// Sets `reached` to the nodes that are reached from `from` without reading a character. Passes a look-around that
-    /// holds before a character of kind `behind`. If `behind` is `None`, the next character is not known: a look-around
-    /// that depends on that character is not passed, and the node of the look-around is added to `reached`.
+    /// Sets `reached` to the nodes that are reached from the nodes `from` without reading a character. `before` is the
+    /// kind of the last character, and `behind` is the kind of the next. A look-around such as `\b` is passed if it
+    /// holds between the two. If `behind` is `None`, the next character is not known yet: then a look-around that
+    /// depends on it is not passed, but its node is added to `reached`.
     fn closure(&mut self, from: &[u32], before: Kind, behind: Option<Kind>) -> Result<(), TooLarge> {
         self.round += 1;
         self.reached.clear();
@@ -103,8 +104,8 @@ impl Builder<'_> {
         self.work.sort(&mut self.reached)
     }
 
-    /// Returns the state to which a character leads. `before` is the kind of this character, and `nodes` are the nodes
-    /// that follow it, sorted. Overwrites `nodes`.
+    /// Returns the state after a character of the kind `before` that leads to `nodes`, which must be sorted. Overwrites
+    /// `nodes`.
     fn state(&mut self, nodes: &mut Vec<u32>, before: Kind) -> Result<StateId, TooLarge> {
         nodes.push(if self.nfa.looks { before as u32 } else { ANY_BEFORE });
         let (target, is_new) = self.targets.number(nodes, self.work)?;
@@ -117,8 +118,8 @@ impl Builder<'_> {
         let (mut matched, mut waits) = (None, false);
         for &node in &reached {
             match self.nfa.node(node, self.work)? {
-                // If several patterns match, the first in the list counts. The match ends here, even if it could be
-                // longer.
+                // If several patterns match, the first in the list counts. The match ends here, even if the pattern
+                // also matches more text.
                 Node::Match(pattern) if matched.is_none_or(|(first, _)| pattern < first) => {
                     matched = Some((pattern, node));
                 }
@@ -144,7 +145,8 @@ impl Builder<'_> {
     fn expand(&mut self, state: StateId) -> Result<(), TooLarge> {
         let mut nodes = self.states.get(state.into(), self.work)?.to_vec();
         let before = nodes.pop().and_then(|before| Kind::ALL.get(before as usize).copied());
-        // A state that has matched has only the node that matched: `Builder::state` drops the others.
+        // If a pattern has matched in a state, the state has only the node of this match: `Builder::state` drops all
+        // others.
         let matched = if nodes.len() == 1 { self.patterns(&nodes)?.pop() } else { None };
         match (before, matched) {
             (Some(before), _) => self.look(state, &nodes, before)?,
@@ -205,8 +207,8 @@ impl Builder<'_> {
         Ok(patterns)
     }
 
-    /// For each of `nodes` and each class of characters that this node reads, adds the node that follows to
-    /// `self.next[class]`. If `kind` is given, does so only for classes of that kind.
+    /// Adds to `self.next`, for each class of characters, the nodes to which this class leads from `nodes`. If `kind`
+    /// is given, only for classes of this kind.
     fn collect_targets(&mut self, nodes: &[u32], kind: Option<Kind>) -> Result<(), TooLarge> {
         for &node in nodes {
             let Node::Read { set, next } = self.nfa.node(node, self.work)? else {

@@ -11,10 +11,10 @@ pub(super) const DEAD: StateId = 0;
 /// The patterns that a state accepts, as their index plus one. 0 means no pattern.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Accept {
-    /// The pattern that has matched, whatever comes next. A state with such a pattern has no transitions.
+    /// The pattern that has matched, whatever comes next. The match is then over, so the state has no transitions.
     pub(super) now: u32,
-    /// For each kind, the pattern that has matched if a character of this kind comes next. `Kind::Edge` is the end of
-    /// the text.
+    /// The patterns that have matched only if a certain character comes next, such as `END\b`: for each kind of
+    /// character, the pattern that has matched before it. `Kind::Edge` is the end of the text.
     pub(super) confirmed: [u32; 4],
 }
 
@@ -41,7 +41,8 @@ pub(super) struct Dfa {
     pub(super) starts: [StateId; 4],
 }
 
-/// An automaton in which a match is possible from every state but the dead one. States that accept something come last.
+/// An automaton without useless states: a match is possible from every state except the dead one. The states in which a
+/// pattern has matched come last.
 #[derive(Debug)]
 pub(super) struct Trimmed {
     pub(super) dfa: Dfa,
@@ -72,7 +73,8 @@ impl Dfa {
         Ok(self.accepts.len() as StateId - 1)
     }
 
-    /// Adds a transition from the first state for which `close_transitions` was not called yet.
+    /// Adds a transition that leaves the current state. The states get their transitions in order: `close_transitions`
+    /// goes on to the next state.
     pub(super) fn add_transition(&mut self, class: ClassId, target: StateId, work: &mut Work) -> Result<(), TooLarge> {
         self.transitions.push(Transition { class, target }, work)
     }
@@ -102,8 +104,8 @@ impl Dfa {
         self.accepts[state as usize] = accept;
     }
 
-    /// Makes an automaton of the first `patterns` patterns: leaves out the states from which none of them can match,
-    /// and puts the states that accept one last.
+    /// Makes an automaton of only the first `patterns` patterns of this automaton. Leaves out the states from which
+    /// none of these patterns can match, and puts the states in which one has matched last.
     pub(super) fn trim(&self, patterns: usize, work: &mut Work) -> Result<Trimmed, TooLarge> {
         let distances = self.distances(patterns, work)?;
         let is_live = |state: &StateId| distances[*state as usize] != u32::MAX;
@@ -132,15 +134,15 @@ impl Dfa {
             dfa.close_transitions();
         }
         dfa.starts = self.starts.map(|state| numbers[state as usize]);
-        // A state that has matched has distance 0, so its entry in `needs` becomes `u32::MAX`. That is above any limit
-        // on held text, so a thread in this state ends.
+        // In a state in which a pattern has matched, the distance is 0, so its item in `needs` becomes `u32::MAX`. That
+        // is above any limit on held text, so a thread (unfinished match) in this state ends.
         let needs = order.iter().map(|&state| distances[state as usize].wrapping_sub(1)).collect();
         Ok(Trimmed { lost_states: dfa.len() < self.len(), dfa, first_accepting, needs })
     }
 
-    /// Returns for each state the least number of characters that complete a match of the first `patterns` patterns, or
-    /// `u32::MAX` if no such match is possible. Most transitions lead to states with greater numbers, so few rounds are
-    /// needed if each round goes from the last state to the first.
+    /// Returns for each state how many more characters complete a match of one of the first `patterns` patterns, at
+    /// least, or `u32::MAX` if no such match is possible. The distances are improved in rounds, from the last state to
+    /// the first: most transitions lead to states with greater numbers, so few rounds are needed.
     fn distances(&self, patterns: usize, work: &mut Work) -> Result<Vec<u32>, TooLarge> {
         let mut distances = work.vec(u32::MAX, self.len())?;
         loop {
@@ -191,7 +193,8 @@ impl Dfa {
         }
         let lengthens =
             |state, transition: &&Transition| transition.target != state || begins[transition.class as usize];
-        // The number of transitions to each state from states that the loop below has not handled yet.
+        // A topological sort of the states: for each state, the number of transitions to it from states that were not
+        // handled yet. A state is handled when this number is 0, which never happens on a cycle or after one.
         let mut open = work.vec(0_u32, self.len())?;
         for state in 1..self.len() as StateId {
             for transition in self.transitions(state, work)?.iter().filter(|transition| lengthens(state, transition)) {

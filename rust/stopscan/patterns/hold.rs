@@ -1,8 +1,9 @@
-//! The least hold: no text is withheld from the output for a match that can no longer be the first stop to complete.
+//! Makes the automaton of patterns with the *least hold*: text is held for an unfinished match only as long as the
+//! match can still be the stop that completes first.
 //!
-//! A *thread* is a match that has begun. A state of the automaton that is made here stands for the text that a thread
-//! has read since it began, and for the strings and later matches that have begun in this text. If one of these strings
-//! or matches completes first, the thread ends.
+//! A *thread* is an unfinished match. A state of this automaton stands for the text that a thread has read since it
+//! began, and for the stop strings and the later matches that have begun in this text. If one of them completes first,
+//! the match can no longer fire, so the thread ends and no text is held for it.
 
 use super::alphabet::{Alphabet, ClassId, Kind, Part};
 use super::dfa::{DEAD, Dfa, StateId, Transition};
@@ -16,8 +17,9 @@ pub(super) const LETTER: usize = 8;
 /// Each byte that the strings' automaton reads costs this many units of work.
 const BYTE: usize = 4;
 
-/// Makes an automaton like `dfa`, but in which an unfinished match ends as soon as another stop completes before it.
-/// Also returns the alphabet of the new automaton, in which each character of `strings` has a class of its own.
+/// Makes an automaton that matches as `dfa` does, except that an unfinished match ends as soon as another stop
+/// completes first. Also returns the alphabet of the new automaton: `alphabet` with a class of its own for each
+/// character of `strings`.
 pub(super) fn least_hold(
     dfa: &Dfa,
     table: &Table,
@@ -58,7 +60,8 @@ struct LeastHold<'a> {
     dfa: &'a Dfa,
     alphabet: &'a Alphabet,
     strings: &'a Automaton,
-    /// The characters of `strings`, and the parts into which they cut each class of `alphabet`.
+    /// The characters of `strings`, sorted. `parts` has the smaller classes into which they split each class of
+    /// `alphabet`.
     letters: Vec<char>,
     parts: Lists<Part>,
     later: Later<'a>,
@@ -97,8 +100,8 @@ impl LeastHold<'_> {
         Ok(())
     }
 
-    /// Adds the transitions over the parts of the class of `transition`, which leaves the state of `key`. Leaves out
-    /// those over which another stop completes before the match.
+    /// Copies `transition`, which leaves the state of `key`, to the new automaton: a transition for each part into
+    /// which its class is split. Leaves out parts over which another stop completes before the match.
     fn add_parts(&mut self, key: Key, transition: Transition, work: &mut Work) -> Result<(), TooLarge> {
         let own = transition.target;
         let matches = self.dfa.accept(own, work)?.now != 0;
@@ -115,7 +118,8 @@ impl LeastHold<'_> {
                 Some(letter) => key.string_step(self.letters[letter as usize], self.strings, work)?,
                 None => ALL_FORGOTTEN,
             };
-            // If a string completes, this match ends, unless the match began before the string and also completes here.
+            // A string that completes here ends this match, unless the match also completes here and has begun before
+            // the string: then the match fires.
             if read.completes && (read.is_whole || !matches) {
                 continue;
             }
@@ -137,10 +141,12 @@ impl LeastHold<'_> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Key {
     own: StateId,
-    /// The states of the matches that began after the match of this key, as the number of their set in `Later::sets`.
+    /// The states of the matches that began after the match of this key. They are a set, stored as its number in
+    /// `Later::sets`.
     later: u32,
     strings: State,
-    /// Whether the text for which the state `strings` stands is the whole text of the match so far, not only its end.
+    /// Whether the text of the state `strings` (the beginning of a string) is the whole text of the match so far, and
+    /// not only the end of that text.
     is_whole: bool,
 }
 
@@ -163,14 +169,16 @@ impl Key {
     }
 }
 
-/// The matches that begin after the match of a `Key`: the sets of their states, and the known steps from set to set.
+/// The matches that begin inside the match of a `Key`: the sets of their states, and a cache of the steps from set to
+/// set.
 struct Later<'a> {
     table: &'a Table,
     kinds: Vec<Kind>,
     /// The states of each set, sorted. Each set except the empty one contains a start state, because another match may
     /// begin at the next character.
     sets: Numbers,
-    /// For each set and each class: `UNKNOWN`, `COMPLETES`, or the number of the next set plus two.
+    /// The step from each set over each class of characters: the number of the next set plus two, `COMPLETES` if a
+    /// match completes, or `UNKNOWN` if the step was not computed yet.
     steps: Vec<u32>,
 }
 
@@ -187,8 +195,8 @@ impl Later<'_> {
         Ok(number)
     }
 
-    /// Returns the set of states that follows `set` after a character of `class`, or `None` if this character completes
-    /// a match.
+    /// Returns the set of states to which a character of `class` leads from the states of `set`, or `None` if this
+    /// character completes a match.
     fn step(&mut self, set: u32, class: ClassId, work: &mut Work) -> Result<Option<u32>, TooLarge> {
         let at = set as usize * self.kinds.len() + class as usize;
         work.spend(1)?;
@@ -223,13 +231,14 @@ impl Later<'_> {
 #[derive(Clone, Copy)]
 struct StringStep {
     next: State,
-    /// Like `Key::is_whole`, but for the state `next`. If a string or literal completes, true only if a string, not a
-    /// literal, is the whole text of the match.
+    /// Whether the text of the state `next` is the whole text of the match so far. If a word completes, this is true
+    /// only if that word is a stop string, not a literal.
     is_whole: bool,
     completes: bool,
 }
 
-/// The step over a character that is in no string, or that completes the match. It leads to the root.
+/// The step to the root of the strings' automaton. It is taken for a character that occurs in no string, and for a
+/// character that completes the match, because the strings no longer matter then.
 const ALL_FORGOTTEN: StringStep = StringStep { next: ROOT, is_whole: false, completes: false };
 
 impl Key {
@@ -243,9 +252,9 @@ impl Key {
             step = StringStep { next, is_whole, completes };
         }
         if step.completes && step.is_whole {
-            // A stop string that is the whole text of a match fires instead of the match. A literal (a pattern that is
-            // plain text) does so only if it comes before the other pattern in the list. That is not known here, so
-            // `is_whole` is false for a literal.
+            // If a stop string is the whole text of a match, the string fires, not the match. A literal (a pattern that
+            // is plain text) fires instead of the match only if it comes first in the list of patterns. The order is
+            // not known here, so `is_whole` is false for a literal.
             let is_string = |word: usize| word < strings.words().len() && strings.is_word(step.next);
             step.is_whole = strings.completed(step.next, true).is_none_or(is_string);
         }

@@ -8,18 +8,18 @@ use super::work::{MAX_STATES, TooLarge, Work};
 use crate::automaton::{Automaton, State};
 use crate::text::Plain;
 
-/// The most code points that are held back for a match if the user gives no limit. Only text of one kind of character,
-/// such as a long row of digits, can reach this limit: a pattern that could hold back ordinary text without a limit is
-/// refused.
+/// The most code points that are held back for a match if the user gives no limit. Only unusual text, such as a long
+/// row of digits, can reach this limit, because a pattern is refused if ordinary text could be held back for it for
+/// ever.
 const MAX_HELD: usize = 65_536;
 
-/// A `max_held` above this many code points is lowered to it. That is as good as no limit: no stream holds back more.
-/// Visible patterns, for which no text is held back, have this limit.
+/// The greatest value of `max_held`; a greater one is lowered to it. It is as good as no limit, because no stream holds
+/// back so much text. It is also the limit of visible patterns, for which no text is held back.
 pub(super) const ANY_LENGTH: usize = 1 << 27;
 
-/// A state, with three bits more: whether a pattern has matched if a line feed, a `Kind::Word` or a `Kind::Other` comes
-/// next. Mostly, the bits of all unfinished matches together show that no match completes. Then none of them has to be
-/// looked at.
+/// A state and three more bits. They say whether a pattern has matched in this state if the next character is a line
+/// feed, a `Kind::Word` or a `Kind::Other`. The cells of all unfinished matches are combined with "or": mostly, the
+/// result shows that no match completes, and no single cell has to be looked at.
 pub(super) type Cell = u16;
 
 /// The bits of a cell that are the state.
@@ -35,7 +35,8 @@ pub(super) enum Follows {
 }
 
 impl Follows {
-    /// Returns bits that a cell has if a pattern has matched before such a character. Other cells may also have them.
+    /// Returns the bits that are set in the cell of each state in which a pattern has matched before such a character.
+    /// Cells of other states may have these bits as well.
     #[inline(always)]
     pub(super) fn bits(self) -> Cell {
         match self {
@@ -49,8 +50,8 @@ impl Follows {
 /// The transitions of an automaton as a dense table. A state has the same number in the table as in the automaton.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
-    /// For each class, the cell of the state to which it leads from each state. The entries of one class are
-    /// neighbours, because all matches that have begun in a stream read the same character.
+    /// For each class of characters and each state, the cell of the next state. The items of one class are neighbours
+    /// in memory, because all unfinished matches of a stream read the same character.
     next: Vec<Cell>,
     states: usize,
     /// The first state that accepts something.
@@ -92,8 +93,8 @@ impl Table {
         Column(&self.next[class as usize * self.states..][..self.states])
     }
 
-    /// Returns the state to which a class leads from `state`. Code that compiles patterns calls this instead of
-    /// `column`, because compiling must spend from `work`.
+    /// Returns the state to which a class leads from `state`, and spends from `work`. For code that compiles patterns;
+    /// `column`, which spends nothing, is for scanning.
     #[inline]
     pub(super) fn next(&self, class: ClassId, state: StateId, work: &mut Work) -> Result<StateId, TooLarge> {
         work.spend(1)?;
@@ -105,20 +106,20 @@ impl Table {
         state >= self.first_accepting
     }
 
-    /// Returns the least number of characters that must follow at the state before the character that completes a
-    /// match. The stream would hold these characters back.
+    /// Returns how many characters, at least, must follow in the state of `cell` before the character that completes a
+    /// match. A stream would hold these characters back.
     pub(super) fn needs(&self, cell: Cell) -> usize {
         self.needs[(cell & STATE) as usize] as usize
     }
 
-    /// Returns the state in which a match begins after a character of this kind.
+    /// Returns the state of a match that has read no character yet and begins after a character of the kind `before`.
     #[inline(always)]
     pub(super) fn start(&self, before: Kind) -> StateId {
         self.starts[before as usize]
     }
 
-    /// Returns the pattern that has matched at the state of `cell` if one of the characters `follows` comes next: the
-    /// index of the pattern plus one, or 0 if no pattern has matched.
+    /// Returns the pattern that has matched in the state of `cell` if one of the characters `follows` comes next: its
+    /// index plus one, or 0 if no pattern has matched.
     #[inline]
     pub(super) fn accepted(&self, cell: Cell, follows: Follows) -> u32 {
         if cell & follows.bits() != follows.bits() {
@@ -139,7 +140,7 @@ impl Table {
     }
 
     /// Finds a state to which ordinary text leads back again and again, so that the text could be held back for ever.
-    /// As ordinary text, tries `e e e …`, with each letter in place of `e`, and `字。字。…`.
+    /// Tries `e e e …`, with each letter in place of `e`, and `字。字。…` as ordinary text.
     fn endless(&self, alphabet: &Alphabet, work: &mut Work) -> Result<Option<StateId>, TooLarge> {
         let letters = ('a'..='z').chain('A'..='Z').map(|letter| [letter, ' ']);
         let mut texts = Vec::new();
@@ -150,8 +151,8 @@ impl Table {
             }
         }
         for text in texts {
-            // Each state has one successor: the state after `text`. From each state, follow the successors up to a
-            // state that was met before. If that state was met in the same round, it is on a cycle.
+            // The successor of a state is the state after `text`. In each round, follow the successors of a state until
+            // they come to a state that was met before. If it was met in the same round, it is on a cycle.
             let mut met_in_round = work.vec(0, self.states)?;
             for round in 1..self.states {
                 let mut state = round;
@@ -195,7 +196,7 @@ impl Table {
 pub(super) struct Column<'a>(&'a [Cell]);
 
 impl Column<'_> {
-    /// Returns the cell of the state to which the class leads from the state of `cell`.
+    /// Returns the cell of the next state, to which the class of this column leads from the state of `cell`.
     #[inline(always)]
     pub(super) fn target(self, cell: Cell) -> Cell {
         self.0[(cell & STATE) as usize]
@@ -216,8 +217,8 @@ pub(crate) struct Machines {
     pub(super) hidden: Option<Machine>,
     /// The machine of the visible patterns that are not plain text.
     pub(super) visible: Option<Machine>,
-    /// For each word (stop string, marker or literal), the length in bytes of the shortest stop that is a suffix of the
-    /// word or the word itself; 0 for a marker.
+    /// For each word (stop string, marker or literal), the length in bytes of the shortest stop with which the word
+    /// ends, which may be the word itself; 0 for a marker.
     pub(super) shortest: Box<[u32]>,
     /// For each length in bytes, the first state of the strings' automaton that stands for a prefix of this length.
     pub(super) levels: Box<[State]>,
@@ -230,7 +231,7 @@ pub(crate) struct Machines {
 pub(super) struct Machine {
     pub(super) alphabet: Arc<Alphabet>,
     pub(super) table: Arc<Table>,
-    /// The most code points that are read for a match before its last character.
+    /// A match is given up if it has more code points than this before its last character.
     pub(super) max_held: usize,
     begins: [bool; 256],
     /// The byte with which all matches begin, if there is only one such byte.
@@ -262,8 +263,8 @@ impl Machine {
         })
     }
 
-    /// Returns the index of a pattern for which ordinary text could be held back for ever, or `None`. If there is such
-    /// a pattern, but the rest of `work` does not suffice to find out which, returns 0.
+    /// Returns the index of a pattern for which ordinary text could be held back for ever, or `None` if there is none.
+    /// If there is such a pattern, but the budget `work` does not suffice to find out which, returns 0.
     pub(super) fn endless_pattern(&self, work: &mut Work) -> Result<Option<usize>, TooLarge> {
         let state = self.table.endless(&self.alphabet, work)?;
         Ok(state.map(|state| self.table.pattern_from(state, work).unwrap_or_default()))
@@ -281,7 +282,8 @@ impl Machine {
 }
 
 impl Machines {
-    /// Returns the machine of the hidden patterns and that of the visible ones, as far as there are such patterns.
+    /// Returns the machine of the hidden patterns, if there are any, and the machine of the visible patterns, if there
+    /// are any.
     pub(super) fn all(&self) -> impl Iterator<Item = &Machine> {
         self.hidden.iter().chain(&self.visible)
     }

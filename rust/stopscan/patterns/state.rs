@@ -13,15 +13,15 @@ pub(crate) struct PatternState {
     pub(super) hidden: Threads,
     /// The matches of visible patterns that have begun.
     pub(super) visible: Threads,
-    /// The text since the first match began that is not held: a match of a visible pattern or, in a stream that hides
-    /// no stop, of any pattern.
+    /// A copy of the end of the text, for unfinished matches whose text is not held: those of visible patterns and, in
+    /// a stream that hides no stop, of all patterns. It begins where the first of these matches begins.
     pub(super) text: Held,
-    /// A second state of the strings' automaton, with which markers are found. `None` if it equals the first state.
-    /// When a match completes in unarmed text (in which no stop fires), the first state drops the stops that have begun
-    /// and would contain the match. Markers that have begun must go on, so this state continues as if there had been no
-    /// match.
+    /// A second state of the strings' automaton, which only finds markers. When a match completes in unarmed text (in
+    /// which no stop fires), the stops that have begun and would contain the match are dropped from the first state,
+    /// and with them markers that have begun. This state keeps these markers: it goes on as if there had been no match.
+    /// `None` if both states are equal.
     pub(super) markers: Option<State>,
-    /// The number of bytes that are held for markers because of the state `markers`.
+    /// How many bytes are held because of the state `markers`: they may be the beginning of a marker.
     held_for_markers: usize,
     /// Whether the last character that was scanned is unarmed. Then the end of the text completes no match.
     unarmed: bool,
@@ -39,7 +39,7 @@ pub(crate) enum Found {
 }
 
 impl PatternState {
-    /// Drops the part of `text` that is no longer needed. Every method of the stream that reads or flushes text must
+    /// Drops the part of `self.text` that is no longer needed. Every method of a stream that reads or flushes text must
     /// call this first.
     pub(crate) fn begin(&mut self) {
         self.text.begin();
@@ -100,8 +100,9 @@ impl PatternState {
         hits.min_by_key(PatternHit::order)
     }
 
-    /// Scans `text`, in which no stop fires. When a match or a stop string completes in it, all unfinished matches and
-    /// stop strings that would contain it end. `latest` is where the latest of the completed strings begins.
+    /// Scans `text`, in which no stop fires. When a match or a stop string completes, unfinished matches and stop
+    /// strings that would contain it are given up. `latest` says where the completed stop strings begin: the last of
+    /// these places.
     fn scan_unarmed_patterns(
         &mut self,
         automaton: &Automaton,
@@ -137,9 +138,9 @@ impl PatternState {
         self.held_for_markers = automaton.held(state, false);
     }
 
-    /// Moves the state `markers` over `text`. `word` is the stop or marker that `state` found in `text`, if any.
-    /// Returns a marker that completes before `word`, or else `word`. If both end at the same place, returns the longer
-    /// one.
+    /// Scans `text` with the second state, `markers`, for a marker. `word` is the stop or marker that was found with
+    /// the first state, `state`, if any. Returns the marker or the word: the one that completes first or, if both end
+    /// at the same place, the longer one.
     fn marker_first(
         &mut self,
         automaton: &Automaton,
@@ -171,15 +172,15 @@ impl PatternState {
         if words.len() > words.stops() {
             self.markers.get_or_insert(*state);
         }
-        // Each byte that is read makes the state's text at most one byte longer, and each fallback makes that text
-        // shorter. So the cost is linear.
+        // Reading a byte makes the text of a state at most one byte longer, and a fallback makes it shorter. So there
+        // are at most as many fallbacks as bytes: the cost is linear.
         while machines.length(*state) >= length {
             *state = automaton.fallback(*state);
         }
     }
 
     /// Returns the match that is complete only because the text ends here, as for `a$`. Returns `None` if the last
-    /// character is unarmed. In the result, `end` and `completed` are 0.
+    /// character is unarmed. The match ends where the text ends, so its `end` and `completed` are 0.
     pub(crate) fn confirmed_at_end(&self, machines: &Machines) -> Option<PatternHit> {
         let hits = [(&self.hidden, &machines.hidden), (&self.visible, &machines.visible)].into_iter();
         let hits = hits.filter_map(|(threads, machine)| threads.confirmed_at_end(machine.as_ref()?));
@@ -187,8 +188,8 @@ impl PatternState {
         hits.min_by_key(PatternHit::order).filter(|_| !self.unarmed)
     }
 
-    /// Whether no match has begun and `markers` is `None`. Text in which no stop or marker begins need not be scanned
-    /// then: only its length and its last character matter to patterns.
+    /// Whether no match has begun and `markers` is `None`. Then text in which no stop or marker begins need not be
+    /// scanned; patterns only need its length and its last character.
     pub(crate) fn is_idle(&self) -> bool {
         self.hidden.is_empty() && self.visible.is_empty() && self.markers.is_none()
     }
@@ -203,14 +204,15 @@ impl PatternState {
         self.held_for_markers = 0;
     }
 
-    /// Returns how many bytes at the end of the text, which ends with `delta`, must be held. A stream that hides no
-    /// stop holds no text for a match.
+    /// Returns how many bytes at the end of the text must be held, for matches and because of the state `markers`. The
+    /// text ends with `delta`. If not `hides_stops`, no text is held for matches, because matches stay in the output.
     pub(crate) fn hold(&mut self, delta: &str, hides_stops: bool) -> usize {
         self.text.push(delta, self.kept(hides_stops));
         if hides_stops { self.hidden.held().max(self.held_for_markers) } else { self.held_for_markers }
     }
 
-    /// Returns how many bytes ago the first match began whose text is not held.
+    /// Returns how many bytes ago the first unfinished match began, of the matches whose text is not held but kept in
+    /// `text`.
     fn kept(&self, hides_stops: bool) -> usize {
         self.visible.held().max(if hides_stops { 0 } else { self.hidden.held() })
     }
@@ -220,7 +222,7 @@ impl PatternState {
         self.hidden.held().max(self.visible.held())
     }
 
-    /// The text since the first match began whose text is not held.
+    /// The kept end of the text, for unfinished matches whose text is not held.
     pub(crate) fn text(&self) -> &str {
         self.text.as_str()
     }
@@ -236,9 +238,9 @@ impl PatternState {
         self.hidden.size() + self.visible.size() + self.text.len()
     }
 
-    /// The most bytes of memory by which `self` grows with `bytes` bytes of text.
+    /// The most bytes of memory by which `self` grows when `bytes` more bytes of text are read.
     pub(crate) fn growth(&self, bytes: usize) -> usize {
-        /// With the default limit on held text, no more threads than this are kept.
+        /// With the default limit on held text, a stream has at most this many unfinished matches of hidden patterns.
         const MOST: usize = 1 << 18;
 
         let threads = self.hidden.growth(bytes.min(MOST)) + self.visible.growth(bytes);
@@ -246,8 +248,9 @@ impl PatternState {
     }
 }
 
-/// Scans unarmed text, in which no stop fires, up to a marker. Returns two things, each of which may be `None`: of the
-/// completed stops, the last beginning (a number of bytes of the stream), and the marker with its end in `text`.
+/// Scans unarmed text, in which no stop fires, up to the first marker. Returns two things, each of which may be `None`:
+/// the last place in the stream, in bytes, at which a completed stop string begins; and the marker with its end in
+/// `text`.
 fn scan_unarmed_stops(
     automaton: &Automaton,
     machines: &Machines,
@@ -268,9 +271,9 @@ fn scan_unarmed_stops(
     (latest, None)
 }
 
-/// Returns whether a match wins over a string that also completes. The one that completes first wins. If both complete
-/// at the same character, the one that began first wins. If both began at the same place, the match wins if it ended
-/// before the completing character, as for `a\b`.
+/// Returns whether the match `hit` of a pattern wins over a string that also completes in the text. The one that
+/// completes first wins. If both complete at the same character, the one that began first wins. If they also began at
+/// the same place, the match wins if it ends earlier: a match of `a\b` ends before the character that completes it.
 fn beats(hit: &PatternHit, machines: &Machines, words: &Words, (index, end): (usize, usize), place: Place) -> bool {
     let start = place.bytes + end - words.text(index).len();
     // If both begin, end and complete at the same places, a stop string wins over a pattern. The string may also be a
@@ -297,10 +300,13 @@ impl PatternState {
         SavedThreads { text: text.into(), bytes: self.to_bytes(automaton) }
     }
 
-    /// Returns the matches of hidden patterns, those of visible patterns, and the text of the state `markers`. For
-    /// either kind of patterns, these are: the kind of the last character that was read (plus the number of kinds if
-    /// matches have begun and the character is unarmed), the kind of the character before the first unfinished match,
-    /// the number of unfinished matches, and how many bytes ago each of them began.
+    /// Returns the state as bytes: the matches of hidden patterns, the matches of visible patterns, and the text of the
+    /// state `markers`. The matches of either kind are written as these numbers:
+    ///
+    /// - the kind of the last character that was read, plus the number of kinds if matches have begun and this
+    ///   character is unarmed
+    /// - the kind of the character before the first unfinished match
+    /// - the number of unfinished matches, and how many bytes ago each of them began
     fn to_bytes(&self, automaton: &Automaton) -> Vec<u8> {
         let mut writer = Writer::default();
         for threads in [&self.hidden, &self.visible] {
@@ -314,8 +320,8 @@ impl PatternState {
         writer.0
     }
 
-    /// Reads the unfinished matches of a stream whose text ends at `end`. Returns `None` if no stream in a region with
-    /// this automaton and machines could have written them.
+    /// Reads the matches that `begun` wrote, of a stream whose text ends at `end`. Returns `None` if a stream in a
+    /// region with this automaton and machines cannot have written them.
     pub(crate) fn resume(
         automaton: &Automaton,
         machines: Option<&Machines>,
@@ -359,7 +365,7 @@ impl PatternState {
         Some(resumed)
     }
 
-    /// Returns how many bytes at the end of the text are held because matches of hidden patterns have begun.
+    /// Returns how many bytes at the end of the text are held for unfinished matches of hidden patterns.
     pub(crate) fn held(&self) -> usize {
         self.hidden.held()
     }

@@ -29,7 +29,8 @@ pub(super) struct Parsed {
     pub(super) positions: usize,
 }
 
-/// Parses a pattern. Spends the cost of its classes from `class_work`. The error says what is wrong with the pattern.
+/// Parses a pattern. The steps to make its classes, such as `[a-z]`, are spent from the budget `class_work`. The error
+/// says what is wrong with the pattern.
 pub(super) fn parse(pattern: &str, class_work: &mut Work) -> Result<Parsed, String> {
     let mut parser = ParserBuilder::new().nest_limit(NESTING).build();
     let mut ast = parser.parse(pattern).map_err(|error| explained(&error.kind().to_string()))?;
@@ -54,9 +55,9 @@ pub(super) fn parse(pattern: &str, class_work: &mut Work) -> Result<Parsed, Stri
     }
 }
 
-/// Returns 0 if a match can be empty, `None` if the pattern never matches, and otherwise a positive lower bound of the
-/// length of a match. `Hir::properties` would not do: it has no least length if one branch of an alternation never
-/// matches.
+/// Returns a lower bound of the length of a match: 0 only if a match can be empty, and `None` if the pattern never
+/// matches. regex-syntax's own `Hir::properties` does not help here: it knows no least length if a branch of an
+/// alternation never matches.
 fn least_length(hir: &Hir) -> Option<usize> {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => Some(0),
@@ -128,10 +129,9 @@ fn make_item_ascii(item: &mut ClassSetItem) -> Result<(), String> {
         ClassSetItem::Unicode(_) => return Err(no_properties()),
         ClassSetItem::Bracketed(class) => make_set_ascii(&mut class.kind)?,
         ClassSetItem::Union(union) => {
-            // Under `(?i)`, regex-syntax folds each inner class before negating that class. Then it folds the whole
-            // outer class again, unless each of the outer class's items is folded already. Folding a negated class is
-            // slow, because such a class has nearly all code points. Only an item that is a class is folded already. So
-            // if one item is a class, make the other items classes as well.
+            // Makes every item of a class such as `[a-z[^b]]` a class, if one item is a class. Without this, `(?i)`
+            // would be slow: regex-syntax folds the case of the inner classes and then, if any item is not a class, of
+            // the whole outer class again. With a negated inner class, that is nearly all of Unicode.
             union.items.iter_mut().try_for_each(make_item_ascii)?;
             let is_class = |item: &ClassSetItem| !matches!(item, ClassSetItem::Literal(_) | ClassSetItem::Range(_));
             if union.items.iter().any(is_class) {
@@ -161,8 +161,8 @@ fn no_properties() -> String {
     "\\p{…} is not supported; write the ranges, such as [а-яё]".into()
 }
 
-/// Refuses look-around that a stream cannot decide. `$` and `\z` are supported only at the end of a pattern or branch,
-/// and `(?m)$` everywhere. `last` says whether `hir` is at the end of a pattern or branch.
+/// Refuses look-around that a stream cannot decide while text comes in. `$` and `\z` are supported only at the end of a
+/// pattern or of a branch of an alternation, `(?m)$` everywhere. `last` says whether `hir` is at such an end.
 fn check_looks(hir: &Hir, last: bool) -> Result<(), String> {
     match hir.kind() {
         HirKind::Look(Look::End) if !last => {
@@ -247,21 +247,22 @@ fn longest_repetition(ast: &Ast) -> Option<(&Span, usize)> {
     children(ast).filter_map(longest_repetition).chain(own).max_by_key(|(_, positions)| *positions)
 }
 
-/// The number of steps of regex-syntax that are counted for each class, in addition to the steps for its items.
+/// The steps that a class costs, in addition to the steps for its items.
 const CLASS: usize = 200;
 
-/// The number of steps of regex-syntax that are counted for each letter under `(?i)`.
+/// The steps that a letter costs under `(?i)`, which ignores case.
 const LETTER: usize = 100;
 
-/// Ideographs and the blocks between them have no case. So regex-syntax skips a range of these characters when it folds
-/// case.
+/// Ideographs and other characters that have no case. When regex-syntax folds case under `(?i)`, it skips a range of
+/// them.
 const WITHOUT_CASE: RangeInclusive<char> = '\u{2E80}'..='\u{A4CF}';
 
 /// Counts the steps that regex-syntax needs for the classes of a pattern. regex-syntax compares each item of a class
 /// with all items before it. Under `(?i)`, it also folds each code point of an item.
 #[derive(Default)]
 struct ClassSteps {
-    /// Whether a `(?i)` was met. The end of the group in which it holds is ignored, so the count may be too high.
+    /// Whether the pattern had a `(?i)` so far. It is taken to hold up to the end of the pattern, even if its group
+    /// ends earlier, so the count may be too high.
     folds: bool,
     steps: usize,
 }

@@ -14,7 +14,8 @@ mod random;
 #[allow(dead_code)] // other tests use the rest
 mod user_patterns;
 
-/// Makes a random set from each seed. Returns the sets that compile, with the units of work that their automaton takes.
+/// Makes a random set from each of the first `seeds` seeds. Returns the sets that compile, each with the units of work
+/// that its automaton costs.
 fn compiled(seeds: u64) -> Vec<(user_patterns::UserSet, PatternList, Source, usize)> {
     let compile = |seed| {
         let bytes = random::Random(seed).bytes(400);
@@ -36,8 +37,8 @@ fn compiled(seeds: u64) -> Vec<(user_patterns::UserSet, PatternList, Source, usi
     (0..seeds).filter_map(compile).collect()
 }
 
-/// A set must be refused if its budget has one unit less than the set spends, so each unit that is spent is checked.
-/// Also, most sets stay far below the limit: if compiling becomes more expensive, this test fails before the sets of
+/// If the budget has one unit less than a set spends, the set must be refused: this shows that every unit counts. Also,
+/// most sets must spend far less than the limit: if compiling becomes more expensive, this test fails before sets of
 /// users are refused.
 #[test]
 fn an_automaton_is_refused_with_one_unit_less_than_it_spends() {

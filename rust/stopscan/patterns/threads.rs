@@ -10,7 +10,8 @@ use super::dfa::DEAD;
 use super::machine::{Cell, Column, Follows, Machine};
 use crate::text::Place;
 
-/// For at most this many groups, merging those in equal states, or moving several at a time, costs more than it saves.
+/// Groups in equal states are merged, and states are moved eight at a time, only if there are more groups than this.
+/// For fewer groups, both cost more time than they save.
 const FEW: usize = 12;
 
 /// Ended threads are dropped only if there are more of them than this, because dropping them moves all other threads.
@@ -24,8 +25,8 @@ const OVER: u32 = u32::MAX;
 struct Thread {
     /// The place in code points, modulo 2^32.
     code_points: u32,
-    /// The place in bytes, modulo 2^30, in the upper 30 bits. The lower two bits are the kind of the character before
-    /// the place.
+    /// Two numbers in one: the upper 30 bits are the place in bytes, modulo 2^30. The lower two bits are the kind of
+    /// the character before the place.
     bytes_and_kind: u32,
     /// The index of a later thread of the same group, or this thread's own index if it is the root of the group. `OVER`
     /// if this thread has ended.
@@ -37,7 +38,8 @@ impl Thread {
         Thread { code_points: here.code_points as u32, bytes_and_kind: (here.bytes as u32) << 2 | before as u32, root }
     }
 
-    /// Returns the place. It is less than 2^30 bytes before `end`, so the stored numbers identify it.
+    /// Returns the place where the match may have begun. The stored numbers identify it, because it is less than 2^30
+    /// bytes before `end`.
     fn place(self, end: Place) -> Place {
         let code_points = (end.code_points as u32).wrapping_sub(self.code_points) as usize;
         let bytes = ((end.bytes as u32) << 2).wrapping_sub(self.bytes_and_kind & !3) >> 2;
@@ -60,19 +62,20 @@ pub(super) struct Threads {
     begun: Vec<Thread>,
     /// The threads before this index have ended.
     first: usize,
-    /// The root of each group (of threads in the same state), sorted. `states` has the state of each group: `DEAD` if
-    /// the group has ended. Ended groups stay until `merge` or `compact` drops them.
+    /// The root of each group, sorted. (The threads in the same state are a group; its root is its latest thread.)
+    /// `states` has the state of each group, `DEAD` for a group that has ended. Such groups stay here until `merge` or
+    /// `compact` drops them.
     roots: Vec<u32>,
     states: Vec<Cell>,
-    /// Groups in equal states are merged only if there are more groups than this, and more than `FEW`.
+    /// When there are more groups than this, and more than `FEW`, those in equal states are merged.
     merge_at: usize,
-    /// The bits of all cells to which the last character led. Groups that have ended since then count as well.
+    /// All cells to which the last character led, combined with "or". If a bit is not set here, no cell has it.
     reached: Cell,
 }
 
 impl Threads {
-    /// Returns the pattern whose match is complete only because the text ends here, as for `a$`, and where that match
-    /// begins.
+    /// Returns the earliest match that is complete only because the text ends here, as for `a$`: its pattern and its
+    /// beginning.
     pub(super) fn confirmed_at_end(&self, machine: &Machine) -> Option<(usize, Place)> {
         let pattern_of = |state| machine.table.accepted(state, Follows::Only(Kind::Edge));
         self.earliest(pattern_of).map(|(pattern, begun)| (pattern, begun.place(self.here)))
@@ -130,7 +133,8 @@ impl Threads {
     fn groups(&self) -> impl Iterator<Item = u32> {
         let mut roots: Vec<u32> = self.begun[self.first..].iter().map(|begun| begun.root).collect();
         for index in (0..roots.len()).rev() {
-            // `root` names this thread or a later one. Later threads are handled first, so their roots are known here.
+            // `root` is the index of this thread or of a later one. Later threads were handled before, so their roots
+            // are known.
             if roots[index] != OVER {
                 roots[index] = match roots[index] as usize - self.first {
                     own if own == index => roots[index],
@@ -141,7 +145,7 @@ impl Threads {
         roots.into_iter()
     }
 
-    /// Ends the matches that began at or before `start`, in bytes of the stream.
+    /// Gives up all unfinished matches that began at or before `start`, a place in the stream in bytes.
     pub(super) fn end_through(&mut self, start: usize, machine: &Machine) {
         let later = |begun: &Thread| begun.place(self.here).bytes > start;
         let later = self.begun[self.first..].iter().position(later).unwrap_or(self.begun.len() - self.first);
@@ -157,8 +161,8 @@ impl Threads {
         self.first = first;
     }
 
-    /// Returns a thread's root (the latest thread of its group), or `OVER` if the thread has ended. Shortens the chain
-    /// of `root`s, so that later calls are faster.
+    /// Returns the root of a thread (the latest thread of its group), or `OVER` if the thread has ended. Each `root`
+    /// leads to a later thread; the call shortens this chain, so that later calls are faster.
     fn find(&mut self, index: usize) -> u32 {
         let mut at = index;
         loop {
@@ -171,8 +175,8 @@ impl Threads {
         }
     }
 
-    /// Sets the place of the next character to `here`. Drops the earliest threads, up to the first thread that has not
-    /// ended and can match within the machine's limit on held text.
+    /// Sets the place of the next character to `here`. Then drops the earliest threads: those that have ended or can no
+    /// longer match within the machine's limit on held text, up to the first thread that still can.
     fn settle(&mut self, here: Place, machine: &Machine) {
         self.here = here;
         while self.first < self.begun.len() && self.is_over(self.first, machine) {
@@ -186,8 +190,8 @@ impl Threads {
         }
     }
 
-    /// Returns whether the thread (unfinished match) at an index has ended, or must exceed `max_held` before it can
-    /// match.
+    /// Returns whether the thread (unfinished match) at `index` has ended, or can only match with more held text than
+    /// `max_held` allows.
     fn is_over(&mut self, index: usize, machine: &Machine) -> bool {
         let root = self.find(index);
         let state = self.state(root);
@@ -245,8 +249,7 @@ impl Threads {
         }
     }
 
-    /// Returns whether a match may be complete if one of the characters `follows` comes next. If the result is false,
-    /// none is complete.
+    /// A fast check: returns false only if no match is complete if one of the characters `follows` comes next.
     #[inline(always)]
     fn may_accept(&self, follows: Follows) -> bool {
         self.reached & follows.bits() == follows.bits()
@@ -286,14 +289,14 @@ impl Threads {
         }
     }
 
-    /// Joins the groups that are in the same state. The latest of their roots becomes the root.
+    /// Joins groups in the same state to one group. Its root is the latest of their roots.
     fn merge(&mut self) {
         self.drop_ended();
         if self.roots.len() * 5 <= self.merge_at.max(FEW) * 4 {
             return; // dropping ended roots made enough room
         }
-        // Each number has the state in its upper half and the group in its lower half: sorting integers takes half as
-        // much code as sorting pairs.
+        // Sorts the groups by their states, as integers: the upper half is the state, the lower half the group. To sort
+        // pairs would need twice as much machine code.
         let mut order: Vec<u64> =
             self.states.iter().zip(0..).map(|(&state, group)| u64::from(state) << 32 | group).collect();
         order.sort_unstable();
@@ -307,8 +310,8 @@ impl Threads {
         self.merge_at = self.roots.len() + self.roots.len() / 4;
     }
 
-    /// Finds the earliest thread whose state accepts a pattern. Returns the index of the pattern, and the thread.
-    /// `pattern_of` returns this index plus one, or 0 if a state accepts no pattern.
+    /// Finds the earliest thread in whose state a pattern has matched. Returns the index of the pattern, and the
+    /// thread. `pattern_of` returns for a state the index of the pattern that has matched plus one, or 0.
     fn earliest(&self, pattern_of: impl Fn(Cell) -> u32) -> Option<(usize, Thread)> {
         if !self.states.iter().any(|&state| pattern_of(state) != 0) {
             return None;
@@ -324,14 +327,14 @@ impl Threads {
         self.begun.len() * size_of::<Thread>() + self.roots.len() * (size_of::<u32>() + size_of::<Cell>())
     }
 
-    /// The most bytes of memory that `self` newly allocates for `bytes` more bytes of text.
+    /// The most bytes of memory that `self` allocates when `bytes` more bytes of text are read.
     pub(super) fn growth(&self, bytes: usize) -> usize {
         let threads = self.begun.len() + bytes;
         if threads > self.begun.capacity() { 2 * threads * size_of::<Thread>() } else { 0 }
     }
 }
 
-/// Moves many states over a character, eight at a time: that takes three quarters of the time.
+/// Moves many states over a character, eight at a time. That takes three quarters of the time that a plain loop takes.
 #[inline(never)]
 fn advance_many(states: &mut [Cell], column: Column<'_>) -> Cell {
     let mut reached = 0;
@@ -348,8 +351,8 @@ fn advance_many(states: &mut [Cell], column: Column<'_>) -> Cell {
     reached
 }
 
-/// Returns an index from which on no state has these bits. The last state that has them is one of the sixteen before
-/// it: the search goes in blocks, because a loop over all states of a block takes vector instructions.
+/// Returns an index from which on no state has these bits, at most 15 states too far. The search goes backwards in
+/// blocks of sixteen states, because vector instructions check a whole block at once.
 #[inline(never)]
 fn end_of_last_with(bits: Cell, states: &[Cell]) -> usize {
     let without = |block: &&[Cell]| block.iter().fold(true, |none, state| none & (state & bits != bits));
@@ -362,7 +365,8 @@ pub(crate) struct PatternHit {
     pub(crate) pattern: usize,
     /// The place in the stream where the match begins.
     pub(crate) start: Place,
-    /// The end of the match. A match of `a\b` ends before the character that completes it.
+    /// Where the match ends. This may be before `completed`: a match of `a\b` ends before the character that completes
+    /// it.
     pub(crate) end: usize,
     /// The end of the character that completes the match.
     pub(crate) completed: usize,
@@ -379,8 +383,9 @@ struct Next<'a> {
 }
 
 impl PatternHit {
-    /// Returns a key for sorting: of several matches, the least fires. Of those that complete first, it is the one that
-    /// began first, then the one that ends first, then that of the first pattern. A string has the rank 0.
+    /// Returns a key for sorting: of several matches, the one with the least key fires. That is the one that completes
+    /// first; of several, the one that began first; then the one that ends first; then that of the first pattern in the
+    /// list. A stop string, which has the rank 0, comes before all patterns.
     pub(super) fn order(&self) -> (usize, usize, usize, usize) {
         (self.completed, self.start.bytes, self.end, self.pattern + 1)
     }
@@ -410,9 +415,9 @@ pub(super) fn scan(threads: &mut Threads, machine: &Machine, text: &str, place: 
     hit
 }
 
-/// Scans the whole of `text`, which begins at `place` and is unarmed, so that no match fires. When a match completes,
-/// the unfinished matches that would contain it end. Returns where the latest of the completed matches began, in bytes
-/// of the stream.
+/// Scans all of `text`, which begins at `place` and is unarmed, so no match fires. When a match completes, the
+/// unfinished matches that would contain it are given up. Returns the last place in the stream, in bytes, at which a
+/// completed match began.
 pub(super) fn scan_unarmed(threads: &mut Threads, machine: &Machine, text: &str, place: Place) -> Option<usize> {
     let mut scan = Scan { threads, machine, text, at: 0, here: place };
     let mut latest = None;
@@ -427,7 +432,7 @@ pub(super) fn scan_unarmed(threads: &mut Threads, machine: &Machine, text: &str,
     latest
 }
 
-// `next` and `advance` are inlined by force: otherwise a delta takes a fifth longer if the set has patterns.
+// `next` and `advance` have `inline(always)`, because without it a delta takes a fifth longer if the set has patterns.
 impl<'a> Scan<'a> {
     /// Returns the next character. While no match has begun, skips text in which none can begin.
     #[inline(always)]
@@ -482,7 +487,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Moves the unfinished matches over the next character. If `begins` is true and a match can begin with this
-    /// character, adds this match to them.
+    /// character, adds a new match.
     #[inline(always)]
     fn advance(&mut self, next: Next<'_>, begins: bool) {
         self.threads.advance(next.column);
@@ -495,8 +500,8 @@ impl<'a> Scan<'a> {
         self.at += next.length;
     }
 
-    /// Finds the matches that are complete if one of the characters `follows` comes next. Ends the one of them that
-    /// began last, and all matches that began earlier, because they would contain it. Returns where it began.
+    /// Of the matches that are complete if one of the characters `follows` comes next, finds the one that began last.
+    /// Ends this match and all that began earlier, because they would contain it. Returns where this match began.
     fn end_through(&mut self, follows: Follows) -> Option<usize> {
         if !self.threads.may_accept(follows) {
             return None;
@@ -510,8 +515,9 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// Scans `text`, which begins at `place`. Begins a match at each of the `starts`, which are offsets in bytes in `text`,
-/// and nowhere else. Returns `None` if one of these matches ends or cannot begin.
+/// Restores unfinished matches that began at known places: scans `text`, which begins at `place`, and begins a match at
+/// each of the `starts`, offsets in bytes in `text`, and nowhere else. Returns `None` if one of these matches cannot
+/// begin, or ends before the end of `text`.
 pub(super) fn replay(
     threads: &mut Threads,
     machine: &Machine,

@@ -1,9 +1,9 @@
 //! The cost of compiling patterns: the limits, the budget, and the lists that spend from it.
 //!
 //! Patterns come from the users of servers, and no pattern may make a server slow. So every step of compiling them is
-//! counted before it is done, and a set that would take more than the budget is refused. An automaton is stored in
-//! [`Lists`], and [`Numbers`] tells its states apart. Neither of the two types can be read without spending from a
-//! budget, so no code can go over an automaton uncounted.
+//! counted before it is done, and a set that would take more steps than its budget is refused. An automaton is stored
+//! in [`Lists`], and [`Numbers`] gives its states their numbers. Both types can be read only by methods that spend from
+//! a budget, so no code can forget to count its steps.
 
 use std::mem::size_of;
 use std::ops::Range;
@@ -14,8 +14,9 @@ pub(super) const MAX_BYTES: usize = 1 << 13;
 /// The most characters and classes of a set's patterns, with repetitions written out: 3 for `a{3}`.
 pub(super) const MAX_POSITIONS: usize = 3_072;
 
-/// The most steps to make the classes of a set, such as `[a-z]`. Each code point under `(?i)` is one step, and so is
-/// each pair of items of a class. In addition, a class costs 200 steps, and a letter under `(?i)` costs 100.
+/// The most steps to make the classes, such as `[a-z]`, of a set's patterns. Each pair of items of a class counts as
+/// one step, and so does each code point under `(?i)`. In addition, a class costs 200 steps, and a letter under `(?i)`
+/// costs 100.
 pub(super) const MAX_CLASS_WORK: usize = 300_000;
 
 /// The budget for the automaton of a set. One unit is ten to twenty instructions.
@@ -24,8 +25,8 @@ pub(super) const MAX_WORK: usize = 600_000;
 /// The budget for the automata that `hold` makes, for all regions together.
 pub(super) const MAX_HOLD_WORK: usize = 400_000;
 
-/// The budget, for all regions together, for finding stops that never fire because a match always completes inside
-/// them.
+/// The budget for finding stops that can never fire, because a match of a pattern always completes inside them. It is
+/// for all regions of a set together.
 pub(super) const MAX_PRUNING_WORK: usize = 200_000;
 
 /// The most states of an automaton, and the most cells of its table.
@@ -39,7 +40,7 @@ pub(super) const MAX_THREADS: usize = 1_000;
 /// One unit of a budget pays for this many bytes of a new vector. So a budget also bounds the memory.
 const BYTES_PER_UNIT: usize = 32;
 
-/// A look-up of a list in `Numbers` costs this many units, and one unit more for each item of the list.
+/// To look up a list in `Numbers` costs this many units, and one unit more for each item of the list.
 const LOOKUP: usize = 4;
 
 /// A budget: the number of units that are left.

@@ -16,21 +16,22 @@ use crate::snapshot::{Reader, Writer};
 pub struct Loops {
     repeat: Repeat,
     block: usize,
-    /// The last part of the text that was read, as far back as later searches for loops look.
+    /// The end of the text that was read, as much of it as later searches for loops need.
     text: Vec<u8>,
     /// The number of bytes that were read before `text`.
     base: usize,
-    /// While `text` has fewer bytes than this, no check (search for loops) is due and no loop can complete.
+    /// As long as `text` has fewer bytes than this, new text only has to be kept: no search for loops is due, and no
+    /// loop can complete.
     limit: usize,
-    /// The place in `text` up to which all `runs` are known to go on.
+    /// How many bytes of `text` were compared for `runs`: all runs go on up to this place.
     followed: usize,
-    /// How many bytes of `text`, up to the last check, are not the first bytes of characters.
+    /// How many bytes of `text` continue a character (are not its first byte), up to the last search for loops.
     continuing: usize,
     runs: Vec<Run>,
 }
 
-/// The greatest `divisible` that is passed to `Repeat::reach`. A greater number would change nothing: with this one,
-/// `reach` already allows the longest period.
+/// The greatest argument `divisible` of `Repeat::reach`. With it, `reach` already allows the longest period, so a
+/// greater number would change nothing.
 const MAX_DIVISIBLE: u32 = 16;
 
 impl Loops {
@@ -42,15 +43,15 @@ impl Loops {
 
     /// Reads `text`, and returns the loop that completes first in it. After a loop, forgets all text that was read.
     ///
-    /// Text that is not `armed` can be a part of a loop, but no loop completes in it. If the text already loops before
-    /// the first armed character, and still loops at this character, the loop completes there.
+    /// Text that is not `armed` can be a part of a loop, but no loop completes in it. If unarmed text loops and the
+    /// first armed character continues the loop, the loop completes at this character.
     #[inline]
     pub fn feed(&mut self, text: &str, armed: bool) -> Option<Loop> {
         if self.add(text) { None } else { self.scan(text, armed) }
     }
 
-    /// If the kept text with `text` stays below `limit`, so that no check is due and no loop can complete, adds `text`
-    /// to the kept text and returns `true`. Otherwise changes nothing and returns `false`.
+    /// Fast path: if no search for loops is due and no loop can complete in `text`, adds `text` to the kept text and
+    /// returns `true`. Otherwise changes nothing and returns `false`.
     #[inline]
     pub(crate) fn add(&mut self, text: &str) -> bool {
         let keeps = self.text.len() + text.len() < self.limit;
@@ -68,8 +69,8 @@ impl Loops {
         self.text.shrink_to(2 * self.keep()); // text that is not ASCII may have needed more
     }
 
-    /// Returns the state for [`from_bytes`](Loops::from_bytes): the kept text, and the numbers that cannot be computed
-    /// from it.
+    /// Returns the state as bytes, for [`from_bytes`](Loops::from_bytes): the kept text, and the numbers that cannot be
+    /// computed from this text.
     ///
     /// ```
     /// use stopscan::{Loops, Repeat};
@@ -108,7 +109,8 @@ impl Loops {
         Some(loops)
     }
 
-    /// Returns whether a stream can have kept this `text`. Also sets `continuing`, which is computed from `text`.
+    /// Checks `self.text`, which comes from outside: returns whether a stream can have kept this text. Also computes
+    /// `continuing` from it.
     fn is_text_possible(&mut self) -> bool {
         let (text, base) = (&self.text, self.base);
         let Some(end) = base.checked_add(text.len()).filter(|end| *end <= isize::MAX as usize) else { return false };
@@ -120,7 +122,7 @@ impl Loops {
         length.contains(&self.text.len()) && str::from_utf8(&self.text[cut..]).is_ok()
     }
 
-    /// Returns the run with this period that begins at `start`, if the text has one.
+    /// Returns the run (text that repeats) with this period that begins at `start`, if the kept text has such a run.
     fn run(&self, period: usize, start: usize) -> Option<Run> {
         let (text, base) = (&self.text, self.base);
         if !(1..=text.len() / 2).contains(&period) || start > self.end() - period {
@@ -183,8 +185,8 @@ impl Loops {
         (self.end() / self.block + 1) * self.block - self.base
     }
 
-    /// For each run, compares the new text with the text one period before. Drops the runs that the new text breaks.
-    /// Returns the run that first completes a loop, and the place where the loop completes.
+    /// Compares the new text, for each run (text that repeats), with the text one period before. Drops the runs that do
+    /// not go on. Of the runs that become a loop, returns the first, and the place where the loop completes.
     fn follow(&mut self, armed_from: usize) -> Option<(usize, Run)> {
         let Loops { ref text, base, followed, ref mut runs, .. } = *self;
         let mut first: Option<(usize, Run)> = None;
@@ -201,20 +203,22 @@ impl Loops {
         first
     }
 
-    /// Searches the end of the text for *squares* (the same bytes twice). Adds and returns a run for each new square.
+    /// Searches for *squares* (the same bytes twice) at the end of the text. Each new square may become a loop: adds a
+    /// run for it to `runs`, and returns the new runs.
     fn check(&mut self) -> &[Run] {
         self.continuing += continuing(&self.text[self.text.len() - self.block..]);
         let (followed, longest) = (self.runs.len(), self.longest());
         let Loops { repeat, block, ref text, base, ref mut runs, .. } = *self;
         let doubled = ((base + text.len()) / block).trailing_zeros().min(MAX_DIVISIBLE);
         let last = repeat.reach(doubled, longest).min(text.len() / 2).min(text.len() - block);
-        // If the last `k` bytes have period `p`, squares with periods up to `k - p` are the same repetition: skip them.
+        // Skip periods that can only find a known run again. If the last `k` bytes have the period `p`, these are the
+        // periods up to `k - p`.
         let known = runs.iter().filter(|run| run.period <= block);
         let known = known.map(|run| base + text.len() - run.start - run.period).max().unwrap_or(0);
         squares(text, known + 1..=last, block, |period, length| {
             let start = base + first_copy(text, period, length);
-            // Skip the period of a known run. Also skip a multiple of it if the known run begins no later than the new
-            // one, because then the known run fires no later.
+            // Skip the period of a known run. Also skip a multiple of its period, unless the new run begins earlier:
+            // otherwise the known run becomes a loop no later than the new one.
             let is_known = |run: &Run| period % run.period == 0 && (run.start <= start || run.period == period);
             if !runs.iter().any(is_known) {
                 runs.extend(Run::new(&repeat, text, base, period, start));
@@ -223,13 +227,13 @@ impl Loops {
         &self.runs[followed..]
     }
 
-    /// The most bytes that a period of `max_period` characters can have in the kept text.
+    /// The most bytes that `max_period` characters of the kept text can have.
     fn longest(&self) -> usize {
         self.repeat.max_period + self.continuing.min(3 * self.repeat.max_period)
     }
 
-    /// The number of bytes at the end of the text that later checks may still read: two periods, the bytes that come
-    /// before the next check, and up to `ROW` bytes more, because a search reads rows of that many bytes.
+    /// How many bytes at the end of the text a later search may still read: two periods, the bytes that come before the
+    /// next search, and up to `ROW` bytes more, because a search reads rows of `ROW` bytes.
     fn keep(&self) -> usize {
         3 * self.longest().max(self.block) + ROW
     }
@@ -246,7 +250,7 @@ impl Loops {
         }
     }
 
-    /// Makes room for `length` bytes of text. Doubles the capacity, but not beyond the most bytes of text that are
+    /// Makes room for `length` bytes of text. Doubles the capacity, but to no more than the most bytes that are ever
     /// kept.
     fn reserve(&mut self, length: usize) {
         if self.text.capacity() < length {
@@ -256,8 +260,8 @@ impl Loops {
         }
     }
 
-    /// Makes the `Loop` that is reported for `run`. The loop completes at the end of the kept text. `end` becomes
-    /// `Loop::end`.
+    /// Makes the `Loop` to report for `run`, which has just become a loop: it ends at the end of the kept text. `end`
+    /// is the value of `Loop::end`.
     fn found(&self, run: &Run, end: usize) -> Loop {
         let Run { characters: period, .. } = *run;
         let length = self.repeat.length(period);

@@ -33,8 +33,8 @@ use crate::error::{ErrorKind, StopSetError};
 
 pub use loops::Loops;
 
-/// A stop that fires when the text loops: at the first character that completes `count` copies of a block of at most
-/// `max_period` characters, if the copies have at least `min_length` characters together.
+/// A stop that fires when the text loops: when a block of at most `max_period` characters has come `count` times in a
+/// row. The copies must have at least `min_length` characters together, so a short block must come more often.
 ///
 /// The oldest copy may be incomplete: with the defaults, a block of 50 characters becomes a loop after 256 characters,
 /// not only after six whole copies (300 characters).
@@ -86,24 +86,24 @@ impl Repeat {
         self.min_length
     }
 
-    /// The number of characters from which on a text that repeats a block of `period` characters is a loop.
+    /// The fewest characters with which text that repeats a block of `period` characters is a loop.
     fn length(&self, period: usize) -> usize {
         self.count.saturating_mul(period).max(self.min_length)
     }
 
-    /// The number of bytes between two checks (searches for loops): half of `least`, but at most `MAX_BLOCK`.
-    /// `least` is the length of the shortest loop without the first copy of its block.
+    /// The number of bytes between two checks (searches for loops): half of `least`, but at most `MAX_BLOCK`. `least`
+    /// is the length of the shortest possible loop, without the first copy of the repeated block.
     fn block(&self) -> usize {
         let least = self.min_length - self.min_length / self.count;
         least.div_ceil(2).min(MAX_BLOCK)
     }
 
-    /// Returns the longest period that a check looks for. The checks are numbered, and the period grows with
-    /// `divisible`: how often the number of the check can be divided by two.
+    /// Returns the longest period that a check (search for loops) looks for. Long periods are looked for less often:
+    /// the checks are numbered, and `divisible` is how often the number of this check can be divided by two.
     ///
-    /// Successive checks for a period are at most `count - 2` periods apart, so that a check comes between the second
-    /// and the last copy of a loop. The checks are also at most `longest` bytes apart, so that the kept text has the
-    /// first two copies.
+    /// Two checks that look for the same period are at most `count - 2` periods apart: one of them comes after the
+    /// second copy of a loop and before the last. They are also at most `longest` bytes apart: the kept text then still
+    /// has the first two copies.
     fn reach(&self, divisible: u32, longest: usize) -> usize {
         let distance = self.block() << divisible;
         if self.count == 3 {
@@ -135,5 +135,6 @@ pub struct Loop {
 
 const MAX_PERIOD: usize = 65_536;
 
-/// The most bytes between two checks (`Repeat::block`). A greater distance would need more memory and save nothing.
+/// The most bytes between two searches for loops. With a greater distance, streams would keep more text, and the
+/// searches would not be cheaper.
 const MAX_BLOCK: usize = 128;

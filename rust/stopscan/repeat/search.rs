@@ -6,9 +6,10 @@ use super::Repeat;
 /// The number of periods that `equal` tests at once. A period is the distance in bytes after which text repeats.
 pub(super) const ROW: usize = 64;
 
-/// Finds the `periods` with which `text` ends in a *square*: the same bytes twice. Calls `found` with each such period,
-/// the shortest first, and with the length of its *run*: how many bytes at the end equal the bytes one period before
-/// them. Skips runs that are shorter than `least` bytes.
+/// Finds *squares* at the end of `text`: the same bytes twice. Their length is the period. Calls `found` for each of
+/// the `periods` with which `text` ends in a square, the shortest first, with the period and the length of its *run*:
+/// how many bytes at the end of `text` equal the bytes one period before them. Skips runs that are shorter than `least`
+/// bytes.
 pub(super) fn squares(text: &[u8], periods: RangeInclusive<usize>, least: usize, mut found: impl FnMut(usize, usize)) {
     let (mut period, last) = periods.into_inner();
     let places = [0, 3, 7, 1].map(|part| (least - 1) * part / 7);
@@ -32,9 +33,9 @@ pub(super) fn squares(text: &[u8], periods: RangeInclusive<usize>, least: usize,
     }
 }
 
-/// Returns a bit for each of the `ROW` periods from `period` on. The lowest bit stands for the shortest period. The bit
-/// of a period is set if the bytes at all four `places`, which are counted from the end of `text`, equal the bytes one
-/// period before them.
+/// A fast check of the `ROW` periods from `period` on, with a bit for each; the lowest bit is for the shortest period.
+/// A bit is set if the bytes at four `places`, counted from the end of `text`, all equal the bytes one period before
+/// them.
 #[inline]
 fn equal(text: &[u8], period: usize, places: [usize; 4]) -> u64 {
     let newest = places.map(|place| text[text.len() - 1 - place]);
@@ -50,13 +51,13 @@ fn equal(text: &[u8], period: usize, places: [usize; 4]) -> u64 {
     if words().fold(0, |any, word| any | word) == 0 {
         return 0;
     }
-    // Each lane (a byte) is 0 or 1. The product collects the eight lanes of a word as the bits of its highest byte. The
-    // last lane becomes the lowest bit.
+    // Each of the eight bytes (lanes) of a word is 0 or 1. The multiplication collects them as the bits of the highest
+    // byte, so that the last lane is the lowest bit.
     words().fold(0, |bits, word| bits << 8 | word.wrapping_mul(0x8040_2010_0804_0201) >> 56)
 }
 
-/// Returns how many bytes at the end of `text` equal the bytes that are `period` bytes before them. The caller knows
-/// that the last `known` bytes are equal.
+/// Returns how many bytes at the end of `text` equal the bytes that are `period` bytes before them. The last `known`
+/// bytes are known to be equal, and are not compared.
 #[inline]
 pub(super) fn run_length(text: &[u8], period: usize, mut known: usize) -> usize {
     let (new, old) = (&text[period..], &text[..text.len() - period]);
@@ -71,18 +72,19 @@ pub(super) fn run_length(text: &[u8], period: usize, mut known: usize) -> usize 
     known + (known..old.len()).take_while(equal).count()
 }
 
-/// Returns the eight bytes before the last `skipped` bytes as a number. The last of the eight is the highest byte of
-/// the number.
+/// Returns eight bytes as a number, little-endian: those before the last `skipped` bytes of `bytes`. `None` if there
+/// are fewer than eight.
 #[inline]
 fn word(bytes: &[u8], skipped: usize) -> Option<u64> {
     bytes[..bytes.len() - skipped].last_chunk().map(|chunk| u64::from_le_bytes(*chunk))
 }
 
-/// Does the same as `squares`, but in linear time for every text: by the Z function of the text read backwards.
+/// Does the same as `squares`, but in linear time for every text: with the Z algorithm, on the text read backwards.
 #[cold]
 fn all_squares(text: &[u8], periods: RangeInclusive<usize>, least: usize, mut found: impl FnMut(usize, usize)) {
     let mut runs = vec![0; periods.end() + 1];
-    // The window of the Z algorithm: the run that reaches back farthest. Inside it, lengths of earlier runs are reused.
+    // The window of the Z algorithm: of the runs so far, the one that reaches back farthest. Inside it, the lengths of
+    // earlier runs are reused.
     let (mut from, mut to) = (0, 0);
     for period in 1..=*periods.end() {
         let mut known = 0;
@@ -100,23 +102,23 @@ fn all_squares(text: &[u8], periods: RangeInclusive<usize>, least: usize, mut fo
     }
 }
 
-/// Text that repeats with one period and may become a loop. Places are counted in bytes from the first byte that
-/// `Loops` has read.
+/// Text that repeats with one period, and becomes a loop if it goes on for long enough. Places are counted in bytes
+/// from the first byte that `Loops` has read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     /// The period in bytes.
     pub(super) period: usize,
     /// The place where the first copy of the repeated text begins.
     pub(super) start: usize,
-    /// The place where the text becomes a loop, if the run lasts until there.
+    /// The place where the run becomes a loop, if it goes on up to there.
     pub(super) fires: usize,
     /// The period in characters.
     pub(super) characters: usize,
 }
 
 impl Run {
-    /// Returns the run with this period whose first copy begins at `start`. The run lasts to the end of `text`, which
-    /// begins at the place `base`. Returns `None` if the period has more characters than `repeat` allows.
+    /// Makes the run with this period that begins at `start` and goes on to the end of `text`. `base` is the place
+    /// where `text` begins. Returns `None` if the period has more characters than `repeat` allows.
     pub(super) fn new(repeat: &Repeat, text: &[u8], base: usize, period: usize, start: usize) -> Option<Run> {
         let newest = (base + text.len() - start) / period - 1;
         let copy = &text[start + newest * period - base..][..period];
@@ -130,8 +132,8 @@ impl Run {
         Some(Run { period, start, fires: start.saturating_add(bytes), characters })
     }
 
-    /// Compares each byte of `text`, from `from` on, with the byte one period before it. Returns how many bytes are
-    /// equal before the first that differs.
+    /// Returns for how many bytes, from the place `from` in `text` on, the run goes on: each byte equals the byte one
+    /// period before it.
     pub(super) fn lasts(&self, text: &[u8], from: usize) -> usize {
         let (new, before) = (&text[from..], &text[from - self.period..text.len() - self.period]);
         match new == before {
@@ -141,8 +143,8 @@ impl Run {
     }
 }
 
-/// Returns where the first copy of the repeated text begins, if the last `length` bytes equal the bytes that are
-/// `period` bytes before them. If that place is inside a character, returns where the next character begins.
+/// Returns where a run begins, that is, its first copy. The last `length` bytes of `text` equal the bytes that are
+/// `period` bytes before them. If the run begins inside a character, returns where the next character begins.
 pub(super) fn first_copy(text: &[u8], period: usize, length: usize) -> usize {
     let cut = text[text.len() - length..].iter().take_while(|byte| continues(**byte)).count();
     text.len() - length + cut - period

@@ -122,11 +122,11 @@ pub struct Rewriter {
     out: String,
 }
 
-/// The most bytes of the output's buffer that a stream keeps for its next output.
+/// A stream keeps the buffer of its output for the next output, but at most this many bytes of it.
 const SPARE: usize = 256;
 
-/// A host, such as the Python module, copies the output into a string of its own. In Python, this copy has at most this
-/// many bytes for each byte of the output.
+/// The most bytes of a host's copy for each byte of the output. A host, such as the Python module, copies the output
+/// into a string of its own, and a string of Python may need four bytes for a character.
 const COPY: usize = 4;
 
 impl Clone for Rewriter {
@@ -151,7 +151,8 @@ impl Rewriter {
         self.try_feed(delta).unwrap_or_else(|_| handle_alloc_error(Layout::new::<u8>()))
     }
 
-    /// Does the same as [`Rewriter::feed`], but returns an error if memory runs out. For a host that copies the output.
+    /// Does the same as [`Rewriter::feed`], but returns an error if memory runs out. It is for hosts, such as the
+    /// Python module, that copy the output and can raise the error.
     ///
     /// # Errors
     /// If there is not enough memory for the output and its copy. The stream is then unchanged.
@@ -188,8 +189,8 @@ impl Rewriter {
         self.try_flush().unwrap_or_else(|_| handle_alloc_error(Layout::new::<u8>()))
     }
 
-    /// Does the same as [`Rewriter::flush`], but returns an error if memory runs out. For a host that copies the
-    /// output.
+    /// Does the same as [`Rewriter::flush`], but returns an error if memory runs out. It is for hosts, such as the
+    /// Python module, that copy the output and can raise the error.
     ///
     /// # Errors
     /// If there is not enough memory for the output and its copy. The stream is then unchanged.
@@ -265,13 +266,15 @@ struct Pieces<'a> {
     rules: &'a Rules,
     held: &'a str,
     delta: &'a str,
-    /// The number of bytes of `held` and `delta`, joined, that were already copied to `out` or replaced.
+    /// How far the text (`held` followed by `delta`) was handled: the number of its bytes that were copied to `out` or
+    /// replaced.
     done: usize,
     out: &'a mut String,
 }
 
 impl Pieces<'_> {
-    /// Replaces the key that begins at `start`. A key that is replaced by itself stays where it is.
+    /// Replaces the key that begins at `start`. If the replacement equals the key, does nothing: the key is copied with
+    /// other text.
     fn replace(&mut self, start: usize, key: usize) -> Result<(), TryReserveError> {
         let (key, value) = (self.rules.key(key), self.rules.value(key));
         if key != value {

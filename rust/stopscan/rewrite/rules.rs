@@ -1,5 +1,6 @@
-//! Compiles the keys of a `RewriteSet` into a trie. Each node of the trie also says what to do if the node has no child
-//! for the next byte: which keys in its text are then replaced, and at which node to continue.
+//! Compiles the keys of a `RewriteSet` into a trie. The text of a node is the beginning of a key. If a node has no
+//! child for the next byte, no longer key is possible; the node says which keys in its text are then replaced, and at
+//! which node to continue.
 //!
 //! The method is LinMaxMatch (Song et al., "Fast WordPiece Tokenization", 2021), which was made for tokenizers.
 
@@ -26,9 +27,9 @@ pub(crate) struct Rules {
     depths: Vec<u32>,
     /// For each node, a key that begins with the text of the node.
     keys: Vec<u32>,
-    /// For each node, the node at which to continue if the node has no child for the next byte. The beginning of the
-    /// text is then *settled*: the keys in it are replaced, and all of it is emitted. The rest of the text, which may
-    /// still become a key, is the text of the node at which to continue.
+    /// For each node, the node at which to continue if there is no child for the next byte. Its text is the *rest*: the
+    /// end of the node's text, which may still become a key. The beginning of the node's text is then *settled*: the
+    /// keys in it are replaced, and it is emitted.
     rests: Vec<u32>,
     /// For each node, the last replacement in the settled part of its text.
     settled: Vec<u32>,
@@ -90,8 +91,8 @@ impl Rules {
         Ok(rules)
     }
 
-    /// Computes `depths`, `rests` and `settled` of the node `child`. They must already be known for all nodes with
-    /// shorter texts.
+    /// Computes the items of `depths`, `rests` and `settled` for the node `child`. The items of all nodes with shorter
+    /// texts must be known.
     fn add(&mut self, parent: usize, child: usize) {
         self.depths[child] = self.depths[parent] + 1;
         if let Some(key) = self.trie.whole_word(child) {
@@ -164,13 +165,14 @@ impl Rules {
         }
     }
 
-    /// A key that begins with the text of `node`. 0 for the root, even if there are no keys.
+    /// The index of a key that begins with the text of `node`. For the root it is 0, even if there are no keys.
     pub(super) fn key_at(&self, node: u32) -> usize {
         if node == 0 { 0 } else { self.keys[node as usize] as usize }
     }
 
-    /// Returns the node whose text is the first `depth` bytes of the key with the index `key`. Returns `None` if there
-    /// is no such node, or if it has no children: a stream never holds the text of such a node.
+    /// Returns the node of the first `depth` bytes of the key with the index `key`. Returns `None` if there is no such
+    /// key or node, or if the node has no children: it then is no state of a stream, because its text is replaced at
+    /// once and not held.
     pub(super) fn node_of(&self, key: usize, depth: usize) -> Option<u32> {
         if depth == 0 {
             return Some(0);
@@ -185,8 +187,9 @@ impl Rules {
         self.depths[node as usize] as usize
     }
 
-    /// Reads `byte` at `node`, and moves `node`. Calls `replace` for each key that is now certain to be replaced, with
-    /// the number of bytes from the beginning of the key to the end of `byte`, and with the index of the key.
+    /// Reads `byte`, and moves `node` to the next node. Calls `replace` for each key that is now certain to be
+    /// replaced, with two arguments: the number of bytes from the beginning of the key up to and with `byte`, and the
+    /// index of the key.
     #[inline]
     pub(super) fn step<E>(
         &self,
@@ -210,8 +213,8 @@ impl Rules {
     }
 
     /// Settles the beginning of the text of `node`, because no longer key is possible: calls `replace` for each key in
-    /// it, and moves `node` to the node of the rest. `behind` is the number of bytes that were read after the text of
-    /// `node`.
+    /// it, as in `step`. Then moves `node` to the node of the rest of the text. `behind` is the number of bytes that
+    /// were read after the text of `node`.
     #[inline]
     pub(super) fn settle<E>(
         &self,

@@ -1,5 +1,5 @@
-//! One stream of text that is scanned for stops: the state of the automaton, the held text, and the stop that fired.
-//! The kind of output, text or segments, is a type parameter.
+//! One stream of text that is scanned for stops: its place in the automaton, the text that it holds, and the stop that
+//! fired. A type parameter says what the stream emits: text or segments.
 
 use std::collections::TryReserveError;
 
@@ -41,7 +41,7 @@ pub struct Stream<E: Emit> {
     pub(crate) start: u32,
     pub(crate) cursor: Cursor,
     pub(crate) held: Held,
-    /// The end of the text that was read, counted from the start of the stream.
+    /// How much text was read since the start of the stream.
     pub(crate) read: Place,
     /// The number of parts before the current part: a part is the text between two markers. Always 0 if the set is a
     /// `StopSet`.
@@ -49,8 +49,8 @@ pub struct Stream<E: Emit> {
     /// The state of the search for patterns and loops. `None` if the set has neither, and after a stop.
     pub(crate) history: Option<Box<History>>,
     pub(crate) fired: Option<Box<Fired>>,
-    /// The texts that the last `feed` had to join from several pieces. Only a `Segmenter` uses the field. A
-    /// `StopScanner` has it too: if both have the same layout, the compiler generates most of their code only once.
+    /// The texts of segments that the last `feed` of a `Segmenter` had to join from several pieces. A `StopScanner` has
+    /// this field only because most code is compiled just once for both types if they have the same layout.
     joined: Box<str>,
 }
 
@@ -208,7 +208,7 @@ impl<E: Emit> Stream<E> {
         let options = Options::default().include_stop(self.include_stop);
         match self.start {
             0 => options,
-            // Do not return the region by name: a protected region is named after its opening marker, and if that is
+            // Not `region` with the name: a protected region has the name of its opening marker. If that marker is
             // `answer`, node 0 has the same name.
             1 if self.graph().protected().is_some() => options.start_protected(true),
             node => options.region(self.graph().name(node)),
@@ -220,8 +220,8 @@ impl<E: Emit> Stream<E> {
         self.held().len() + self.unused().len() + self.history.as_ref().map_or(0, |history| history.size())
     }
 
-    /// Checks that the memory for reading `delta` can be allocated. If memory runs out in `feed`, the process ends. A
-    /// caller that can raise an error instead, as the Python package can, calls this first.
+    /// Checks that there is enough memory to read `delta`. Rust aborts the process if memory runs out in `feed`. A
+    /// caller that can raise an error instead, such as the Python package, calls this first.
     ///
     /// # Errors
     /// If there is not enough memory.
@@ -241,8 +241,9 @@ impl<E: Emit> Stream<E> {
         let bytes: usize = texts.clone().map(str::len).sum();
         let history = self.history.as_ref().map_or(0, |history| history.growth(bytes));
         let segments = if E::MARKERS_STAY || bytes < SHORT { 0 } else { self.count_segments(texts) };
-        // Up to 7 bytes for each byte of the text. 3 are for copies of the text of a match, of the text after a stop,
-        // and of text that is cut out. 4 are for the caller's string: Python's may need four bytes for a character.
+        // For each byte of the text, up to 7 bytes: 3 for copies (of the match, of the text after the stop, and of text
+        // that is cut out), and 4 for the caller's string, because a string of Python may need four bytes for a
+        // character.
         self.held.growth(bytes) + 7 * bytes + 4 * self.held.len() + history + segments * SEGMENT_MEMORY
     }
 
@@ -272,8 +273,9 @@ impl<E: Emit> Stream<E> {
         Part { region: self.graph().region(self.cursor.node), number: self.part }
     }
 
-    /// Moves the stream from `node` to the node to which a marker leads. In a `SegmentSet` this begins a new part,
-    /// unless the marker stays in its part, or is taken out and leads back to `node`.
+    /// Moves the stream from `node` along `lead`, to the node to which a marker leads. In a `Segmenter` this begins a
+    /// new part, with two exceptions: the marker was given with `stay`, or it is taken out of the text and leads back
+    /// to `node`.
     fn follow(&mut self, node: u32, lead: Lead) {
         let begins_part = match lead.marker {
             MarkerText::Removed => lead.node != node,
@@ -289,8 +291,9 @@ impl<E: Emit> Stream<E> {
     }
 }
 
-/// The most bytes of memory that one segment needs: its places in the lists that collect segments, which grow by
-/// doubling, and the caller's objects. (Python needs a tuple, a string and an int, and a place in two lists.)
+/// The most bytes of memory that one segment needs: for its places in the lists that collect segments, whose capacity
+/// may be twice their length, and for the caller's objects (in Python a tuple, a string and an int, and its places in
+/// two lists).
 const SEGMENT_MEMORY: usize = 768;
 
 /// Scans one stream of text: deltas in, safe text out.
@@ -365,7 +368,8 @@ impl Stream<Segmented> {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Options {
-    /// Whether every stop that fires stays in the output, even a hidden stop. If so, no text is held for stops.
+    /// Whether every stop that fires stays in the output, even a hidden stop. If so, text need not be held because a
+    /// stop may have begun.
     pub include_stop: bool,
     /// Whether the text begins inside the first protected region, for example because the chat template ends the prompt
     /// with the opening marker.
@@ -407,15 +411,16 @@ pub struct Part {
     pub(crate) number: u32,
 }
 
-/// The result of [`Stream::step`]: the released text, its part and, if the step ended at a marker, this marker.
+/// The result of [`Stream::step`], which reads text up to a stop or marker: the text that is safe to emit now
+/// (released), its part and, if the step ended at a marker, this marker.
 pub(crate) struct Step {
     pub(crate) part: Part,
     pub(crate) released: Released,
     pub(crate) marker: Option<Passed>,
 }
 
-/// A marker that completed in a segmenter: its end in the delta, the marker and, if it is left in the text, the part to
-/// which its text belongs.
+/// A marker that completed in a segmenter: its end in the delta, the marker itself and, if the marker stays in the
+/// text, the part to which it belongs.
 pub(crate) struct Passed {
     pub(crate) end: usize,
     pub(crate) word: Word,
@@ -432,8 +437,8 @@ impl<E: Emit> Stream<E> {
         }
     }
 
-    /// Whether no stop or marker has begun and no stop has fired. Then nothing is held. If no stop or marker begins in
-    /// the next text either, reading that text changes only `read` and `history`.
+    /// Whether no stop or marker has begun and no stop has fired. Then nothing is held, and reading text in which no
+    /// stop or marker begins only changes `read` and `history`.
     #[inline(always)]
     pub(crate) fn is_idle(&self) -> bool {
         self.cursor == Cursor::start(self.cursor.node)
@@ -452,8 +457,8 @@ impl<E: Emit> Stream<E> {
         Some(self.feed_idle(delta, length, armed))
     }
 
-    /// Reads `delta`, which is `length` long. No stop or marker has begun, and none begins in `delta`. But `delta` may
-    /// complete a loop.
+    /// Reads `delta`, which has this `length`. The caller knows that no stop or marker has begun, and that none begins
+    /// in `delta`. But `delta` may complete a loop, which is a stop, too.
     #[inline(always)]
     fn feed_idle(&mut self, delta: &str, length: Place, armed: bool) -> Released {
         if let Some(history) = &mut self.history
@@ -482,7 +487,7 @@ impl<E: Emit> Stream<E> {
         self.conclude(delta, found, part)
     }
 
-    /// Reads `text`, the text of a `marker` that came as one token. Ignores stops that complete before `text` ends.
+    /// Reads the text of a `marker` that came as one token. Stops that complete before the end of `text` do not count.
     pub(crate) fn step_marker(&mut self, text: &str, marker: Word, armed: bool) -> Step {
         let part = self.open();
         let Stream { set, cursor, history, read, .. } = self;
@@ -490,8 +495,8 @@ impl<E: Emit> Stream<E> {
         self.conclude(text, found, part)
     }
 
-    /// Returns the `Step` for `delta`, which was just scanned. `found` is the stop or marker that completed in `delta`,
-    /// if any. `part` is the part that was current before the scan.
+    /// Makes the `Step` for `delta`, which was just scanned. `found` is the stop or marker that completed in it, if
+    /// any. `part` is the part in which the scan began.
     #[inline]
     fn conclude(&mut self, delta: &str, found: Option<Completion>, part: Part) -> Step {
         let step = |released| Step { part, released, marker: None };
@@ -513,7 +518,8 @@ impl<E: Emit> Stream<E> {
         self.held.push(delta, held)
     }
 
-    /// Releases the text before a marker that completed at the end of `through`, and opens the next part.
+    /// Handles the marker `word`, which completed at the end of `through`: releases the text before the marker, and
+    /// goes to the region to which the marker leads.
     fn end_part(&mut self, through: &str, word: Word, part: Part) -> Step {
         let lead = self.graph().lead_of(word);
         self.follow(word.node, lead);
@@ -524,8 +530,8 @@ impl<E: Emit> Stream<E> {
         Step { part, released: self.cut(through, word), marker: Some(Passed { end: through.len(), word, kept_in }) }
     }
 
-    /// Releases the text before `word`, a stop or marker that completed at the end of `through`. If it is a stop that
-    /// stays in the output, also releases the stop. `word` may have begun in the held text.
+    /// Releases the text before `word`, a stop or marker that completed at the end of `through`; if it is a stop that
+    /// stays in the output, the stop as well. (`word` may have begun in the held text, before `through`.)
     fn cut(&mut self, through: &str, word: Word) -> Released {
         self.read.advance(through);
         let graph = self.set.graph();
@@ -573,8 +579,9 @@ impl<E: Emit> Stream<E> {
         }
     }
 
-    /// Returns the text of a match that ends with `through`. `self.read` does not yet count `through`. `stays` says
-    /// whether the match stays in the output: if it does not, its text was held.
+    /// Returns the text of the match `hit` of a pattern, which ends with `through` and may have begun earlier. If the
+    /// match `stays` in the output, `history` has a copy of its beginning; otherwise the beginning is in the held text.
+    /// `self.read` does not count `through` yet.
     fn match_text(&self, through: &str, hit: PatternHit, stays: bool) -> Box<str> {
         let length = self.read.bytes + through.len() - hit.start.bytes;
         let patterns = self.graph().patterns();
@@ -628,9 +635,9 @@ impl<E: Emit> Stream<E> {
         self.graph().stop(self.cursor.node, special)
     }
 
-    /// Reads a special token whose text is not part of the stream's text. If the token is a stop and `armed` is true,
-    /// the stop fires. If it is a marker, the next region begins. In both cases returns the held text. In all other
-    /// cases returns `None`.
+    /// Reads a special token whose text `special` is left out of the stream's text. If the token is a stop and `armed`
+    /// is true, the stop fires. If it is a marker, the stream goes to the region to which the marker leads. In both
+    /// cases the held text is released and returned. Otherwise returns `None`.
     pub(crate) fn take_special(&mut self, special: &str, armed: bool) -> Option<Released> {
         if self.has_fired() {
             return None;

@@ -173,7 +173,7 @@ impl Emit for Segmented {
     }
 }
 
-/// The texts of parts. No text is empty, and neighbours belong to different parts.
+/// Safe text in pieces, each with its part. No piece is empty, and neighbours belong to different parts.
 impl SafeText for Vec<(Part, String)> {
     fn push(&mut self, part: Part, text: &str) {
         match self.last_mut() {
@@ -207,9 +207,10 @@ pub struct Segment<'a> {
     pub region: &'a str,
     /// The text, which is never empty.
     pub text: &'a str,
-    /// The number of the part: how many markers before this text began a part. A marker begins a part if it leads to
-    /// another state, even of the same region, or if it was given with [`keep`](crate::keep). A marker that was given
-    /// with [`stay`](crate::stay) does not. The text of one part may come in several segments.
+    /// The number of the part to which the text belongs. The text of one part may come in several segments.
+    ///
+    /// Each marker begins a new part if it leads to another state, even of the same region, or if it was given with
+    /// [`keep`](crate::keep). A marker that was given with [`stay`](crate::stay) does not.
     pub part: u32,
 }
 
@@ -393,8 +394,8 @@ impl Debug for StopMatch<'_> {
     }
 }
 
-/// The stop that fired. The stop ends where the stream stopped reading. Only a `FiredStop::Special` begins there,
-/// because its text is not part of the stream's text.
+/// The stop that fired. It ends where the stream stopped reading. A `FiredStop::Special` begins and ends there: its
+/// text is not part of the stream's text.
 #[derive(Clone, Debug)]
 pub(crate) struct Fired {
     pub(crate) stop: FiredStop<Box<str>>,
@@ -405,7 +406,8 @@ pub(crate) struct Fired {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum FiredStop<S> {
     Word(Word),
-    /// A special token whose text is not part of the stream's text. The match begins where the stream's text ends.
+    /// A stop that is a special token, whose text is not part of the stream's text. The match begins where the stream's
+    /// text ends.
     Special(Word),
     Pattern {
         index: usize,
