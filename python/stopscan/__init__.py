@@ -15,8 +15,8 @@ from stopscan._stopscan import (
     truncate,
 )
 
-# Type checkers take this name as true. It is not imported from `typing`, which takes longer to load than all of
-# stopscan.
+# Type checkers treat `TYPE_CHECKING` as true. It is defined here because importing `typing` takes longer than importing
+# all of stopscan.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from stopscan._arewrite import AsyncRewriteStream, arewrite

@@ -7,8 +7,8 @@ from stopscan._stopscan import Rewriter, RewriteSet
 
 
 class AsyncRewriteStream(AsyncDeltaStream[str]):
-    """Iterates asynchronously over deltas and yields their text with keys replaced. Also an async context manager. Made
-    by ``arewrite``. Never yields an empty string.
+    """Iterates asynchronously over deltas and yields their text, with the keys of a ``RewriteSet`` replaced. Also an
+    async context manager. Made by ``arewrite``. Never yields an empty string.
 
     The async iterable of deltas is the source. At its end, the stream yields the held text, rewritten. If the source
     raises, the error reaches the caller, and ``held`` keeps the withheld text.
@@ -33,8 +33,9 @@ class AsyncRewriteStream(AsyncDeltaStream[str]):
 
 
 def arewrite(deltas: AsyncIterable[str], /, replacements: RewriteSet | Mapping[str, str]) -> AsyncRewriteStream:
-    """Returns an async iterator of the text of ``deltas`` with keys replaced. The iterator has the properties ``held``,
-    ``set`` and ``closes``. ``replacements`` is the same argument as in ``Rewriter``.
+    """Returns an async iterator of the text of ``deltas``, in which each key of ``replacements`` is replaced by its
+    value. The iterator has the properties ``held``, ``set`` and ``closes``. ``replacements`` is the same argument as in
+    ``Rewriter``.
 
     >>> async for text in arewrite(deltas, {"<P1>": "Ada"}):
     ...     print(text, end="")

@@ -1,4 +1,4 @@
-"""Wrong values of the fields of a request, alone and in pairs, for the fuzz at the door of each adapter."""
+"""Wrong values of the fields of a request, alone and in pairs. The tests of each adapter send them in requests."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def singles(names: Collection[str]) -> Iterator[dict[str, Any]]:
 
 
 def pairs(names: Collection[str]) -> Iterator[dict[str, Any]]:
-    """Yields each two of the fields, with each wrong value in the first and another in the second."""
+    """Yields each pair of fields, with each wrong value in the first field and another wrong value in the second."""
     for first, second in combinations(names, 2):
         for number, value in enumerate(WRONG):
             yield {first: value, second: WRONG[(7 * number + len(first)) % len(WRONG)]}

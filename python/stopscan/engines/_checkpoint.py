@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 CHAT = NAMES
 # The number of tokens at the end of a prompt that are decoded to find its last marker. Little text follows that marker.
 PROMPT_TOKENS = 32
-# An engine may generate ids that its tokenizer lacks, and it ends a row at an EOS even before ``min_tokens``.
+# Arguments of `TokenScanner` for tokens that an engine has sampled. The engine may sample ids that its tokenizer lacks,
+# which count as tokens without text. An EOS ends the answer even before ``min_tokens``.
 AS_DRAWN: dict[str, Any] = {"unknown_ids": "count", "eos_ends_early": True}
 
 Frozen = tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
@@ -120,8 +121,8 @@ class Checkpoint:
             return kind(self.vocabulary, stops, region=region, **row, **engine)
         except ValueError as error:
             if kind is TokenScanner and options.protect is None and stops != options.stops:
-                # A marker of a default region consists of a special token, which is left out of the text, and of other
-                # text. So make the scanner without the default regions.
+                # A marker of a default region consists of a special token and of other text. Special tokens are left
+                # out of the text, so the marker could not be found. Make the scanner without the default regions.
                 return kind(self.vocabulary, options.stops, **row, **engine)
             raise _named(error) from None
 
@@ -148,7 +149,8 @@ class Checkpoint:
 
 
 def as_options(options: Options) -> StopOptions:
-    """Returns the stops of a program as the options of a request. Returns the options of a request unchanged."""
+    """Returns ``options`` as ``StopOptions``. The options of a request are ``StopOptions`` already. A program may pass
+    only stops."""
     if isinstance(options, StopOptions):
         return options
     return StopOptions(SegmentSet(options) if isinstance(options, SegmentSet | Mapping) else StopSet(options))
@@ -170,8 +172,8 @@ def _compiled(
         return protected(stops, graph, protect)
     if len(stops) > (stops.repeat is not None) or narrow or not graph:
         return stops
-    # There are no strings, patterns or protected regions, and `repeat` fires in every region. The regions are added
-    # only so that the tokens of each region are counted.
+    # The stops do not need the regions here: there are no strings, patterns or protected regions, and `repeat` fires in
+    # every region. But only with regions does the scanner count the tokens of each region.
     return StopSet(regions=graph, repeat=stops.repeat)
 
 

@@ -4,8 +4,8 @@ import logging
 from asyncio import CancelledError
 from collections import Counter
 
-# Exceptions that are not faults of the adapter. Its hooks catch them too, because they use `except BaseException`: no
-# narrower clause catches a panic of Rust.
+# Exceptions that are not faults of the adapter. The adapter's hooks catch them too: they need `except BaseException`,
+# because no narrower clause catches a panic in Rust code.
 NOT_OURS = (KeyboardInterrupt, SystemExit, GeneratorExit, CancelledError)
 
 
@@ -23,7 +23,8 @@ class Failures:
     """
 
     LIMIT = 3
-    # Tests set it so that `note` raises each fault. Otherwise the engine would take over, and hide the fault.
+    # If true, `note` raises each fault. Tests set it, because otherwise the engine's own search for stops would take
+    # over and hide the fault.
     strict = False
 
     def __init__(self, logger: logging.Logger) -> None:
@@ -38,7 +39,7 @@ class Failures:
 
     def note(self, error: BaseException, outcome: str, hook: str = "", *, alone: bool = False) -> None:
         """Counts a fault in a ``hook``, and logs the first one and the one that turns the adapter off. With ``alone``,
-        faults in this hook do not turn the adapter off: stop calling the hook when it is ``gone``.
+        faults in this hook do not turn the adapter off: stop calling the hook when ``gone(hook)`` is true.
 
         ``outcome`` says what happens to the request, such as "was left to the engine". Raises ``error`` if it is not a
         fault of the adapter, such as a ``KeyboardInterrupt``.

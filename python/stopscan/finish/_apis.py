@@ -62,13 +62,15 @@ APIS: dict[ApiName, FinishFields] = {
     "openai": FinishFields(
         name="OpenAI finish_reason",
         words=paths("finish_reason finishReason completionReason stop_reason"),
-        # Who has these fields, in order: OpenAI's `stream` helper, DashScope, OCI, the end of Cohere v2's streams.
+        # The fields in which these put the answer, in order: OpenAI's `stream` helper, DashScope, OCI, the end of
+        # Cohere v2's streams.
         bodies=_bodies("chunk output chatResponse delta"),
-        # Who has these fields, in order: OpenAI, AI21, Cohere before its chat API, watsonx, Mistral on Bedrock.
+        # The names of the list of choices, in order: of OpenAI, AI21, Cohere before its chat API, watsonx, Mistral on
+        # Bedrock.
         choice_lists=("choices", "completions", "generations", "results", "outputs"),
         done_field="is_end",  # of Baidu, whose `finish_reason` is "normal" in every chunk
         whole_fields=paths("message.role message.content message.tool_calls"),
-        # Who sends each field, in order: sglang and smg; vLLM and TensorRT-LLM; llama.cpp; dynamo;
+        # The fields that name the stop, in order: of sglang and smg; vLLM and TensorRT-LLM; llama.cpp; dynamo;
         # llama.cpp --verbose; Anthropic.
         stops=paths("matched_stop stop_reason stopping_word nvext.stop_reason __verbose.stopping_word stop_sequence"),
         # Who sends them, in order: OpenRouter, LM Studio, dynamo#14525, Vercel's AI SDK.
@@ -91,8 +93,8 @@ APIS: dict[ApiName, FinishFields] = {
         name="Responses status",
         words=paths("status"),
         silent=(".delta",),
-        # The status of any other event does not count: that of `response.reasoning_summary_part.done` can be
-        # "incomplete" before the response ends.
+        # Only the status in these events is that of the response. The status in other events, such as
+        # `response.reasoning_summary_part.done`, can be "incomplete" before the response ends.
         events=("response.completed", "response.incomplete", "response.failed", "response.cancelled"),
         vague_words=("incomplete",),
         details=paths("incomplete_details.reason status_details.reason"),  # the second path is of the Realtime API

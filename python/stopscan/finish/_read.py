@@ -204,7 +204,8 @@ class FinishFields:
             return False
         if answer.word is None:
             return answer.number is not None  # OCI's chunks have a choice, but not in a list
-        # A chunk of DashScope is not whole: its word is "null", and its body is `output`, not the payload.
+        # A chunk of DashScope must not count as a whole answer. Its word is "null", and its body is the field `output`
+        # of the payload, not the payload itself.
         return bool(answer.word == "" or answer.body is answer.payload)
 
     def _has_failed(self, answer: Answer, finish: Finish | None) -> bool:

@@ -1,6 +1,7 @@
 """Tests whether stopscan works with this mlx-lm's server: sends requests through the server's own classes.
 
-Needs neither a model nor a port: the model recites tokens, and a pair of sockets carries the requests.
+Needs neither a real model nor a port: a stand-in for the model generates fixed tokens, and a pair of sockets carries
+the requests.
 """
 
 from __future__ import annotations

@@ -182,7 +182,8 @@ class _Handler(server.APIHandler):
         except ValueError as error:
             self._end_with(400, error)
             return
-        # mlx-lm reads `include_usage` after the last chunk, where a `stream_options` of a wrong type would raise.
+        # mlx-lm reads `include_usage` after the last chunk. A `stream_options` of a wrong type would raise an error
+        # there, so it is replaced here.
         streaming = self.body.get("stream_options")
         self.stream_options = {"include_usage": isinstance(streaming, dict) and bool(streaming.get("include_usage"))}
         self._called_tool = False
@@ -195,9 +196,9 @@ class _Handler(server.APIHandler):
         except ConnectionError:
             self.close_connection = True  # the client has left
         finally:
-            # Nobody reads the answer any more: `departed` ends its row at the next token. mlx-lm itself removes such
-            # rows only twice a second. If several machines run one model, `departed` is not set, because all of them
-            # must end a row at the same token.
+            # Nobody reads the answer any more, so `departed` ends its row at the next token. (mlx-lm itself removes
+            # such rows only twice a second.) If several machines run one model, `departed` is not set, because all of
+            # them must end a row at the same token.
             if stops.row is not None and not self.response_generator._is_distributed:
                 stops.row.departed = True
 

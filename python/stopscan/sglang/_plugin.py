@@ -56,7 +56,7 @@ def hooks(defaults: Defaults, failures: Failures | None = None) -> dict[str, Cal
         "srt.managers.scheduler.Scheduler._add_request_to_queue": Scheduler(requests).queued,
         f"{DETOKENIZER}._decode_batch_token_id_output": decode,
     }
-    # Stops work without these hooks. If one of them fails repeatedly, only this hook is switched off.
+    # Hooks without which stops still work. If one of these hooks fails repeatedly, only this hook is switched off.
     niceties: dict[str, Callable[[Routes], Hook]] = {}
     if _serves():
         carriers |= {

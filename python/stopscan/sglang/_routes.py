@@ -12,7 +12,8 @@ from typing import Any
 from stopscan.sglang._guard import Guard, Refused
 from stopscan.sglang._requests import SET_APART, STOP, Requests, client_stops, listed, serving
 
-# An attribute that the hooks add to a chat request made from an Anthropic request: the stop that ended the stream.
+# The name of an attribute that the hooks add to a chat request that sglang made from an Anthropic request. Its value is
+# the stop that ended the stream.
 NAMED = "stopscan_named"
 
 
@@ -34,8 +35,8 @@ class Routes:
         params.stop_strs, params.stop_regex_strs = added, None
         yield
         params.stop_strs, params.stop_regex_strs = [*params.stop_strs, *stops], patterns
-        # sglang's own search needs this length in tokens, if the request is left to sglang. A text has at most as many
-        # tokens as bytes.
+        # If the request is left to sglang, sglang's own search needs the length of the longest stop in tokens. The
+        # length in bytes is enough, because a text has at most as many tokens as bytes.
         params.stop_str_max_len = max((len(text.encode(errors="replace")) for text in params.stop_strs), default=0)
 
     def generate(self, obj: Any, request: Any) -> Generator[None, Any, None]:
@@ -69,8 +70,8 @@ class Routes:
         _add_regions(params, request, reasons=bool(serving("reasoning_parser")), calls=calls)
 
     def chat_chunks(self, route: Any, *args: Any, **options: Any) -> Generator[None, Any, Any]:
-        """Wraps the chunks of one step of a chat. If the step has no text, adds a chunk with its logprobs, because
-        sglang would drop these logprobs. Also notes the stop for Anthropic's stream."""
+        """Wraps the function that makes the chunks of one step of a chat. If the step has no text, adds a chunk with
+        its logprobs, because sglang would drop these logprobs. Also notes the stop for Anthropic's stream."""
         made = yield
         request, content, scores = (options[name] for name in ("request", "content", "choice_logprobs"))
         matched = (content["meta_info"].get("finish_reason") or {}).get("matched")

@@ -21,7 +21,7 @@ class Tables:
     # By token id: the text of the token at the start of a stream, for tokens for which `strip_first_space` alone would
     # give another text.
     firsts: dict[int, str] = field(default_factory=dict)
-    # How bytes that are not valid UTF-8 are decoded: see `Strays` in the crate.
+    # How bytes that are not valid UTF-8 are decoded: see `Strays` in the Rust crate.
     strays: Literal["parts", "runs", "bytes"] = "parts"
     strip_first_space: bool = False
     special_ends_character: bool = False

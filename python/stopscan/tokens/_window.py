@@ -144,7 +144,8 @@ class Window:
             return whole, whole[len(self._context_text) :]
         if self._last_number == 0:  # `pending` completes a character of the prompt
             return whole, whole[_common_length(self._context_text, whole) :]
-        # `pending` changes the context's text, which is emitted already. So `pending` is decoded without the context.
+        # After the context, `pending` would change the context's text, which is emitted already. So `pending` is
+        # decoded without the context.
         return whole, self._decode(pending)
 
     def _move_context(self, whole: str, tokens: list[int]) -> None:

@@ -97,7 +97,8 @@ def _ids(tokenizer: Any, prompt: Any) -> list[int]:
     ids: Any = prompt
     if isinstance(prompt, str):
         ids = tokenizer(prompt).input_ids
-        # The text of a chat template often begins with the BOS, and the tokenizer adds a second one.
+        # A text that a chat template made often begins with the BOS. The tokenizer adds a second BOS, which is removed
+        # here.
         ids = ids[1:] if ids[:2] == [tokenizer.bos_token_id] * 2 else ids
     elif isinstance(prompt, list) and prompt and all(map(_is_message, prompt)):
         goes_on = prompt[-1]["role"] == "assistant"

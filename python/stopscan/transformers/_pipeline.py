@@ -45,7 +45,8 @@ class _Cut:
         own = {name: given.pop(name) for name in OPTIONS if name in given and name != "skip_special_tokens"}
         streamer = given.pop("streamer", None)
         preprocess, forward, postprocess = super()._sanitize_parameters(**given)  # type: ignore[misc]
-        # If there is a template, transformers parses the text with it, and needs the special tokens for that.
+        # If the tokenizer has a response template, transformers parses the text with it. So the text must have the
+        # special tokens.
         template = getattr(self.tokenizer, "response_template", None)
         skip = given.get("skip_special_tokens") in (None, True) and not template
         options = Options(self.tokenizer, stop, **{"skip_special_tokens": skip, **own})
@@ -72,8 +73,8 @@ class _Cut:
         prompts, records = outputs["input_ids"], []
         prompt_length = 0 if prompts is None else prompts.shape[-1]
         rows = outputs.pop("rows")
-        # These are the outputs of one prompt. If the pipeline has split a batch, `rows` has the rows of this prompt.
-        # Otherwise `rows` has one item: the list of these rows.
+        # `outputs` is about one prompt. If the pipeline has split a batch, `rows` is the list of the prompt's rows.
+        # Otherwise `rows` has one item, which is this list.
         for index, row in enumerate(rows[0] if isinstance(rows[0], list) else rows):
             one_row = {
                 name: value[:, index : index + 1]

@@ -36,7 +36,8 @@ class TextRow(Row[Any]):
         return "".join(self.pieces)
 
     def add(self, *pieces: Any) -> None:
-        """Adds what the scanner returned. The streamer gets it, and the end of the row once."""
+        """Adds ``pieces``, the results of the scanner, and passes them to the streamer. Tells the streamer once when
+        the row has ended."""
         new = [*filter(None, pieces)]
         self.pieces += new
         over = self.finish is not None

@@ -79,7 +79,8 @@ class Stops(StoppingCriteria, BaseStreamer):
         self._options = options
         self._streamers = list(streamer) if isinstance(streamer, list | tuple) else [streamer]
         self._streaming = any(each is not None for each in self._streamers)
-        # Set by the hooks in generate: whether `self` is a criterion, the EOS ids, and the id that pads ended rows.
+        # The hooks in transformers' `generate` set these: whether `self` is among the stopping criteria, the EOS ids,
+        # and the id that pads rows that have ended.
         self._is_criterion = False
         self._eos: list[int] = []
         self._pad: int | None = options.tokenizer.pad_token_id
@@ -90,7 +91,7 @@ class Stops(StoppingCriteria, BaseStreamer):
         self._rows: list[TextRow] = []
         self._scanners: list[Any] = []
         self._kind: Any = None  # the class of the scanners
-        # What the scanners returned, a list for each step, until `_collect` gives it to the rows.
+        # The results of the scanners, a list for each step. `_collect` gives them to the rows.
         self._steps: list[list[Any]] = []
         # `_sequences`: the prompts, if generate announced them, and then the sequences of the last step. `_length`: the
         # number of tokens in each of these sequences.
@@ -98,7 +99,8 @@ class Stops(StoppingCriteria, BaseStreamer):
         self._sequences: Any = None
         self._prompts: Any = None
         self._length = 0
-        # How rows had ended after the last step, and whether they had, as a tensor.
+        # The `Finish` of each row after the last step (`None` if the row goes on), and a tensor that says which rows
+        # have ended.
         self._finishes: list[Finish | None] = []
         self._done: Any = None
 
@@ -296,7 +298,8 @@ class Stops(StoppingCriteria, BaseStreamer):
         while length and tokens[length - 1] in (self._pad, -1):  # transformers pads with -1 if there is no EOS
             length -= 1
         row.add(row.feed_many(tokens[: length + (self._pad in (*self._eos, *self._options.eos_token_ids))]))
-        # Whisper removes the EOS (`start` is 0). A sequence shorter than the number of generated tokens ended with EOS.
+        # With `start` 0, this is Whisper, which removes the prompt and the EOS from its sequences. A sequence that is
+        # shorter than the number of generated tokens ended with EOS.
         row.end("length" if start or length >= self._length - len(prompt) else "eos")
         return row
 

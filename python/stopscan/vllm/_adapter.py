@@ -34,8 +34,9 @@ SET_APART = f"{PREFIX}default"
 CHAT_IDS = ("chatcmpl-", "resp_")
 # The largest number that `read_options` takes. No answer is longer.
 MAX_COUNT = 2**31 - 1
-# The most requests whose options are cached, and the most characters of options that are cached: clients choose both,
-# and a set that has eight states can take 240 times the bytes of its stops.
+# The most requests whose options and stop sets are cached, and the most characters of options that are cached. The
+# cache needs limits because clients choose the options, and a set with eight states can take 240 times the bytes of its
+# stops.
 MAX_KEPT, MAX_KEPT_LENGTH = 256, 1_024
 # No limits, for requests of a program that calls vLLM directly. The limits are for the clients of a server.
 UNLIMITED = Limits(*[2**62] * 4)
@@ -98,7 +99,7 @@ class Adapter:
             engine.know(self._tool_parser)
             self._log_regions(engine)
 
-    # The hooks that see a request before vLLM answers, while an error is still a 400
+    # The hooks that see a request before vLLM begins to answer, so that vLLM can still answer an error with a 400
 
     def params_made(self, params: Any, request: Any, *args: Any, **options: Any) -> None:
         """Runs after ``to_sampling_params`` of a chat request. Adds the regions that the route separates from the
@@ -135,7 +136,8 @@ class Adapter:
         # engine, which are unknown here.
         engine = None if tokenizer is None else self._engines.get(id(tokenizer)) or Engine(tokenizer)
         self._warn_of_missing_regions(request, params, engine)
-        # Requests without a queue come from a program that calls the engine directly, not from a server's client.
+        # A request without a queue comes from a program that calls the engine directly. The limits are only for the
+        # clients of a server.
         defaults = self.defaults if state.queue is not None else self._unlimited
         resumable = getattr(request, "resumable", False)
         options, stops = self._read(params, engine, defaults, resumable=resumable)
@@ -194,7 +196,8 @@ class Adapter:
         key, kept = None, None
         with suppress(RecursionError, TypeError, ValueError):  # a wrong value may be nested too deeply, or unhashable
             own = [(name, value) for name, value in given.items() if str(name).startswith(PREFIX)]
-            # `True == 1 == 1.0`, so the key has a `repr` of all but strings.
+            # In the key of the cache, options other than strings are a `repr`, because `True`, `1` and `1.0` are equal
+            # as keys.
             stop, others = tuple(params.stop or ()), repr((least, included, own, defaults is self._unlimited))
             if sum(map(len, stop), len(others)) <= MAX_KEPT_LENGTH:
                 key = id(graph), stop, others
@@ -230,8 +233,8 @@ class Adapter:
             raise refusal(f"{PREFIX}{error}") from None
 
     def _warn_of_missing_regions(self, request: Any, params: Any, engine: Engine | None) -> None:
-        """Logs one warning if a chat comes here for which ``params_made`` did not run. The stops of such a chat also
-        fire in the reasoning."""
+        """Logs a warning at the first chat request for which the hook ``params_made`` did not run. The stops of such a
+        chat also fire in the reasoning."""
         if engine is None or not engine.reasons or self._warned or SET_APART in (params.extra_args or {}):
             return
         if str(request.external_req_id).startswith(CHAT_IDS) and self.defaults.protect is None:

@@ -20,8 +20,8 @@ from stopscan.vllm._parsers import BEGINS_INSIDE, HARMONY, OF_THE_CHECKPOINT, RE
 # The number of tokens at the end of a prompt that are searched for markers: chat templates end with a marker and line
 # breaks.
 PROMPT_TOKENS = 32
-# The parser's answers for `MAX_TURNS` prompts are cached, if the last turn of the prompt has fewer than `MAX_TURN`
-# tokens.
+# The reasoning parser tells whether an answer begins in the reasoning. Its results for `MAX_TURNS` prompts are cached,
+# if the last turn of the prompt has fewer than `MAX_TURN` tokens.
 MAX_TURN = MAX_TURNS = 64
 # The most tokens of one character: it has at most 4 bytes, and each token has at least one of them.
 CHARACTER = 4
@@ -62,7 +62,7 @@ class Engine:
             inside = {mark: to for mark, to in self.graph["reasoning"].items()
                       if mark in self._ends or region_name(to) != "tool_call"}  # fmt: skip
             self.graph = {**self.graph, "reasoning": inside}
-        # The markers of regions that a request does not protect are plain text (`narrow`).
+        # With `narrow`, the markers of regions that a request does not protect are plain text.
         self._checkpoint = Checkpoint(self.tokenizer, graph=self.graph, narrow=True)
         # `_roles`: the ids of the added tokens that are not part of a marker, such as the names of roles. A `</think>`
         # before the last of these ids in a prompt does not belong to the answer: it may be a user's text.

@@ -35,7 +35,8 @@ def report(sequence: str | None, offset: int | None, end: int | None) -> dict[st
 
 @contextmanager
 def running(*arguments: str, stdin: int = subprocess.PIPE) -> Iterator[subprocess.Popen[bytes]]:
-    """Starts a filter. Kills it after `SECONDS`, so that a test does not wait for output that never comes."""
+    """Starts the filter, `python -m stopscan`. Kills it after `SECONDS`, so that a test does not wait for output that
+    never comes."""
     pipe = subprocess.PIPE
     with subprocess.Popen([*FILTER, *arguments], stdin=stdin, stdout=pipe, stderr=pipe, bufsize=0) as process:
         killer = threading.Timer(SECONDS, process.kill)

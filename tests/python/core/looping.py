@@ -21,7 +21,8 @@ LOOPS = {
 
 
 def ended(name: str, repeat: Repeat | None = None) -> tuple[str, int, StopMatch]:
-    """The text up to the character that proves the loop, the number of tokens up to there, and the match."""
+    """Where `Repeat` must end the answer ``name``: the text up to the character that proves the loop, the number of
+    tokens up to this character, and the match."""
     script = LOOPS[name]
     match = StopSet(repeat=repeat or Repeat()).find("".join(script))
     assert match is not None

@@ -92,15 +92,15 @@ class Stream:
         return None
 
     def follow(self, marker: str) -> None:
-        """Enters the state that `marker` leads to. A new part begins if the state changes or if the marker is kept, but
-        not if the marker stays in its part."""
+        """Enters the state that `marker` leads to. A new part of the output begins if the state changes, or if the
+        marker leads to a `keep`. After a marker that leads to a `stay`, the part goes on."""
         state = self.graph[self.state][marker]
         self.part += not isinstance(state, stay) and (state != self.state or isinstance(state, keep))
         self.state = state
 
     @property
     def withheld(self) -> int:
-        """How many characters at the end of the text are held, or are cut because they are a hidden stop."""
+        """How many characters at the end of the text are not sent: they are held, or they are a hidden stop."""
         if self.match is None:
             return len(self.held)
         is_cut = self.match.period is None and self.match.sequence in self.hidden

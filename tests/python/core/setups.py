@@ -95,7 +95,8 @@ def pick(draw: st.DrawFn, choices: Iterable[str]) -> str | None:
 
 
 def some(draw: st.DrawFn, choices: Iterable[str]) -> tuple[str, ...] | None:
-    """A random subset of the first three choices, which may be empty, or `None`, which means the default."""
+    """Returns a random subset of the first three `choices`, which may be empty. Or returns `None`, which stands for the
+    default."""
     chosen = draw(few)
     return tuple(choice for place, choice in enumerate(choices) if chosen >> place & 1) if draw(coins) else None
 

@@ -171,8 +171,8 @@ def test_exo_ollama_sglang_dynamo_14848_list_order(stop: list[str]) -> None:
 
 @pytest.mark.parametrize("deltas", [["abc"], ["a", "b", "c"], ["ab", "c"], ["a", "bc"]])
 def test_llama_cpp_and_mlx_engine_depend_on_chunks(deltas: list[str]) -> None:
-    """Both servers take the match that begins first in the text so far: `abc` if the text comes in one delta, `b` if
-    the text comes in three."""
+    """llama.cpp and mlx-engine take the match that begins first in the text so far. With the stops `abc` and `b`, this
+    is `abc` if the text comes in one delta, and `b` if it comes in three."""
     stream = scan(deltas, ["abc", "b"])
     assert (list(stream), stream.match) == (["a"], StopMatch("b", 1))
 

@@ -205,7 +205,8 @@ def test_a_stop_that_is_not_utf8() -> None:
         (b"x" * 65_535 + b"\xf0\x9fx", b"x" * 65_535, 65_535),
         ("é".encode() * 100_001 + b"\xfe", "é".encode() * 100_001, 200_002),
     ],
-    # These names are short, because pytest puts the name of a test into the environment, and systems limit its size.
+    # The ids are given, because pytest would make them from the data. It puts the id of a test into the environment,
+    # and systems limit the size of the environment.
     ids=["alone", "in-text", "continuation", "cut-short", "broken", "surrogate", "overlong", "over-a-read", "late"],
 )
 def test_good_text_precedes_the_invalid_utf8_error(data: bytes, out: bytes, offset: int) -> None:
@@ -225,7 +226,8 @@ def test_agrees_with_scan(stream: tuple[Setup, list[str]]) -> None:
     setup, deltas = stream
     setup = setup if setup.stop or setup.visible else setup._replace(stop=("END",))
     setup = setup._replace(start_protected=False, regions=None, stop_in=None, region=None, repeat=None)
-    # The filter has no options for a start inside a region or for graphs. Loops are left out too.
+    # `python -m stopscan` has no options for a start inside a region or for a graph of regions, so these are left out
+    # here. Loops are left out too.
     arguments = [f"--stop={stop}" for stop in setup.stop] + [f"--visible={stop}" for stop in setup.visible]
     arguments += [word for pair in setup.protect for word in ("--protect", *pair)]
     arguments += ["--include-stop"] * setup.include_stop

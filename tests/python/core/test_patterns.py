@@ -242,7 +242,8 @@ def test_max_held_lost_the_only_match_that_fits(pattern: str, max_held: int, tex
 
 
 def test_unarmed_text_and_patterns_reported_what_no_rule_gives() -> None:
-    """The `aa` at 1 cannot fire, because it contains the `a` that completed in unarmed text. The `a` at 2 fires."""
+    """In `caa`, the stop `a` completes at 1, but does not fire, because `ca` is unarmed text. The pattern's match `aa`
+    contains this `a`, so it cannot fire either. The `a` at 2 fires."""
     scanner = StopScanner(StopSet(["a"], patterns=["(?:c){0,2}aa"]))
     assert scanner.feed("ca", armed=False) + scanner.feed("a") == "ca"
     assert scanner.match == StopMatch("a", 2)

@@ -1,4 +1,5 @@
-"""A scanner reads text in which no stop can begin only when a later call needs it. The results must be the same."""
+"""If no stop can begin in a text, a scanner does not read the text at once, but only when a later call needs it. The
+results must be the same."""
 
 from __future__ import annotations
 

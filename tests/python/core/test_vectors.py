@@ -73,7 +73,7 @@ def check(subject: StopScanner | Reference, case: Case, size: int) -> None:
     if size == WHOLE:
         assert subject.unused == case["unused"]
     else:
-        # Here `unused` is shorter: only the rest of the piece that completed the stop.
+        # If the text is fed in pieces, `unused` is only the rest of the piece that completed the stop.
         assert case["unused"].startswith(subject.unused)
 
 

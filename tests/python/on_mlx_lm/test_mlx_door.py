@@ -65,7 +65,8 @@ def ends(body: dict[str, Any], chat: bool, *classes: Any) -> bool:
 
 @pytest.mark.parametrize("prompt", [["x"], [""], [["<", ">"]], 5, None], ids=str)
 def test_a_prompt_that_is_no_text_is_a_400(prompt: Any, failures: Failures) -> None:
-    """Three completions with a list of strings used to switch stopscan off for everybody."""
+    """A prompt that is a list of strings must get a 400. Before a fix, it counted as a failure of stopscan: three such
+    requests switched stopscan off for all clients."""
     with hosting(ours._ResponseGenerator, ours._Handler) as host:
         status, reply = host.ask({"prompt": prompt, "stop": ["END"]}, chat=False)
     assert (status, failures.count) == (400, 0)

@@ -334,6 +334,7 @@ def test_tokens_kept_at_each_end(mlx: tuple[Any, Any], reciter: Reciter, draft: 
     ids=str,
 )
 def test_a_wrong_value_raises_at_once(mlx: tuple[Any, Any], stop: Any, options: dict[str, Any]) -> None:
-    """A wrong value raises before the first step. Before a fix, it raised only if there were stops."""
+    """An option with a wrong value must raise before the first step. Before a fix, it raised only if there were
+    stops."""
     with pytest.raises((TypeError, ValueError)):
         stream_generate(*mlx, "x", **{"stop": stop, **options})

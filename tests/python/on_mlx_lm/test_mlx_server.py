@@ -89,7 +89,8 @@ def ours(servers: dict[str, tuple[Server, Server]]) -> Server:
 
 
 def answer(text: str, tokens: int, chat: bool, finish_reason: str = "stop", matched: str | None = None) -> Answer:
-    """The answer with this text. In chats, the reasoning is a separate field. Completions leave the reasoning out."""
+    """The ``Answer`` that a server must give if the model has written ``text``. In chats, the reasoning is a separate
+    field. Completions leave the reasoning out."""
     reasoning = ""
     if text.startswith("<think>"):
         reasoning, _, text = text.removeprefix("<think>").partition("</think>")

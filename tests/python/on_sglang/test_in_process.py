@@ -417,7 +417,8 @@ def test_fault_concerns_its_own_request_only(host: Host, forgiving: Failures, mo
 
 
 def test_message_without_new_token_is_sglangs(host: Host) -> None:
-    """sglang begins to decode a request at its first message, which may have no new token if the request was paused."""
+    """A message without a new token must be left to sglang. sglang begins to decode a request at its first message,
+    which may have no new token if the request was paused."""
     with installed(hooks(Defaults())):
         ours, by_sglang = host._request("ours", {"stop": ["END"]}), host._request("by_sglang", {})
         by_sglang.stream = False

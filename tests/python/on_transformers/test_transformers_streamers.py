@@ -211,7 +211,8 @@ def test_drafts_tell_the_prompt_without_a_streamer(engine: Engine, reciter: Reci
 
 
 def test_a_loop_at_the_top_level_of_a_script(checkpoint: Path) -> None:
-    """Before a fix, the criterion read the name of a caller up the stack, and failed on the short stack of a script."""
+    """``Stops`` must also work at the top level of a script. Before a fix, it read the name of a function further up
+    the call stack, and failed because a script's stack is short."""
     script = """
 import sys, torch
 from transformers import AutoTokenizer

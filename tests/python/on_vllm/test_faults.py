@@ -194,7 +194,8 @@ def test_failed_request_vllm_lacks_ends_with_error(pieces: tuple[Any, Reciter]) 
 
 
 def test_500_faulty_streams_lose_nothing(pieces: tuple[Any, Reciter]) -> None:
-    """After a fault, a request with only stop strings has vLLM's result; one with more options ends with an error."""
+    """After a fault, a request that has only stop strings must have vLLM's result. A request with options that vLLM
+    lacks must end with an error."""
     tokenizer, reciter = pieces
     ids = dict(zip(PIECES, reciter.token_ids("pieces"), strict=True))
     whole = ["a", "b", "E", "ND", "END", "\n\n", "<think>", "</think>", "<|end|>"]

@@ -88,7 +88,8 @@ def test_what_a_client_writes_for_the_route_is_checked(tokenizer: Any, forgiving
             params = SamplingParams(stop=["END"], extra_args={"stopscan_default": value})
             answer(tokenizer, params, "So END")
             assert value is None
-        # A chat route overwrites the client's value with the regions that the route separates.
+        # In a chat, a value that the client gave for `stopscan_default` is overwritten with the regions that the route
+        # separates from the content.
         ChatCompletionRequest(**FIELDS, vllm_xargs={"stopscan told 1": "x"}).to_sampling_params(40, {})
     assert (forgiving.count, forgiving.off) == (0, False)
 

@@ -54,7 +54,8 @@ class Setup(NamedTuple):
 
 
 def as_read(segments: Iterable[Segment]) -> list[tuple[str, str]]:
-    """Regions and texts. Neighbouring segments of one region are joined, but two tool calls stay apart."""
+    """Returns the region and the text of each segment. Neighbouring segments of one region are joined, but two tool
+    calls stay apart."""
     runs = groupby(segments, key=lambda segment: (segment[0], segment[2] if segment[0] == "tool_call" else None))
     return [(region, "".join(text for _, text, _ in run)) for (region, _), run in runs]
 

@@ -95,7 +95,7 @@ def test_segments_of_another_model() -> None:
 
 
 def test_the_pair_of_a_known_region_is_its_name() -> None:
-    """The markers of a region protect it as its name does: ``<think>`` and ``</think>`` are the region ``reasoning``.
+    """A region can be protected by its name or by its two markers: ``<think>`` and ``</think>`` mean ``reasoning``.
 
     Before a fix, the two markers were ignored if the graph had the opening marker.
     """
@@ -186,13 +186,14 @@ def test_a_graph_without_regions_is_none() -> None:
 
 
 def test_a_template_of_glm_is_not_one_of_hermes() -> None:
-    """The two forms have the same markers, but in GLM's form the reasoning can open again."""
+    """The forms of GLM and Hermes have the same markers, but in GLM's form the reasoning can open again."""
     template = "<tool_call>{n}\n<arg_key>k</arg_key>\n</tool_call><|assistant|>\n<think></think>"
     assert graph_of(SimpleNamespace(chat_template=template)) == FORMATS["glm45"]
 
 
 def test_a_tokenizer_with_several_chat_templates() -> None:
-    """All templates count. transformers has them in a mapping, and before a fix stopscan ignored this mapping."""
+    """If a tokenizer has several chat templates, the markers in all of them count. transformers keeps them in a
+    mapping, which stopscan ignored before a fix."""
     templates = {"default": "<think></think>", "tool_use": "<think></think><tool_call></tool_call>"}
     assert graph_of(SimpleNamespace(chat_template=templates)) == FORMATS["hermes"]
 
@@ -237,14 +238,16 @@ def test_a_response_template_without_a_name_for_the_answer() -> None:
 
 @pytest.mark.parametrize("name", [name for name in FORMATS if "reasoning" in FORMATS[name]])
 def test_start_protected_begins_in_reasoning_not_in_header(name: str) -> None:
-    """Before a fix, with `start_protected`, a Harmony stream began in the header, where ` to=` begins a tool call."""
+    """With `start_protected`, a stream must begin in the reasoning. Before a fix, a Harmony stream began in the header,
+    where ` to=` begins a tool call."""
     stops = protected(StopSet("END"), FORMATS[name], ["reasoning"])
     assert start_region(stops, "", True) == "reasoning"
 
 
 @pytest.mark.parametrize("protect", [["(", ")", "(", "]"], ["reasoning", "(", ")", "(", "]"]])
 def test_an_opening_marker_with_two_closing_markers_is_refused(protect: list[str]) -> None:
-    """Before a fix, if the pairs came with a region's name, the second pair silently replaced the first one."""
+    """An opening marker cannot have two closing markers. Before a fix, if `protect` also named a region, the second
+    pair silently replaced the first one."""
     for make in (protected, segments_of):
         with pytest.raises(ValueError, match=r'opening marker "\(" has two closing markers'):
             make(StopSet("END"), QWEN3, protect)

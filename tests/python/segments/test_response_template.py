@@ -182,7 +182,8 @@ def literals(field: dict[str, Any], key: str) -> list[str]:
 
 
 def live_together(template: dict[str, Any]) -> list[list[str]]:
-    """The markers that are searched for at the same time: a list for each region."""
+    """Returns a list of markers for each region of the template: the markers that a segmenter must look for in this
+    region."""
     fields = template["fields"].values()
     outer = [word for field in fields for word in literals(field, "open")]
     outer += [word for field in fields if "open" not in field for word in literals(field, "close")]

@@ -88,7 +88,8 @@ def test_nowhere() -> None:
 
 
 def louder() -> list[tuple[Any, list[int], list[int]]]:
-    """Three tokenizers that decode to capitals, each with the ids of a special token and "a stop", and unknown ids."""
+    """Returns three tokenizers whose `decode` returns capital letters. Each comes with the ids of a special token
+    followed by "a stop", and with ids that the tokenizer lacks."""
     letters, model = b"a stop", load(MODEL)
     kinds = (
         (model.tokenizer, [model.special[0], *(model.byte_tokens[byte] for byte in letters)], [-1, 32000]),

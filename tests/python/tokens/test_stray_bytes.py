@@ -1,4 +1,4 @@
-"""Bytes that are not a character, in vocabularies that spell characters in byte tokens."""
+"""Bytes that are not valid UTF-8 ("stray bytes"), in vocabularies that can spell characters in tokens of one byte."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from stopscan.tokens import TokenScanner
 
 
 def test_stray_bytes_after_a_character_in_bytes() -> None:
-    # The tokenizers library's DecodeStream raises "Invalid prefix" here, and from then on for every token.
+    # For these tokens, the tokenizers library's DecodeStream raises "Invalid prefix", and then again for every later
+    # token.
     vocabulary = load(small_fallback)
     token_ids = vocabulary.spell("你") + vocabulary.spell(b"\x80\x80") + vocabulary.spell("the 你 END", [3, 0])
     scanner = TokenScanner(vocabulary.tokenizer, "END")
@@ -63,7 +64,8 @@ def fed(tokenizer: Any, token_ids: list[int]) -> TokenScanner:
 
 @given(st.data())
 def test_runs_of_byte_tokens(data: st.DataObject) -> None:
-    """A run's characters come out while it is UTF-8; from the first stray byte on, each byte is U+FFFD."""
+    """In a run of byte tokens, characters come out as long as the bytes are valid UTF-8. From the first invalid byte
+    on, each byte comes out as U+FFFD."""
     vocabulary = load(small_fallback)
     pieces = st.sampled_from([b"\xe4", b"\xbd\xa0", "你".encode(), b"\xff", b"\x80", b"a", b"\xf0\x9f\x9a"])
     runs = data.draw(st.lists(st.lists(pieces, max_size=5).map(b"".join), max_size=4))

@@ -87,7 +87,8 @@ def test_special_token_that_ends_is_not_text() -> None:
 
 @pytest.mark.parametrize("native", [True, False])
 def test_half_a_character_before_a_special_stop_comes_out(native: bool) -> None:
-    """The half character comes out as U+FFFD. Before a fix, it was lost, and the stop's offset was too small by one."""
+    """Half a character before a special token that is a stop must come out as U+FFFD. Before a fix, it was lost, and
+    the stop's offset was too small by one."""
     tokenizer, token_ids = staged("a", b"\xc3", "<|im_end|>", special=["<|im_end|>"])
     carrier = tokenizer if native else Carrier(tokenizer)
     scanner = TokenScanner(carrier, ["<|im_end|>"])

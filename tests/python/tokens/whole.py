@@ -85,7 +85,8 @@ class Whole:
         return self.numbers[count - 1] if count else 0
 
     def tokens_in(self, gone: int) -> dict[str, int]:
-        """The number of tokens in each region, up to token number ``gone`` or to a later marker without text."""
+        """Returns how many tokens each region has, counted up to token number ``gone``, or up to a later marker without
+        text."""
         names = dict.fromkeys(map(self.region_of, self.reference.graph))
         if len(names) == 1 and self.reference.markers_stay:
             return dict.fromkeys(names, gone)
@@ -99,7 +100,8 @@ class Whole:
         return [(character, numbers[place - 1]) for character, place in spelled]
 
     def own(self, count: int) -> str | None:
-        """The text of token number ``count``, or ``None`` if it has no text or shares a character with others."""
+        """Returns the text of token number ``count``, or ``None`` if this token has no text or shares a character with
+        other tokens."""
         if count in self.silent:
             return None
         raw = getattr(self.book, "raw", lambda token_id: "")(self.ids[count - 1])
@@ -159,7 +161,8 @@ class Whole:
 
 
 def pass_marker(reference: Any, marker: str, number: int) -> Any:
-    """Follows a marker that is a special token. It opens or closes a region even if its text is skipped."""
+    """Makes the reference follow a marker that is a special token. Such a marker opens or closes a region even if its
+    text is left out."""
     if not isinstance(reference, Reference):
         return reference.pass_marker(marker, number)
     if reference.match or marker not in reference.graph[reference.state]:
@@ -171,7 +174,8 @@ def pass_marker(reference: Any, marker: str, number: int) -> Any:
 
 
 def run(scanner: TokenScanner, token_ids: Sequence[int], reason: Any = "eos") -> list[str]:
-    """The text that each token emitted. If no token ended the stream, the text of a flush comes last."""
+    """Returns the text that the scanner emits with each of the tokens. If none of them ends the stream, the text of
+    ``flush`` comes last."""
     outputs = []
     for token_id in token_ids:
         outputs.append(scanner.feed(token_id))
