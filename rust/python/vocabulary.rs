@@ -9,8 +9,8 @@ use stopscan::{Strays, VocabularyBuilder};
 use crate::errors::{OrRaise, value_error};
 use crate::objects::{self, collect, new_string, room};
 
-/// The memory to ask for before reading a vocabulary: `JSON` bytes for each byte of a `tokenizer.json`, or `TOKEN`
-/// bytes for each item of a list of tokens.
+/// Reading a vocabulary needs at most `JSON` bytes of memory for each byte of a `tokenizer.json`, or `TOKEN` bytes for
+/// each item of a list of tokens. Before it is read, `room` checks that there is so much memory.
 const JSON: usize = 4;
 const TOKEN: usize = 64;
 

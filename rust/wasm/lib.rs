@@ -2,7 +2,7 @@
 //!
 //! Text goes in and out through one buffer. To pass text, the caller calls `room`, writes UTF-8 at the address that it
 //! returns, and then calls the function that takes the text. A function that "gives" text writes it to the buffer and
-//! returns its length in bytes; `buffer` returns the address. A stream is named by a number.
+//! returns its length in bytes; `buffer` returns the address. Streams have numbers, by which functions know them.
 
 use std::cell::RefCell;
 
@@ -12,7 +12,8 @@ thread_local! {
     static STATE: RefCell<state::State> = RefCell::default();
 }
 
-/// Exports methods of `State` as functions. The word `unsafe` is needed only here: `state` forbids it.
+/// Exports methods of `State` as functions of the module. `no_mangle` needs the word `unsafe`, so this is here and not
+/// in the module `state`, which forbids `unsafe`.
 macro_rules! export {
     ($($(#[$doc:meta])* fn $name:ident($($argument:ident: $type:ty),*) $(-> $output:ty)?;)*) => {$(
         $(#[$doc])*
@@ -37,7 +38,8 @@ export! {
     fn push();
     /// Sets an option. The first argument is its name, and the others are its value.
     fn option();
-    /// Makes a segmenter, or else a scanner, with the options that were set. Returns its number, or -1 after an error.
+    /// Makes a stream with the options that were set: a segmenter if `segmenter` is true, otherwise a scanner. Returns
+    /// its number, or -1 after an error.
     fn build(segmenter: bool) -> i32;
     /// Gives the message of the error.
     fn error() -> usize;
@@ -79,6 +81,7 @@ export! {
     /// Returns where the stop ends, in code points.
     fn end(stream: usize) -> usize;
 
-    /// Gives the formats, a line each: the name, the source and the states, with tabs between them.
+    /// Gives the known formats of model output, a line each: the name, the source and the states, with tabs between
+    /// them.
     fn formats() -> usize;
 }

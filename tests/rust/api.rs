@@ -22,7 +22,8 @@ fn one_set_serves_many_threads() {
         for thread in 0..4 {
             let set = &set;
             scope.spawn(move || {
-                // The first search in a long text builds a prefilter. Here all threads do their first search at once.
+                // The first search in a long text builds the prefilter of the set (a vector search). Here all threads
+                // do so at the same time.
                 let text = ".".repeat(1_000 + thread) + "END";
                 assert_eq!(set.find(&text).unwrap().offset(), 1_000 + thread);
                 assert_eq!(StopScanner::new(set).feed(&text).text.len(), 1_000 + thread);

@@ -6,8 +6,9 @@ use stopscan::{Finish, Options, SegmentSet, Segmenter, StopScanner, StopSet, Tok
 use crate::case::patterns::Case;
 use crate::random::Random;
 
-/// Compares the match and the output with the reference for every way to cut a text, and in one case of 16 also the
-/// held text. `STOPSCAN_CASES` is the number of cases.
+/// Compares the library with the reference on random patterns and texts, for every way to cut a text into deltas: the
+/// match and the output and, in one case of 16, also the held text. The environment variable `STOPSCAN_CASES` sets the
+/// number of cases.
 #[test]
 fn random_patterns() {
     let cases = std::env::var("STOPSCAN_CASES").map_or(600, |cases| cases.parse().expect("it is a number"));
@@ -53,7 +54,7 @@ fn a_string_that_cannot_be_the_first_is_not_held() {
     }
 }
 
-/// If another stop always completes before a match does, the beginning of the match is not held.
+/// No text is held for a match that can never fire, because another stop always completes inside it.
 #[test]
 fn a_match_that_cannot_be_the_first_is_not_held() {
     for (pattern, others, stop) in
@@ -65,8 +66,8 @@ fn a_match_that_cannot_be_the_first_is_not_held() {
     }
 }
 
-/// If many matches have begun, the one that began first fires. With the second pattern, matches in equal states are
-/// merged.
+/// Of many unfinished matches that complete together, the one that began first fires. With the second pattern, many of
+/// them are in the same state, and so are merged.
 #[test]
 fn many_matches_at_once() {
     let text = "c".repeat(5) + &"a".repeat(20) + "b";
@@ -145,7 +146,8 @@ fn a_stop_of_one_letter_of_a_class_leaves_the_others() {
     assert_eq!(set.find("<b>").map(|found| found.sequence()), Some("b"));
 }
 
-/// A match that completes in unarmed text does not fire. Nor does a stop that contains this match and completes later.
+/// A match that completes in unarmed text does not fire. A stop that contains this match does not fire either, even if
+/// it completes later, in armed text.
 #[test]
 fn what_completes_in_unarmed_text_ends_what_contains_it() {
     for (stop, pattern, marker, unarmed, armed, expected) in [
@@ -171,8 +173,8 @@ fn what_completes_in_unarmed_text_ends_what_contains_it() {
     }
 }
 
-/// A segmenter takes markers out. So it must hold the beginning of a marker, even if a pattern has completed inside the
-/// marker in unarmed text.
+/// A segmenter takes markers out of the text, so it holds text that may become a marker. It must do so even if a
+/// pattern completes inside the marker, in unarmed text, where the pattern does not fire.
 #[test]
 fn a_marker_around_a_match_in_unarmed_text_is_held() {
     let set = SegmentSet::builder().region("a", [("<think>", "b")]).region("b", [("|", "a")]).patterns(["[Tt]h"]);
@@ -186,8 +188,8 @@ fn a_marker_around_a_match_in_unarmed_text_is_held() {
     assert_eq!(segments, [("b".to_owned(), "y".to_owned())]);
 }
 
-/// A match that grows longer than `max_held` is given up, but not a match that began later and is short enough.
-/// Before a fix, both were given up.
+/// An unfinished match that is longer than `max_held` is given up. A match that began later, and is still short enough,
+/// must not be given up with it: an earlier version did that.
 #[test]
 fn a_later_beginning_goes_on_when_an_earlier_one_is_too_long() {
     for (pattern, max_held, text, expected) in [

@@ -34,7 +34,8 @@ fn random_streams() {
     }
 }
 
-/// Inputs with which the fuzzer once found a defect, and inputs for code that random bytes rarely reach.
+/// Runs the inputs in `fuzz/regressions`: inputs with which the fuzzer once found a defect, and inputs for code that
+/// random bytes rarely reach.
 #[test]
 fn fuzz_regressions() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/regressions");
@@ -46,7 +47,8 @@ fn fuzz_regressions() {
     }
 }
 
-/// However the text is cut into deltas, the output, the match and the held text are those of a single delta.
+/// However a text is cut into deltas, the output, the match and the held text must be the same as for the whole text in
+/// one delta.
 #[test]
 fn every_chunking_gives_one_answer() {
     let rules = Rules {
@@ -98,7 +100,8 @@ fn deltas_of_every_length() {
     }
 }
 
-/// In long deltas, the library searches for the first bytes of each stop. The end of the delta may split these bytes.
+/// In long deltas, the library uses a vector search for the first bytes of each stop. A stop must also be found if the
+/// end of a delta splits these bytes.
 #[test]
 fn stops_anywhere_in_long_deltas() {
     let long_stop = "0123456789".repeat(3);
@@ -119,8 +122,8 @@ fn stops_anywhere_in_long_deltas() {
     }
 }
 
-/// The texts have so many beginnings of stops that the vector search (the prefilter) gives up. The rest of the text
-/// must still be read.
+/// In these texts, stops begin so often that the library gives up its vector search for long deltas (the prefilter).
+/// The rest of the text must still be read.
 #[test]
 fn long_deltas_full_of_beginnings() {
     let rules = hidden(&["abcabd", "bca!"]);
@@ -132,7 +135,8 @@ fn long_deltas_full_of_beginnings() {
     }
 }
 
-/// The prefilter, a vector search for long deltas, accepts few stops. For more stops there is no prefilter.
+/// The library's vector search for long deltas (the prefilter) takes only a few stops. With as many stops as here, the
+/// library does without it.
 #[test]
 fn long_deltas_and_many_stops() {
     let stops: Vec<String> = (0..500).map(|number| format!("<{number:03}>")).collect();
@@ -143,13 +147,14 @@ fn long_deltas_and_many_stops() {
     }
 }
 
-/// With so many stops, the deep states of the automaton have sparse edges instead of a dense row of transitions.
+/// Tests a set that is so large that only the first states of its automaton have a dense row of transitions. The other
+/// states have sparse edges.
 #[test]
 fn large_sets() {
     let random = &mut Random(1);
     let mut letters = |count: usize| -> String { (0..count).map(|_| ['a', 'b', 'é'][random.below(3)]).collect() };
-    // A dense row has a column for each byte that occurs in a stop. This stop has many different bytes, so only few
-    // rows fit in the memory that dense rows may use.
+    // A stop with many different bytes. A dense row has a column for each byte that occurs in a stop, so rows are wide
+    // here, and only few of them fit in the memory that rows may use.
     let wide: String = (' '..='~').chain('À'..='ÿ').chain('\u{2000}'..='\u{203F}').collect();
     let mut rules = Rules { visible: vec![wide.clone()], ..Rules::default() };
     rules.stop = (0..1_200).map(|index| letters(10 + index % 4)).collect();

@@ -66,8 +66,8 @@ fn random_loop(seed: u64) -> bool {
     Case::arbitrary(&mut Unstructured::new(&bytes)).expect("any bytes are a case").check()
 }
 
-/// Loops with short and long periods, because the library looks for long periods less often. The texts are so long that
-/// the library drops old text.
+/// Random texts with loops of short and long periods: the library searches for long periods less often. The texts are
+/// so long that the library has to drop old text.
 #[test]
 fn random_loops_of_long_periods() {
     for seed in 0..300 {
@@ -119,8 +119,8 @@ fn what_is_forgotten_and_what_fired_repeats_nothing() {
     }
 }
 
-/// A stream keeps text of about three times the longest period, and a little more that a check may need. It drops old
-/// text when it has a quarter more than that. A character that is not ASCII may take four bytes.
+/// The library keeps about three times as much text as the longest period has, and drops older text when it has a
+/// quarter more than that. A character that is not ASCII may take up to four bytes.
 #[test]
 fn what_a_stream_keeps_is_bounded() {
     for (character, bytes) in [("a", 1), ("日", 4), ("🤦", 4)] {
@@ -134,7 +134,8 @@ fn what_a_stream_keeps_is_bounded() {
     }
 }
 
-/// Damaged bytes may be refused or accepted. Neither reading them nor using the result may panic.
+/// `Loops::from_bytes` may refuse or accept damaged bytes. But it must not panic, and a stream that goes on from them
+/// must not panic either.
 #[test]
 fn damaged_bytes_never_panic() {
     let (repeat, mut refused) = (Repeat::new(4, 100, 64).unwrap(), 0);

@@ -127,7 +127,7 @@ fn errors_name_the_culprit() {
     assert_eq!(error.to_string(), r#"region: there is no region "b"; there are a"#);
 }
 
-/// The bytes of a stop that can fire in several regions count once for each region.
+/// The limit on the bytes of a set counts a stop once for each region in which it can fire.
 #[test]
 fn a_set_may_be_as_large_as_the_limit_and_no_larger() {
     let stop = "s".repeat(MAX_SET_BYTES / 2 - 3);

@@ -94,7 +94,8 @@ fn a_snapshot_is_small() {
     assert!(scanner.snapshot().as_bytes().len() <= 256);
 }
 
-/// Check bytes reveal damage, but not a forgery, because a forger can write correct check bytes.
+/// The check bytes of a snapshot show that it was damaged by accident. But somebody who changes a snapshot on purpose
+/// can write correct check bytes, so the bytes before them must be checked, too.
 #[test]
 fn a_forged_snapshot_that_ends_within_a_character_is_refused() {
     let set = StopSet::new(["éé"]).unwrap();

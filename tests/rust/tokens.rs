@@ -139,7 +139,8 @@ fn a_scanner_with_options_keeps_them() {
 
 #[test]
 fn close_counts_stops_only_behind_min_tokens() {
-    // When the stream ends, half a character becomes U+FFFD, which counts as text of the second and last token.
+    // When the stream ends, the half character of the second token becomes U+FFFD and completes the stop. As it counts
+    // as text of the second token, the stop fires only if `min_tokens` is less than 2.
     let vocabulary = Vocabulary::builder().text("a").text(b"\xC3").build().unwrap();
     let stops = StopSet::new(["a\u{FFFD}"]).unwrap();
     for (min_tokens, text, finish) in [
@@ -170,8 +171,8 @@ fn an_end_beyond_the_vocabulary_is_counted() {
     }
 }
 
-/// The library compares the lowest six bits of ids first. These bits are the same in the id 67 and the stop token 3,
-/// but the id 67 must not end the stream.
+/// To see whether an id may end the stream, the library first looks at its lowest six bits. They are the same in the id
+/// 67 and the stop token 3, but the id 67 must not end the stream.
 #[test]
 fn an_id_with_the_lowest_bits_of_an_end_is_none() {
     let vocabulary = (0..200).fold(Vocabulary::builder(), |builder, _| builder.text("a")).build().unwrap();
@@ -207,7 +208,8 @@ fn more_tokens_without_an_end_than_there_may_be_are_refused() {
     assert_eq!(error.unwrap_err().to_string(), "min_tokens 3 is greater than max_tokens 2");
 }
 
-/// The last token begins with the rest of a character, which completes a marker. Then it has a stop.
+/// The first bytes of the last token complete a character and with it a marker. The rest of the token has a stop, so
+/// the token counts in the region of the stop.
 #[test]
 fn a_token_with_a_marker_and_then_a_stop_counts_in_the_region_of_the_stop() {
     let set = SegmentSet::builder().region("reasoning", [("èê", "answer")]).region("answer", [("|", "reasoning")]);

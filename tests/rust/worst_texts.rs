@@ -1,4 +1,4 @@
-//! Texts in which the search for loops has the most work: much of the text is repeated, at many distances.
+//! Texts for which the search for loops has the most work, because much of them is repeated at many distances.
 
 type Text = fn(usize) -> String;
 

@@ -314,7 +314,8 @@ pub(crate) struct Distinct<'a> {
 }
 
 impl<'a> Roles<'a> {
-    /// Returns the distinct stops or patterns of a list. Refuses an empty one, and one that already has another role.
+    /// Returns the distinct stops or patterns of the list `stops`. Refuses an empty text, and a text that was given
+    /// before in another role, such as a stop that is also a marker.
     fn stops(&mut self, stops: &'a [String], role: Role) -> Result<Distinct<'a>, StopSetError> {
         let mut distinct =
             Distinct { texts: Vec::with_capacity(stops.len()), indices: Vec::with_capacity(stops.len()) };

@@ -207,9 +207,10 @@ pub struct Segment<'a> {
     pub region: &'a str,
     /// The text, which is never empty.
     pub text: &'a str,
-    /// The number of the part to which the text belongs. The text of one part may come in several segments.
+    /// The number of the part to which the text belongs, counted from 0. The text of one part may come in several
+    /// segments.
     ///
-    /// Each marker begins a new part if it leads to another state, even of the same region, or if it was given with
+    /// A marker begins a new part if it leads to another state, even of the same region, or if it was given with
     /// [`keep`](crate::keep). A marker that was given with [`stay`](crate::stay) does not.
     pub part: u32,
 }

@@ -11,8 +11,8 @@ pub(crate) const REPLACEMENT: &str = "\u{FFFD}";
 
 /// Decodes one stream of token ids. The returned texts, joined, are the text of all ids decoded at once.
 ///
-/// The decoder withholds only half a character (its first bytes), until later tokens complete the character or the half
-/// becomes U+FFFD.
+/// The only text that the decoder withholds is half a character (its first bytes), until later tokens complete the
+/// character or show that nothing will, and the half becomes U+FFFD.
 ///
 /// ```
 /// use stopscan::{TokenDecoder, Vocabulary};
@@ -98,14 +98,16 @@ pub(crate) struct Decoder {
     /// How many of the `len` bytes came with the prompt. If the stream does not complete the character, these bytes are
     /// not part of the stream's text.
     pub(crate) prompted: u8,
-    /// Whether a token, even of the prompt, was decoded and not skipped. Before that, a token with the flag `FIRST` has
-    /// a different text, such as one without its leading space. Always true if the vocabulary has no such token.
+    /// Whether a token, even of the prompt, was decoded and not skipped. Until then, a token with the flag `FIRST` has
+    /// a different text, such as its text without the leading space. Always true if the vocabulary has no token with
+    /// this flag.
     pub(crate) started: bool,
-    /// Whether a byte of the current run (byte tokens in a row) is not valid UTF-8. Set only with [`Strays::Runs`].
+    /// With [`Strays::Runs`]: whether the current run (byte tokens in a row) is already known not to be valid UTF-8.
+    /// Each of its bytes then becomes U+FFFD.
     pub(crate) stray: bool,
-    /// The number of the stream's first token, if that is a byte token for a space, and so was left out of the text. If
-    /// the run of byte tokens that begins with it turns out not to be valid UTF-8, the space becomes U+FFFD like the
-    /// other bytes of the run.
+    /// The number of the stream's first token, if it is a byte token for a space. This space is left out of the text.
+    /// But if the token begins a run of byte tokens that is not valid UTF-8, the space becomes U+FFFD, like all bytes
+    /// of the run.
     pub(crate) space: Option<u32>,
 }
 
@@ -115,8 +117,8 @@ impl Decoder {
         Decoder { bytes: [0; 3], tokens: [0; 3], len: 0, prompted: 0, started, stray: false, space: None }
     }
 
-    /// Whether a token of whole characters now decodes to its own text: the stream has begun, and no half character or
-    /// run is pending.
+    /// Whether a token of whole characters would decode to its own text if it came next: it is not the first, and no
+    /// half character or run of byte tokens is pending.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         self.len == 0 && self.started && !self.stray && self.space.is_none()
@@ -158,7 +160,8 @@ impl Decoder {
         }
     }
 
-    /// Ends the prompt. Half a character at its end belongs to the text of the stream only if the stream completes it.
+    /// Ends the prompt. If the prompt ends with half a character, this character is part of the stream's text only if
+    /// the stream completes it.
     pub(crate) fn end_prompt(&mut self) {
         self.prompted = self.len;
         self.space = None;
@@ -203,8 +206,7 @@ impl Decoder {
         }
     }
 
-    /// Decodes a byte that begins, continues or completes a character. If the byte does none of these, returns `false`
-    /// and changes nothing.
+    /// Decodes a byte if it begins, continues or completes a character. Otherwise returns `false` and changes nothing.
     fn goes_on(&mut self, byte: u8, number: usize, sink: &mut impl Sink) -> bool {
         let len = self.len as usize;
         let mut bytes = [0; 4];
@@ -227,9 +229,9 @@ impl Decoder {
         true
     }
 
-    /// Gives up half a character. With `Strays::Parts`, emits one U+FFFD for it, or none if it began in the prompt.
-    /// With the other kinds of `Strays`, emits one U+FFFD for each byte that did not come with the prompt. If a space
-    /// was left out before the half character, the space becomes U+FFFD as well.
+    /// Replaces half a character, which nothing can complete any more, by U+FFFD. With `Strays::Parts` by one U+FFFD,
+    /// or by none if it began in the prompt. With the other kinds of `Strays` by one U+FFFD for each byte that did not
+    /// come with the prompt. A space that was left out before it becomes U+FFFD as well.
     fn give_up(&mut self, strays: Strays, sink: &mut impl Sink) {
         if let Some(token) = self.space.take() {
             sink(REPLACEMENT, token as usize);
@@ -254,11 +256,13 @@ pub trait Decode: Sized {
     #[doc(hidden)]
     type Error;
 
-    /// Decodes a token, the `number`th of the stream, and gives `sink` the text that the token completes. Returns the
-    /// text of the token itself if it is a special token that is skipped. After an error the decoder is as before.
+    /// Decodes a token, the `number`th of the stream, and passes the text that the token completes to `sink`. If the
+    /// token is a special token that is skipped, returns its text, which is no part of the stream's text. After an
+    /// error the decoder is as before.
     fn step(&mut self, id: u32, number: usize, sink: &mut impl Sink) -> Result<Option<Cow<'_, str>>, Self::Error>;
 
-    /// Gives `sink` the rest of the text, as if the stream ended here, but does not change the decoder.
+    /// Passes to `sink` the text with which the stream would end if it ended here: U+FFFD for half a character. Does
+    /// not change the decoder.
     fn tail(&self, sink: &mut impl Sink) -> Result<(), Self::Error>;
 
     /// Whether the vocabulary has a token with this id.
@@ -278,14 +282,15 @@ pub trait Decode: Sized {
     /// Returns a second decoder in the same state. The two go on independently.
     fn fork(&self) -> Result<Self, Self::Error>;
 
-    /// Whether a token of whole characters now decodes to its own text, because no half character is pending.
+    /// Whether a token of whole characters would decode to its own text if it came next, because no half character is
+    /// pending.
     fn is_idle(&self) -> bool;
 
     #[doc(hidden)]
     fn write(&self, writer: &mut Writer) -> Result<(), Self::Error>;
 
-    /// Returns a decoder with the vocabulary of this decoder and the state that `write` wrote. `None` if the bytes are
-    /// damaged.
+    /// Returns a decoder with the same vocabulary as this one, and with the state that `write` wrote. `None` if the
+    /// bytes are damaged.
     fn resumed(&self, reader: &mut Reader<'_>) -> Result<Option<Self>, Self::Error>;
 }
 

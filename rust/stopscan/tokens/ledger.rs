@@ -1,31 +1,33 @@
-//! Counts the tokens of a stream: those with a part in the emitted text, and those of each region, such as reasoning.
+//! Counts the tokens of a stream: how many have a part in the emitted text, and how many belong to each region, such as
+//! the reasoning.
 
 use std::collections::VecDeque;
 
-/// The room that an empty queue keeps, in tokens. Any further memory is freed, because a server has many streams, and
-/// most have empty queues.
+/// An empty queue keeps memory for this many tokens. Any further memory is freed, because a server has many streams,
+/// and their queues are mostly empty.
 const SPARE: usize = 4;
 
-/// Counts the tokens of one stream: `seen` tokens were read, and the token with the number `kept` is the last with a
-/// part in the emitted text.
+/// Counts the tokens of one stream. `seen` is the number of tokens that were read, and `kept` is the number of tokens
+/// up to the last one with a part in the emitted text.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
     pub(crate) seen: usize,
     pub(crate) kept: usize,
-    /// Two counts of code points since the last moment at which no text was withheld. `read` counts the code points
-    /// that were read. `settled` counts how many of these were emitted, or taken out of the text as part of a marker.
+    /// Two counts of code points. Both begin at 0 whenever no text is withheld. `read` counts the code points that were
+    /// read, and `settled` how many of them were emitted, or taken out of the text as part of a marker.
     pub(crate) read: usize,
     pub(crate) settled: usize,
-    /// The number of the token with the last settled character. If no character is settled yet, the number of the token
-    /// with the first character that was read.
+    /// The number of the token that the last settled code point came with or, if none is settled yet, the first code
+    /// point of `read`.
     pub(crate) token: usize,
-    /// For each token after `token`: the value that `read` had where the token's text begins, and the token's number.
+    /// For each token after `token`: the place where its text begins, as a value of `read`, and its number.
     pub(crate) starts: VecDeque<(usize, usize)>,
-    /// The number of tokens of each region. `None` for a `StopSet` that has only one region.
+    /// The number of tokens of each region. `None` for a scanner whose set has only one region: there `kept` says it
+    /// all.
     pub(crate) tally: Option<Box<Tally>>,
 }
 
-/// Stored instead of a region for a token that completes a marker: such a token counts in no region.
+/// Stands for "no region" in `Tally::waiting`: a token that completes a marker counts in no region.
 pub(crate) const NO_REGION: u32 = u32::MAX;
 
 /// The number of tokens of each region. A token belongs to the region of its last character. A token is counted as soon
@@ -34,13 +36,13 @@ pub(crate) const NO_REGION: u32 = u32::MAX;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) counts: Vec<usize>,
-    /// The tokens up to this number are done: each was counted in its region, or has no region.
+    /// The number of tokens, from the first on, that were counted in their regions (or have no region).
     pub(crate) counted: usize,
-    /// The number of the last token that was emitted or taken out, at least in part. All tokens up to this one can be
-    /// counted.
+    /// The number of the last token with text that was emitted or taken out as part of a marker. All tokens up to this
+    /// one can be counted.
     pub(crate) settled: usize,
-    /// The tokens after `counted`, grouped in runs of tokens of one region. An entry is a run: the number of its last
-    /// token, and its region.
+    /// The tokens after `counted`, which wait until their text is emitted. Neighbouring tokens of one region share an
+    /// item: the number of the last of them, and the region.
     pub(crate) waiting: VecDeque<(usize, u32)>,
 }
 
@@ -61,8 +63,8 @@ impl Ledger {
         }
     }
 
-    /// Notes that `code_points` of text were read. `token` is the number of the last token that has a part in this
-    /// text.
+    /// Records that a text of so many `code_points` was read. `token` is the number of the last token with a part in
+    /// it.
     pub(crate) fn read(&mut self, code_points: usize, token: usize) {
         if self.read == self.settled {
             (self.read, self.settled, self.token) = (0, 0, token);
@@ -72,7 +74,7 @@ impl Ledger {
         self.read += code_points;
     }
 
-    /// Notes that the next `code_points` of the text are emitted now.
+    /// Records that the next `code_points` code points of the text were emitted.
     pub(crate) fn emit(&mut self, code_points: usize) {
         if code_points > 0 {
             self.settle(code_points);
@@ -80,7 +82,7 @@ impl Ledger {
         }
     }
 
-    /// Notes that the next `code_points` of the text were emitted, or taken out as part of a marker.
+    /// Records that the next `code_points` code points of the text were emitted, or taken out as part of a marker.
     pub(crate) fn settle(&mut self, code_points: usize) {
         self.settled += code_points;
         while let Some(&(_, token)) = self.starts.front().filter(|next| next.0 < self.settled) {
@@ -100,15 +102,15 @@ impl Ledger {
         }
     }
 
-    /// Notes that `token`, a skipped special token, is a marker. So all tokens before it are now counted in their
-    /// regions.
+    /// Records that `token`, a special token without text, is a marker. No text is withheld at a marker, so all tokens
+    /// before it are counted in their regions now.
     pub(crate) fn mark(&mut self, token: usize) {
         if let Some(tally) = &mut self.tally {
             tally.settle(token);
         }
     }
 
-    /// Counts tokens whose whole text was emitted in one region while no text was withheld.
+    /// Counts tokens of one region whose text was emitted at once, while no other text was withheld.
     #[inline]
     pub(crate) fn skip(&mut self, region: u32, tokens: usize) {
         if tokens > 0 {
@@ -127,8 +129,7 @@ impl Tally {
         Tally { counts: vec![0; regions], ..Tally::default() }
     }
 
-    /// Adds the tokens after the last added one, up to the number `last`. The last character of each of them lies in
-    /// `region`.
+    /// Adds the tokens up to the number `last` that were not added yet. All of them belong to `region`.
     fn add(&mut self, last: usize, region: u32) {
         match self.waiting.back_mut() {
             Some(run) if run.1 == region => run.0 = last,

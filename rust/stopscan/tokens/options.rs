@@ -29,8 +29,8 @@ pub struct TokenOptions {
     pub max_tokens: Option<usize>,
     /// What happens to an id that the vocabulary lacks.
     pub unknown_ids: UnknownIds,
-    /// Whether an EOS among the first `min_tokens` tokens ends the stream. Set it for an engine that ends the sequence
-    /// at such an EOS.
+    /// Whether an EOS among the first `min_tokens` tokens ends the stream. Set this if the engine itself ends the
+    /// sequence at such an EOS.
     pub eos_ends_early: bool,
     /// Whether special tokens are left out of the text. A stop or a marker that is one special token is still found.
     pub skip_special_tokens: bool,
@@ -95,10 +95,11 @@ impl TokenOptions {
         TokenOptions { prompt_token_ids: ids.into(), ..self }
     }
 
-    /// Returns the options as a stream keeps them: the ids sorted, and without the prompt, which only the decoder
-    /// needs. Streams with equal options share them. Refuses `min_tokens` above `max_tokens`.
+    /// Returns the options in the form in which streams keep them: with sorted ids, and without the prompt, which only
+    /// the decoder needs. Streams with equal options share one object. Returns an error if `min_tokens` is above
+    /// `max_tokens`.
     pub(super) fn for_stream(mut self) -> Result<Arc<TokenOptions>, TokenOptionsError> {
-        /// The options of streams. No more than `MOST` are kept, so that looking for equal ones stays fast.
+        /// Options that streams share. There are at most `MOST`, so that the search for equal options stays fast.
         static SHARED: Mutex<Vec<Weak<TokenOptions>>> = Mutex::new(Vec::new());
         const MOST: usize = 64;
 
@@ -123,8 +124,8 @@ impl TokenOptions {
         Ok(options)
     }
 
-    /// Returns a filter of the ids that end a stream: 64 bits, in which the [`end_bit`] of each such id is set. An id
-    /// whose bit is not set does not end the stream. An id whose bit is set may end the stream, but need not, because
+    /// Returns a filter of 64 bits for the ids that end a stream: the [`end_bit`] of each such id is set. If the bit of
+    /// an id is not set, the id does not end the stream. If it is set, the id itself has to be looked up, because
     /// several ids share a bit.
     #[doc(hidden)]
     pub fn end_bits(&self) -> u64 {
@@ -274,8 +275,8 @@ pub enum EndReason {
     Refusal,
     /// The model's turn pauses, and another request continues the turn.
     Pause,
-    /// The stream was given up: the client left, or an error occurred. Then a pattern such as `END$`, which only the
-    /// end of the text completes, does not fire.
+    /// The stream was given up: the client left, or an error occurred. The text has not really ended then, so a pattern
+    /// such as `END$`, which only the end of the text completes, does not fire.
     Abort,
     /// The model repeats itself.
     Repetition,

@@ -82,8 +82,9 @@ impl Ledger {
         for number in [*seen, *kept, *read, *settled, *token, starts.len()] {
             writer.number(number);
         }
-        // Each start is written as twice its distance from the previous start. If the tokens of the two starts are not
-        // neighbours, 1 is added, and the difference of their numbers follows. So most starts take one byte.
+        // A start (a place, and a token's number) is written as the differences from the previous start, in one byte
+        // mostly: the difference of the places, times two. Only if the numbers do not differ by 1, 1 is added to that,
+        // and the difference of the numbers follows.
         let mut before = (*settled, *token);
         for &(start, token) in starts.iter() {
             let (behind, tokens) = (start - before.0, token - before.1);
@@ -105,7 +106,7 @@ impl Ledger {
         }
     }
 
-    /// Reads the ledger that `write` wrote. The ledger must have as many regions as `like`.
+    /// Reads the ledger that `write` wrote. Its number of regions must be that of the ledger `like`.
     fn from_bytes(reader: &mut Reader<'_>, like: &Ledger) -> Option<Ledger> {
         let mut number = || reader.number().filter(|&number| number <= isize::MAX as usize);
         let (seen, kept, read, settled, token) = (number()?, number()?, number()?, number()?, number()?);

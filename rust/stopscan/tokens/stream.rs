@@ -60,7 +60,8 @@ pub type TokenScanner = TokenStream<Text>;
 /// ```
 pub type TokenSegmenter = TokenStream<Segmented>;
 
-/// One stream of token ids. `D` decodes the ids, and a [`Stream`] scans their text. `E` is the kind of output.
+/// One stream of token ids. `D` decodes the ids, and a [`Stream`] scans their text. `E` says what is emitted: text or
+/// segments.
 ///
 /// If special tokens are skipped, a stop or a marker that is one special token is still found. A marker that contains
 /// both a special token and other text could not be found, so `new` refuses such a marker.
@@ -205,8 +206,9 @@ impl<E: Emit> TokenStream<E> {
         self.try_restore(snapshot).unwrap_or(Err(SnapshotError::OtherSet))
     }
 
-    /// Fast path: if nothing is held, no stop can begin in the text of `id`, and `id` does not end the stream, counts
-    /// the token as read and returns `true`. Otherwise returns `false` and changes nothing.
+    /// Fast path: if no text is held, no stop or marker can begin in the text of `id`, and `id` does not end the
+    /// stream, only counts the token and its text, and returns `true`: the text is safe to emit. Otherwise returns
+    /// `false` and changes nothing.
     #[inline]
     fn feed_plain(&mut self, id: u32) -> bool {
         let Decoded { options, end_bits, stream, ledger, finish, .. } = &mut self.decoded;
@@ -223,13 +225,14 @@ impl<E: Emit> TokenStream<E> {
 
 enum TokenRole {
     Text,
-    /// An EOS among the first `min_tokens` tokens: it counts as a token, but has no text.
+    /// An EOS that does not end the stream, because it is among the first `min_tokens` tokens. It counts as a token,
+    /// but has no text.
     PassedOver,
     End(Finish),
 }
 
-/// For bindings: methods for any decoder. The methods above, without `try_`, are only for [`Native`], which fails only
-/// for unknown ids.
+/// For bindings, which may bring a decoder of their own: methods that return any error of the decoder. (The methods
+/// without `try_` are only for [`Native`], a decoder that fails only for unknown ids.)
 #[doc(hidden)]
 impl<E: Emit, D: Decode> TokenStream<E, D> {
     pub fn with_decoder(
@@ -249,7 +252,7 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
         &mut self.decoded.stream
     }
 
-    /// The options that the stream was made with, but their ids are sorted, and the prompt is left out.
+    /// The options of the stream, with sorted ids and without the prompt.
     pub fn options(&self) -> &Arc<TokenOptions> {
         &self.decoded.options
     }
@@ -260,8 +263,8 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
         self.decoder.is_idle() && self.decoded.stream.is_idle() && self.finish().is_none()
     }
 
-    /// Counts tokens whose text the caller skips, because no stop or marker begins in it. [`Stream::skip`] counts the
-    /// text itself.
+    /// Counts tokens that the caller did not pass to the stream, because no stop or marker begins in their text. Their
+    /// text is counted by [`Stream::skip`].
     pub fn skip_tokens(&mut self, tokens: usize) {
         let Decoded { stream, ledger, .. } = &mut self.decoded;
         ledger.skip(stream.open().region, tokens);
@@ -271,8 +274,8 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
         self.try_feed_many(&[id])
     }
 
-    /// Like `feed_many`, but if an id cannot be decoded, the stream has already read the ids before that id. If an id
-    /// may be unknown, feed a copy of the stream, so that the stream itself stays as it was.
+    /// Does the same as `feed_many`, except after an error: the stream has then read the ids before the id that could
+    /// not be decoded. If an id may be unknown, feed a copy of the stream, and keep it only if there is no error.
     pub fn try_feed_many(&mut self, ids: &[u32]) -> Result<E::Tokens<'_>, D::Error> {
         self.decoded.begin();
         ids.iter().try_for_each(|&id| self.read_token(id))?;
@@ -334,8 +337,8 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
         Ok(())
     }
 
-    /// Reads a stop token or an EOS that ends the stream. Its text is neither scanned nor emitted. A stop string fires
-    /// at the token only if the string is the whole text of the token.
+    /// Ends the stream at a stop token or an EOS. The text of this token is neither scanned nor emitted. Only if it
+    /// equals a stop string, this stop fires.
     fn end_at_token(&mut self, id: u32, armed: bool, finish: Finish) -> Result<(), D::Error> {
         let TokenStream { decoder, decoded } = self;
         let text = if armed { decoder.token_text(id)? } else { None };
@@ -348,7 +351,7 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
         Ok(())
     }
 
-    /// Ends the stream for a reason other than a token. `safe` then returns the text that was held.
+    /// Ends the stream for another reason than a token. `safe` then returns the text that was held.
     fn end(&mut self, reason: EndReason) -> Result<(), D::Error> {
         self.decoded.begin();
         self.end_with(Finish::Ended(reason), self.decoded.was_armed())
@@ -429,7 +432,8 @@ pub(crate) struct Decoded<E: Emit> {
     pub(crate) finish: Option<Finish>,
     /// Whether the token being read completes a marker with its last character.
     pub(crate) marker_ends: bool,
-    /// The text that the last call of `feed` or `flush` made safe. The fast path `feed_plain` does not use it.
+    /// The text that became safe to emit in the last call of `feed` or `flush`. The fast path `feed_plain` does not use
+    /// it.
     pub(crate) out: E::Safe,
 }
 
@@ -468,7 +472,7 @@ impl<E: Emit> Decoded<E> {
         self.out = E::Safe::default();
     }
 
-    /// Begins a call of `feed` or `flush`: clears the text that the last call made safe.
+    /// Called first in `feed` and `flush`: clears the output of the previous call.
     fn begin(&mut self) {
         self.out.clear();
         self.stream.begin();
@@ -484,12 +488,12 @@ impl<E: Emit> Decoded<E> {
         self.ledger.seen + 1
     }
 
-    /// Whether a stop that completes in the next token fires. It does not fire in the first `min_tokens` tokens.
+    /// Whether a stop may fire in the next token: not if it is among the first `min_tokens` tokens.
     fn is_armed(&self) -> bool {
         self.ledger.seen >= self.options.min_tokens
     }
 
-    /// Whether a stop that completed in the last token could fire: the value of `is_armed` before that token.
+    /// Whether a stop could fire in the token that was read last: the value of `is_armed` before this token was read.
     fn was_armed(&self) -> bool {
         self.ledger.seen > self.options.min_tokens
     }
@@ -510,15 +514,16 @@ impl<E: Emit> Decoded<E> {
         }
     }
 
-    /// Scans a piece of text. `token` is the place in the stream of the last token that adds text to the piece. If a
-    /// stop fired in an earlier piece of the token, the text is unused.
+    /// Scans a piece of the decoded text. `token` is the number of the last token with a part in the piece. If a stop
+    /// has fired in an earlier piece, adds the piece to the unused text.
     fn scan(&mut self, text: &str, token: usize, armed: bool) {
         if self.is_over() {
             return self.stream.add_unused(text);
         }
         self.ledger.read(code_points(text), token);
         if self.ledger.tally.is_some() {
-            // The ledger needs the region of the last character, and whether a marker ends with it.
+            // The token counts in the region of its last character, or in no region if a marker ends with this
+            // character. So scan the last character by itself.
             let (before, last) = text.split_at(last_character(text));
             self.advance(before, armed);
             if self.stream.has_fired() {
@@ -578,7 +583,8 @@ impl<E: Emit> Decoded<E> {
         }
     }
 
-    /// Reads the next token, whose text `special` is not emitted. The token itself may be a stop or a marker.
+    /// Reads a special token whose text `special` is left out of the stream's text. The token may still be a stop or a
+    /// marker.
     fn scan_special(&mut self, special: &str, armed: bool) {
         if self.is_over() {
             return;

@@ -101,7 +101,8 @@ impl VocabularyBuilder {
         self.token(&[], TokenKind::GAP)
     }
 
-    /// Sets the text that the last added token has at the start of a stream, regardless of `strip_first_space`.
+    /// Sets a different text that the last added token has as the first token of a stream. For this token,
+    /// `strip_first_space` then has no effect.
     ///
     /// ```
     /// use stopscan::{TokenDecoder, Vocabulary};
@@ -132,7 +133,7 @@ impl VocabularyBuilder {
         self
     }
 
-    /// Sets whether the leading space of a stream's first token is left out. A byte token whose byte is a space stays.
+    /// Sets whether the leading space of a stream's first token is left out. A byte token for a space is not left out.
     ///
     /// ```
     /// use stopscan::{TokenDecoder, Vocabulary};
@@ -181,8 +182,8 @@ impl VocabularyBuilder {
         if u32::try_from(self.bytes.len()).is_err() {
             return Err(VocabularyError::TooLong);
         }
-        // Memory is needed for the kind and the place of each token, and for two copies of the text: while the tokens
-        // are joined below, both copies exist.
+        // Memory is needed for the kind and the place of each token, and for the text of all tokens twice: once as it
+        // was added, and once joined.
         room::ask(2 * self.bytes.len() + 16 * self.kinds.len()).map_err(|_| VocabularyError::NoMemory)?;
         let mut text = String::with_capacity(self.bytes.len());
         let mut starts = Vec::with_capacity(self.kinds.len() + 1);

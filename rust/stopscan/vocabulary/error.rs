@@ -21,7 +21,8 @@ pub enum VocabularyError {
     NoMemory,
     /// The text is not a valid `tokenizer.json`. The string says what is wrong.
     NoTokenizer(String),
-    /// The tokenizer's decoder does not simply join the bytes of the tokens. The string names the decoder.
+    /// The tokenizer's decoder does more than join the bytes of the tokens, so stopscan cannot decode by itself. The
+    /// string names the decoder.
     NotNative(String),
 }
 

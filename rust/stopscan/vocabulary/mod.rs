@@ -30,15 +30,16 @@ pub use error::{UnknownToken, VocabularyError};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Strays {
-    /// One U+FFFD for half a character, and one for any other stray byte, as in `String::from_utf8_lossy` of the bytes
-    /// of all tokens. A character may be split over several tokens. Byte-level BPE and tiktoken decode in this way.
+    /// One U+FFFD for half a character, and one for any other stray byte, as if `String::from_utf8_lossy` decoded the
+    /// bytes of all tokens together. The parts of a character may come in several tokens. Byte-level BPE and tiktoken
+    /// decode in this way.
     #[default]
     Parts,
     /// One U+FFFD for each byte of a run (byte tokens in a row), if the run as a whole is not valid UTF-8. The decoder
     /// `ByteFallback` of the tokenizers library decodes in this way.
     Runs,
-    /// One U+FFFD for each stray byte of a run. The run's other bytes are decoded. SentencePiece itself decodes in this
-    /// way.
+    /// One U+FFFD for each stray byte of a run (byte tokens in a row). Its other bytes are decoded. SentencePiece
+    /// itself decodes in this way.
     Bytes,
 }
 
@@ -69,7 +70,8 @@ struct Table {
     /// The bytes of the tokens that are not whole characters, in the order of their ids. Tokens without bytes are left
     /// out.
     halves: Box<[(u32, Box<[u8]>)]>,
-    /// The texts that some tokens have at the start of a stream. Not listed: texts that only lose a leading space.
+    /// The texts of tokens whose text differs at the start of a stream. Tokens that only lose a leading space there are
+    /// not listed.
     firsts: Box<[(u32, Box<str>)]>,
     has_firsts: bool,
     strips_first_space: bool,
@@ -95,7 +97,8 @@ impl TokenKind {
     /// The id has no token.
     pub const GAP: TokenKind = TokenKind(16);
 
-    /// Whether the token is whole characters and not special, so that `skip_special_tokens` does not change its text.
+    /// Whether the text of the token is whole characters and never left out: a special token would be left out if
+    /// special tokens are skipped.
     #[inline(always)]
     pub fn is_plain(self) -> bool {
         self.has(TokenKind::WHOLE) && !self.has(TokenKind::SPECIAL)
@@ -246,7 +249,7 @@ impl Vocabulary {
         self.0.has_firsts
     }
 
-    /// Whether `text` contains the text of a special token, but is not itself a special token.
+    /// Whether `text` contains the text of a special token, and also other text before or after it.
     pub(crate) fn spells_with_special(&self, text: &str) -> bool {
         let automaton = self.0.special.get_or_init(|| {
             let special = |id: &u32| self.kind(*id).is_some_and(|kind| kind.has(TokenKind::SPECIAL));
@@ -266,7 +269,8 @@ impl Vocabulary {
         self.0.strays
     }
 
-    /// Whether a special token, even if skipped, turns half a character before it into U+FFFD.
+    /// Whether half a character before a special token becomes U+FFFD even if the special token is skipped. If not, a
+    /// token after the special token may complete the character.
     #[doc(hidden)]
     pub fn special_ends_character(&self) -> bool {
         self.0.special_ends_character

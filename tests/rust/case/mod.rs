@@ -18,7 +18,8 @@ use words::Words;
 /// The most operations of a case. Longer cases test nothing new.
 const MOST_OPS: usize = 60;
 
-/// Draws operations, each with a text. Up to 8 characters at the end of a text are moved to the beginning of the next.
+/// Draws operations, each with a text full of `words`. A text may be cut up to 8 characters before its end. The next
+/// text then begins with these characters, so stops are split between operations.
 fn ops<'a>(
     u: &mut Unstructured<'a>,
     words: &Words,

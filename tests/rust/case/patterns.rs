@@ -10,10 +10,11 @@ const ALPHABETS: [&[char]; 3] = [&['a', 'b', '.'], &['a', 'é', '\n'], &['a', ' 
 
 const LOOKS: [Look; 6] = [Look::Start, Look::End, Look::LineStart, Look::LineEnd, Look::Word, Look::NotWord];
 
-/// The most characters of a text. They are few because every cut of the text is tried.
+/// The most characters of a text. It is small because every way to cut the text into deltas is tried.
 const LONGEST: usize = 7;
 
-/// The reference finds the text that a scanner must hold by trying every continuation of up to this many characters.
+/// To find the text that a scanner must hold, the reference tries all continuations of the text of up to this many
+/// characters.
 const REACH: usize = 5;
 
 #[derive(Clone, Debug)]
@@ -45,8 +46,8 @@ impl Case {
         if self.rules.set().is_err() {
             return false; // for example, a pattern can match the empty string
         }
-        // The letters of the texts. Also a word character and a line break, because a look-around may need one of them
-        // as the next character.
+        // The characters of the continuations that the reference tries: the letters of the texts, and a word character
+        // and a line break, because a look-around may depend on these.
         let letters: String = self.alphabet.iter().chain(&['x', '\n']).collect();
         let reference = Reference::new(&self.rules, &letters, REACH);
         let mut patterns = self.rules.patterns.iter().chain(&self.rules.visible_patterns);

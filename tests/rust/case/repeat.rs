@@ -8,7 +8,8 @@ use crate::reference::repeat::{Found, Rule, first_loop};
 const ALPHABETS: [&str; 11] =
     ["a", "ab", "abc", "aé🤦", "a b\n", "éêè", "日本語", "🤦🤷a", "aébê日🤦", "àáâ", "a\u{301}e\u{300}"];
 
-/// A rule that says what a loop is, and a text with repeats inside repeats. Most repeats are too short to be a loop.
+/// A rule that says which repeated text is a loop, and a text, cut into deltas, with repeats inside repeats. Most
+/// repeats are too short to be a loop.
 #[derive(Clone, Debug)]
 pub struct Case {
     pub rule: Rule,
@@ -19,7 +20,8 @@ pub struct Case {
 pub struct Delta {
     pub text: String,
     pub armed: bool,
-    /// Whether, after this delta, the stream is saved as bytes and continued by another `Loops`.
+    /// Whether the state is saved as bytes after this delta, and the stream goes on with a `Loops` made from these
+    /// bytes.
     pub moves: bool,
 }
 

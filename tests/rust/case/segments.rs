@@ -58,8 +58,9 @@ pub fn rules(words: &Words, u: &mut Unstructured<'_>) -> Result<Rules> {
             }
         }
     }
-    // Remove what the library refuses: a string in two roles (hidden stop, visible stop, marker); a marker that leads
-    // from one region to two regions; and a marker that cannot complete because another marker ends inside it.
+    // The library refuses some sets, so remove from the rules: a string in two roles (hidden stop, visible stop,
+    // marker), a second target of a marker in the same region, and a marker that cannot complete because another marker
+    // ends inside it.
     rules.stop.retain(|stop| !rules.visible.contains(stop));
     for region in &mut regions {
         let mut taken = HashSet::new();

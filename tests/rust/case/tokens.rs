@@ -17,8 +17,8 @@ const MOST_STEPS: usize = 60;
 const STRAYS: [&[u8]; 8] =
     [b"\xFF", b"\x80", b"\xE4\xBD", b"\xF0", b"\xF0\x9F\x98", b"\xC3", b"\xED\xA0\x80", b"\xBD\xFFa"];
 
-/// Two streams over the tokens of `plan`. A segmenter with the stops and markers in `segments` reads `ids`. A scanner
-/// with the stops and markers of `plan` reads `steps`.
+/// A vocabulary and options (`plan`), and two streams of its tokens. A scanner with the stops and markers of `plan`
+/// reads `steps`. A segmenter with the stops and markers of `segments` reads `ids`.
 #[derive(Clone, Debug)]
 pub struct Case {
     plan: Plan,
@@ -45,7 +45,8 @@ impl<'a> Arbitrary<'a> for Case {
         plan.options.skip_special_tokens = u.arbitrary()?;
         plan.options.unknown_ids = *u.choose(&[UnknownIds::Refuse, UnknownIds::Count])?;
         plan.options.eos_ends_early = u.arbitrary()?;
-        // Ids up to 12, because most tokens have small ids: a token gets the next id when it is first drawn.
+        // Draws an id that ends the stream. Only small ids, because others would seldom come: tokens are numbered in
+        // the order in which they are drawn.
         let end = |u: &mut Unstructured<'_>| u.int_in_range(0..=12);
         if u.ratio(1, 3)? {
             plan.options.stop_token_ids = vec![end(u)?];
@@ -94,7 +95,8 @@ impl Case {
     }
 }
 
-/// Adds a stop with U+FFFD in one case of four. Stray bytes, which are decoded as U+FFFD, can complete it.
+/// Adds, in one case of four, a stop that contains U+FFFD. As stray bytes are decoded as U+FFFD, they can complete this
+/// stop.
 fn stops_of_strays(mut rules: Rules, u: &mut Unstructured<'_>) -> Result<Rules> {
     if u.ratio(1, 4)? {
         let word = rules.stop.first().map_or("", |stop| stop);
@@ -103,9 +105,9 @@ fn stops_of_strays(mut rules: Rules, u: &mut Unstructured<'_>) -> Result<Rules> 
     Ok(rules)
 }
 
-/// Draws a text or stray bytes, and cuts them into tokens at random: with `Strays::Parts` between any two bytes,
-/// otherwise between characters or into single bytes. Or draws one token: a gap (an id without a token), a special
-/// token, an empty token or a word.
+/// Draws one token (a gap, which is an id without a token; a special token; an empty token; or a word), or several: a
+/// text or stray bytes, cut at random. With `Strays::Parts` the cuts may be between any two bytes. Otherwise there is
+/// one cut between two characters, or each byte is a token.
 fn tokens(u: &mut Unstructured<'_>, words: &Words, strays: Strays) -> Result<Vec<Token>> {
     let bytes = match u.int_in_range(0..=15)? {
         0 => return Ok(vec![Token::Gap]),

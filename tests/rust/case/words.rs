@@ -11,7 +11,7 @@ const ALPHABETS: [&[char]; 5] =
 /// Characters that none of the words contains.
 const FILLERS: [char; 3] = ['.', 'ü', '本'];
 
-/// The words that stops, markers and text are made of, and the letters of these words.
+/// Random words, from which a case makes its stops, markers and text, and the letters of these words.
 pub struct Words {
     alphabet: &'static [char],
     pub words: Vec<String>,
@@ -30,7 +30,8 @@ impl<'a> Arbitrary<'a> for Words {
 }
 
 impl Words {
-    /// Draws a word that is not empty: a short one, one that repeats itself, or one that contains another word.
+    /// Draws a word of at least one letter: a short word, a word that repeats itself, or a word that contains another
+    /// word.
     fn word(&self, u: &mut Unstructured<'_>) -> Result<String> {
         let short = self.letters(u, 1..=4)?;
         Ok(match u.int_in_range(0..=9)? {
@@ -45,7 +46,7 @@ impl Words {
         (0..u.int_in_range(count)?).map(|_| u.choose(self.alphabet)).collect()
     }
 
-    /// Draws text that is full of words and their beginnings. It is sometimes long enough for the library's vector
+    /// Draws text that is full of words and parts of words. Some texts are so long that the library uses its vector
     /// search.
     pub fn text(&self, u: &mut Unstructured<'_>) -> Result<String> {
         let mut text = String::new();

@@ -1,5 +1,5 @@
 //! Stops and streams that users could send to overload a server. The tests count the allocated memory. They measure no
-//! time, but with quadratic work a test would not end.
+//! time, but if the work grew with the square of the input, a test would not end.
 
 mod no_memory;
 mod patterns;
@@ -28,15 +28,16 @@ const MILLION: usize = 1_000_000;
 /// The most bytes that the test runner may allocate during a test.
 const SMALL: usize = 4_096;
 
-/// The limit for memory that must not grow: more than the test runner allocates, and far less than a million tokens
-/// need.
+/// If memory must not grow during a test, it may grow by this much: more than the test runner itself allocates, and far
+/// less than a million tokens need.
 const FLAT: usize = 16 * SMALL;
 
 fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// How many bytes more than `before` are allocated. 0 if they are fewer: the test runner may have freed some.
+/// By how many bytes the allocated memory has grown since it was `before`. 0 if it has shrunk, because the test runner
+/// has freed memory.
 fn kept_since(before: usize) -> usize {
     ALLOCATOR.allocated().saturating_sub(before)
 }

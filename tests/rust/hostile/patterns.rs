@@ -1,4 +1,5 @@
-//! Hostile patterns: their automata and the matches that have begun stay within bounds.
+//! Patterns with which a user could overload a server. Their automata and their unfinished matches must stay within
+//! bounds.
 
 use std::process::{Command, Stdio};
 use std::thread::sleep;
@@ -14,11 +15,12 @@ use crate::{ALLOCATOR, MIB, MILLION, alone, kept_since};
 /// The variable that tells a child process how many random sets to compile.
 const SEEDS: &str = "STOPSCAN_SEEDS";
 
-/// Patterns as users write them must compile in little time and memory. In an earlier version, a pattern with a count
-/// such as `{16,48}` killed the process: a pass over the pattern's automaton had no limit, and doubled a list at each
-/// character. So a child process with little memory compiles the sets, and prints each set before it compiles it. If a
-/// set takes too much time or memory, the child dies, and the last set that it printed is the cause. `STOPSCAN_CASES`
-/// is the number of sets.
+/// Patterns like those that users write must compile in little time and memory. In an earlier version, a pattern with a
+/// count such as `{16,48}` killed the process: the work was not limited, and a list doubled at each character.
+///
+/// The sets are compiled in a child process with little memory. The child prints each set before it compiles it: if a
+/// set takes too much time or memory, the child ends, and the last printed set is the cause. The environment variable
+/// `STOPSCAN_CASES` sets the number of sets.
 #[test]
 fn sets_of_users_compile_in_bounded_time_and_memory() {
     let _alone = alone();
@@ -76,8 +78,8 @@ fn compile_sets_of_users() {
     assert!(taken > all / 2, "only {taken} of {all} are taken");
 }
 
-/// Patterns with which a backtracking engine takes exponential time, or an automaton exponential memory. Each must
-/// either be refused as too large, or compile within bounds and then read 100,000 characters.
+/// Patterns for which a backtracking engine would need exponential time, or an automaton exponential memory. Each must
+/// either be refused as too large, or compile with little memory and then read 100,000 characters with little memory.
 #[test]
 fn hostile_patterns() {
     let _alone = alone();
@@ -115,8 +117,8 @@ fn hostile_patterns() {
     }
 }
 
-/// The error must come soon, so it does not name a pattern. An earlier version compiled each pattern alone to find the
-/// name, which took minutes.
+/// If many patterns together are too large, the error must come soon, so it does not name one of them. An earlier
+/// version compiled each pattern alone to find out which one is too large, which took minutes.
 #[test]
 fn patterns_that_are_too_large_together() {
     let _alone = alone();
@@ -129,7 +131,8 @@ fn patterns_that_are_too_large_together() {
     assert!(error.to_string().starts_with("the 10000 patterns together are too large; "));
 }
 
-/// A match may begin at every character, and stays possible for long. Matches in the same state must be merged.
+/// In this text, a match may begin at every character, and none of them fails for a million characters. Matches in the
+/// same state must be merged, or time and memory would explode.
 #[test]
 fn a_million_beginnings_of_a_match() {
     let _alone = alone();
@@ -140,8 +143,9 @@ fn a_million_beginnings_of_a_match() {
     assert_eq!(scanner.feed("END").stop_match.unwrap().end(), MILLION + 3);
 }
 
-/// A match begins at every character. In some cases all these matches are in different states of the automaton, in
-/// others many are in the same state. The cost of a character must not grow with the text held before it.
+/// In these texts, a match begins at every character. With some patterns all these matches are in different states of
+/// the automaton, with others many are in the same state. In all cases, the time for a character must not grow with the
+/// amount of held text.
 #[test]
 fn texts_in_which_many_matches_have_begun() {
     let _alone = alone();

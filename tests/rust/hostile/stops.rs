@@ -4,16 +4,16 @@ use stopscan::{MAX_SET_BYTES, StopScanner, StopSet};
 
 use crate::{ALLOCATOR, MIB, MILLION, SMALL, alone, kept_since};
 
-/// Compiles a set and checks the peak memory of the process. The peak includes the given stops and all that was
-/// allocated before.
+/// Compiles a set of `stops`, and checks that the process has never used more than 512 MiB. (This includes the memory
+/// of `stops` and of earlier tests.)
 fn compile(stops: &[String]) -> StopSet {
     let set = StopSet::new(stops).unwrap();
     assert!(ALLOCATOR.max_allocated() <= 512 * MIB, "{} bytes", ALLOCATOR.max_allocated());
     set
 }
 
-/// Reads `text` by character, and returns the output and the stop that fired. `truncate`, which gets the whole text,
-/// must return the same.
+/// Feeds `text` to a scanner, character by character, and returns the output and the stop that fired. Also checks that
+/// `truncate`, which gets the whole text, returns the same.
 fn read(set: &StopSet, text: &str) -> (String, Option<String>) {
     let mut scanner = StopScanner::new(set);
     let mut kept = String::new();
@@ -66,8 +66,8 @@ fn as_many_stops_as_the_limit_allows() {
     let _alone = alone();
     let letters: Vec<char> = (' '..='~').collect();
     let letter = |number: usize| letters[number % letters.len()];
-    // Because of the prime factor, neighbouring stops do not share a prefix. So the tree of all stops is as large as
-    // possible.
+    // Because of the prime factor, stops with neighbouring numbers do not share a prefix. So the automaton, which
+    // shares the states of common prefixes, is as large as possible.
     let stop = |number: usize| (0..20).map(|place| letter((number * 7_919) >> place)).collect::<String>() + "é";
     let stops: Vec<String> = (0..MAX_SET_BYTES / 22).map(stop).collect();
     compile(&stops);
@@ -82,7 +82,8 @@ fn one_stop_as_long_as_the_limit_allows() {
     assert_eq!((kept, found.unwrap().end()), ("", MAX_SET_BYTES));
 }
 
-/// Every delta extends the held text by one character: copying it each time would be quadratic.
+/// Every delta makes the held text one character longer. If each delta copied the held text, the time would be
+/// quadratic.
 #[test]
 fn a_million_characters_held_one_by_one() {
     let _alone = alone();
@@ -130,7 +131,7 @@ fn memory_of_held_text_is_given_back() {
     }
 }
 
-/// If text is held, a long delta is copied into the scanner's buffer. The buffer does not stay that large.
+/// A long delta that comes while text is held is copied into the scanner's buffer. The buffer must not stay that large.
 #[test]
 fn memory_of_long_deltas_is_given_back() {
     let _alone = alone();
@@ -149,7 +150,8 @@ fn memory_of_long_deltas_is_given_back() {
     assert!(kept <= SMALL, "{kept} bytes");
 }
 
-/// The buffer gives the memory of a long delta back, even if short text is held before and after the delta.
+/// The scanner must free the memory of a long delta even if there is always some held text: before this delta and after
+/// it.
 #[test]
 fn memory_of_long_deltas_is_given_back_while_text_is_held() {
     let _alone = alone();
@@ -167,7 +169,8 @@ fn memory_of_long_deltas_is_given_back_while_text_is_held() {
     assert!(kept <= 2 * SMALL, "{kept} bytes");
 }
 
-/// After each delta, some text is held. The text that was released before must not pile up in the scanner.
+/// In this stream, some text is held after every delta. The text that was released must not pile up in the scanner's
+/// buffer.
 #[test]
 fn memory_does_not_grow_with_the_stream() {
     let _alone = alone();

@@ -4,7 +4,8 @@ use stopscan::{StopScanner, StopSet, Strays, TokenOptions, TokenScanner, Vocabul
 
 use crate::{ALLOCATOR, FLAT, MILLION, alone, kept_since};
 
-/// Users can make a model repeat each of these tokens a million times. Memory must not grow, even while text is held.
+/// Tokens without text, and stray bytes, which users may make a model repeat a million times. Memory must not grow,
+/// even while text is held.
 #[test]
 fn a_million_tokens_that_are_no_text() {
     let _alone = alone();
@@ -26,7 +27,8 @@ fn a_million_tokens_that_are_no_text() {
             assert!(kept <= FLAT, "{kept} bytes after token {id} with {strays:?}");
         }
         assert_eq!(scanner.held(), "E");
-        // The first "E", three million bytes as U+FFFD, and the later "E"s except the last, which is held.
+        // The characters that were emitted: the first "E", three million U+FFFD for stray bytes, and the million later
+        // "E"s except the last one, which is held.
         assert_eq!(read, 4 * MILLION, "{strays:?}");
         assert_eq!((scanner.tokens_seen(), scanner.tokens_kept()), (6 * MILLION + 1, 5 * MILLION));
     }
@@ -49,7 +51,8 @@ fn a_prompt_of_a_million_tokens() {
     }
 }
 
-/// A million tokens are held. Their memory is given back when their text is released.
+/// While the text of a million tokens is held, the scanner remembers each of them. This memory must be freed when the
+/// text is released.
 #[test]
 fn memory_of_held_tokens_is_given_back() {
     let _alone = alone();

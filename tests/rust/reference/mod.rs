@@ -1,4 +1,5 @@
-//! References for the library: the rules of matching, written as directly as possible, even if that is slow.
+//! Simple, slow programs (references) that do what the library does. They state the rules of matching as directly as
+//! possible, and tests compare the library with them.
 //!
 //! A reference keeps the whole text as one string. After every character it asks, with `ends_with`, which stops and
 //! markers complete there. It has no automaton and does not remember where stops begin: it searches the text again.
@@ -21,7 +22,7 @@ use stopscan::StopMatch;
 pub struct Match {
     pub sequence: String,
     pub visible: bool,
-    /// The index in the list of hidden stops, or in the list of visible stops.
+    /// The index of the stop in its list: that of the hidden stops or, if `visible`, that of the visible stops.
     pub index: usize,
     pub offset: usize,
     pub end: usize,
@@ -67,8 +68,8 @@ fn match_at_end(text: &str, stop: &str, hidden: &[String], visible: &[String]) -
     }
 }
 
-/// The stops that can fire. A stop cannot fire if it contains one of `enders` (the stops and markers) that ends before
-/// the stop does.
+/// Returns those of `stops` that can fire. A stop can never fire if another stop or a marker (one of `enders`) always
+/// completes inside it first.
 fn firing<'a>(stops: impl IntoIterator<Item = &'a String>, enders: &[&str]) -> Vec<&'a str> {
     let ends_early = |stop: &str, other: &&str| without_last_character(stop).contains(other);
     stops

@@ -1,4 +1,4 @@
-//! A pattern as a tree. To find where the pattern matches, every way to match is tried.
+//! Regular expressions as trees. To find where a pattern matches, every way to match is tried.
 
 use std::collections::BTreeSet;
 
@@ -24,10 +24,12 @@ pub enum Look {
     NotWord,
 }
 
-/// A character beside a position. `None` at the beginning and at the end of the stream.
+/// The character before or after a position in the text. `None` if there is none, at the beginning and at the end of
+/// the stream.
 type Beside = Option<char>;
 
-/// What may follow a text: a line break, a word character, another character, or the end. A `Look` can depend on it.
+/// The kinds of characters that may follow a text, because a look-around such as `\b` may depend on them: a line break,
+/// a word character, another character, or none (the end).
 const BEHIND: [Beside; 4] = [Some('\n'), Some('a'), Some('.'), None];
 
 impl Pattern {
@@ -61,7 +63,7 @@ impl Pattern {
         }
     }
 
-    /// The places where a match that begins at `at` can end, if `behind` follows the text.
+    /// Returns all places where a match that begins at `at` can end. `behind` is the character after `text`.
     fn ends(&self, text: &[char], behind: Beside, at: usize) -> BTreeSet<usize> {
         let one = |fits: bool| if fits { BTreeSet::from([at + 1]) } else { BTreeSet::new() };
         let both = |one: &Pattern, other: &Pattern| {
@@ -83,7 +85,7 @@ impl Pattern {
         }
     }
 
-    /// Whether the pattern matches `text[start..]` as a whole, if `behind` is the next character after `text`.
+    /// Whether the pattern matches all of `text[start..]`. `behind` is the character after `text`.
     pub(super) fn matches(&self, text: &[char], start: usize, behind: Beside) -> bool {
         self.ends(text, behind, start).contains(&text.len())
     }

@@ -32,7 +32,8 @@ impl Rules {
         }
     }
 
-    /// The hidden patterns, then the visible ones, each with its index and whether it is hidden.
+    /// Returns the hidden patterns, then the visible patterns, each with its index in this order and whether it is
+    /// hidden.
     fn all_patterns(&self) -> impl Iterator<Item = (usize, &Pattern, bool)> {
         let hidden = self.patterns.iter().map(|pattern| (pattern, true));
         let all = hidden.chain(self.visible_patterns.iter().map(|pattern| (pattern, false))).enumerate();
@@ -45,14 +46,14 @@ impl Rules {
     }
 }
 
-/// A stop that the last character of a text completes or, as for `END\b`, confirms. The least event fires: the one that
-/// begins first or, if several begin there, that ends first.
+/// A stop that the last character of a text completes. (This character may come after the stop, as for `END\b`.) Of
+/// several events, the least one fires: the one that begins first or, if several begin there, the one that ends first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Event {
     start: usize,
     end: usize,
-    /// The index of the pattern among all patterns, the hidden ones first. `None` for a string. `None` is less than any
-    /// index, so a string wins over patterns.
+    /// The index of the pattern among all patterns, the hidden ones first. `None` for a stop string: `None` is less
+    /// than any index, so a string wins over a pattern at the same place.
     pattern: Option<usize>,
     hidden: bool,
 }
@@ -79,7 +80,8 @@ pub(super) struct Reading {
     pub(super) fired: Option<Fired>,
     /// Where the current region began. `None` if this region is protected.
     region: Option<usize>,
-    /// A stop that begins here or earlier cannot fire, because it would contain a match that completed in unarmed text.
+    /// Where the latest stop that completed in unarmed text begins. A stop that begins there or earlier would contain
+    /// it, and so cannot fire.
     over: Option<usize>,
 }
 
@@ -116,7 +118,8 @@ impl<'a> Reference<'a> {
         reading
     }
 
-    /// Where the opening marker at the end of `text` begins, if it begins at `region` or later.
+    /// If `text` ends with the opening marker, returns where the marker begins, but only if that is at `region` or
+    /// later.
     fn marker(&self, text: &[char], region: usize) -> Option<usize> {
         let (open, _) = self.rules.protect.as_ref()?;
         let start = text.len().checked_sub(open.chars().count()).filter(|start| *start >= region)?;
@@ -134,7 +137,8 @@ impl<'a> Reference<'a> {
         Fired { pattern: event.pattern.map(text), start: event.start, end: event.end, hidden: event.hidden }
     }
 
-    /// The stops that begin at `from` or later and that the last character of `text` completes or confirms.
+    /// Returns the stops that begin at `from` or later and that the last character of `text` completes, even if this
+    /// character comes after the stop, as for `END\b`.
     fn events(&self, text: &[char], from: usize) -> Vec<Event> {
         let mut events = Vec::new();
         let hidden = self.rules.stop.iter().map(|stop| (stop, true));
@@ -168,7 +172,7 @@ impl<'a> Reference<'a> {
         events
     }
 
-    /// The match of a pattern, such as `END\b`, that is a match only because the stream ends after `text`.
+    /// Returns the match of a pattern, such as `END\b`, that is complete only because the stream ends after `text`.
     pub(super) fn at_end(&self, text: &[char], reading: &Reading) -> Option<Fired> {
         let region = reading.region?;
         let starts = (region..text.len()).filter(|&start| reading.over.is_none_or(|over| start > over));
@@ -185,8 +189,9 @@ impl<'a> Reference<'a> {
         events.min().map(|event| self.fired(&event))
     }
 
-    /// How many characters at the end of `text` may still be the beginning of a hidden stop. No stop fired in `text`.
-    /// Whether a stop can begin at a place is decided as if no other stop had begun earlier in the text.
+    /// Returns how many characters at the end of `text`, in which no stop fired, must be held: from the first place on
+    /// at which a hidden stop may have begun. Each place is judged by itself: stops that began earlier in the text are
+    /// ignored.
     pub(super) fn held(&self, text: &[char], reading: &Reading) -> usize {
         let Some(region) = reading.region else {
             return 0;
@@ -199,8 +204,8 @@ impl<'a> Reference<'a> {
         starts.next().map_or(0, |start| text.len() - start)
     }
 
-    /// Whether a hidden stop that begins at `start` fires in some continuation of `text`. The stop must be a pattern if
-    /// `pattern` is true, and a string otherwise.
+    /// Whether there is a continuation of `text` in which a hidden stop fires that begins at `start`. Looks only for
+    /// patterns if `pattern` is true, and only for strings otherwise.
     fn can_begin(&self, text: &mut Vec<char>, start: usize, reach: usize, pattern: bool) -> bool {
         let wanted = |event: &Event| event.start == start && event.hidden && event.pattern.is_some() == pattern;
         if pattern
@@ -227,7 +232,7 @@ impl<'a> Reference<'a> {
     }
 }
 
-/// Whether a pattern matches from `start` on only because the stream ends after `text`.
+/// Whether a pattern matches all of `text` from `start` on, but only if the stream ends there.
 fn ends_at_end(pattern: &Pattern, text: &[char], start: usize) -> bool {
     !pattern.matches_surely(text, start) && pattern.matches(text, start, None)
 }

@@ -1,4 +1,5 @@
-//! The reference for loops, which is compared with the library. It checks the rule of a loop anew at every character.
+//! A simple search for loops (text that repeats itself), with which the library's search is compared. At every
+//! character, it checks from scratch whether the text ends with a loop.
 
 /// The rule that says what a loop is.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +17,8 @@ pub struct Found {
     pub period: usize,
 }
 
-/// The first loop of `text` that completes at an armed character. The flag of a character says whether it is armed.
+/// Returns the first loop in `text` that completes at an armed character. Each character comes with a flag: whether it
+/// is armed.
 pub fn first_loop(rule: Rule, text: &[(char, bool)]) -> Option<Found> {
     (1..=text.len()).filter(|end| text[end - 1].1).find_map(|end| loop_at_end(rule, &text[..end]))
 }

@@ -7,7 +7,8 @@ use stopscan::{Segmenter, Segments, StopScanner};
 use super::segments::{Reference, Rules, Segment, region_of};
 use super::{Match, Op};
 
-/// The library's segmenter and the reference, side by side: they must not differ in anything.
+/// The library's segmenter and its reference (a simple program that does the same), side by side: all results must be
+/// equal.
 pub struct Pair<'a> {
     rules: &'a Rules,
     segmenter: Segmenter,

@@ -9,11 +9,12 @@ use super::{Match, firing, longest_beginning, longest_end, match_at_end};
 /// The stops, markers and options of a segmenter.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
-    /// The regions. A name with a slash, such as `tool/in reasoning`, is a second state of the region `tool`.
+    /// The states of regions. A name with a slash, such as `tool/in reasoning`, names another state of the region
+    /// `tool`.
     pub regions: Vec<Region>,
     /// The markers that stay in the text, whichever region they lead to.
     pub kept: Vec<String>,
-    /// Markers that stay in the text of their part, if they lead to a state of their own region.
+    /// Markers that stay in the text and begin no new part, wherever they lead to a state of the same region.
     pub staying: Vec<String>,
     pub stop: Vec<String>,
     pub visible: Vec<String>,
@@ -30,7 +31,7 @@ pub struct Region {
     pub markers: Vec<(String, String)>,
 }
 
-/// A region, text in it, and the number of the part (a new part begins at a marker).
+/// A piece of the output: the name of its region, its text, and the number of its part.
 pub type Segment = (String, String, u32);
 
 impl Rules {
@@ -57,7 +58,7 @@ impl Rules {
         }
     }
 
-    /// Whether a marker of the state `from` stays in the text of its part, which continues in the state `to`.
+    /// Whether the marker that leads from the state `from` to the state `to` stays in the text and begins no new part.
     fn stays(&self, from: &str, marker: &str, to: &str) -> bool {
         let chosen = |markers: &[String]| markers.iter().any(|one| one == marker);
         chosen(&self.staying) && !chosen(&self.kept) && region_of(from) == region_of(to)
@@ -88,7 +89,8 @@ pub struct Reference<'a> {
     rules: &'a Rules,
     /// All text that was fed, up to the end of the stop.
     text: String,
-    /// The first place where a stop or marker may begin: the end of the last marker, or the place of the last flush.
+    /// Stops and markers may only begin here or later: at the end of the last marker, or where the text was flushed
+    /// last.
     edge: usize,
     /// How many bytes of `text` were returned, or taken out as a marker.
     sent: usize,
@@ -96,7 +98,7 @@ pub struct Reference<'a> {
     part: u32,
     pub matched: Option<Match>,
     pub(super) unused: String,
-    /// The region of each character that was sent. `None` for the characters of a marker that was taken out.
+    /// The region of each character of the output, and `None` for each character of a marker that was taken out.
     pub labels: Vec<Option<&'a str>>,
     /// Whether a marker ended with the last character.
     pub marker_ended: bool,
@@ -162,7 +164,7 @@ impl<'a> Reference<'a> {
         segments
     }
 
-    /// Like `feed`, for a token that is a marker of the current region. No stop completes inside the marker.
+    /// Does the same as `feed` for a marker of the current region that came as one token: no stop fires inside it.
     pub fn feed_marker(&mut self, marker: &str, armed: bool) -> Vec<Segment> {
         let mut segments = Vec::new();
         if self.matched.is_none() {
@@ -184,7 +186,7 @@ impl<'a> Reference<'a> {
         segments
     }
 
-    /// Whether `marker` is a marker of the current region, even one that leads back to it, and no stop has fired.
+    /// Whether the current region has this marker, and no stop has fired yet.
     pub fn leads(&self, marker: &str) -> bool {
         self.matched.is_none() && self.markers().any(|other| other == marker)
     }
@@ -217,8 +219,8 @@ impl<'a> Reference<'a> {
         segments
     }
 
-    /// Enters the state that `marker` leads to. A new part begins if the state changes or if the marker is kept, but
-    /// not if the marker stays in its part.
+    /// Goes to the state to which `marker` leads. A new part begins if the state changes or the marker is in `kept`,
+    /// unless the marker is one of those that begin no new part (see `Rules::stays`).
     fn follow(&mut self, marker: &str) {
         let leads = self.rules.markers(self.region).iter().find(|(other, _)| other == marker);
         let region = &leads.expect("it is one of them").1;
@@ -249,7 +251,7 @@ impl<'a> Reference<'a> {
         }
     }
 
-    /// Adds the text that was not sent yet, except its last `withheld` bytes, to `segments`.
+    /// Adds to `segments` the text that was not returned yet, except its last `withheld` bytes.
     fn send(&mut self, withheld: usize, segments: &mut Vec<Segment>) {
         let until = self.text.len() - withheld;
         let text = &self.text[self.sent..until];

@@ -33,7 +33,8 @@ impl Rules {
     }
 }
 
-/// The library's scanner and the reference, side by side: they must not differ in anything.
+/// The library's scanner and its reference (a simple program that does the same), side by side: all results must be
+/// equal.
 pub struct Pair<'a> {
     rules: &'a Rules,
     scanner: StopScanner,
@@ -124,7 +125,8 @@ pub(super) struct Reference<'a> {
     hidden: Vec<&'a str>,
     /// All text that was fed or bypassed, up to the end of the stop.
     text: String,
-    /// The first place where a stop or marker may begin: the end of the last marker or bypass, or the last flush.
+    /// Stops and markers may only begin here or later: at the end of the last marker or bypassed text, or where the
+    /// text was flushed last.
     edge: usize,
     /// How many bytes of `text` were returned.
     sent: usize,
@@ -176,7 +178,7 @@ impl<'a> Reference<'a> {
         self.send()
     }
 
-    /// Like `feed`, for a token that is a marker of the current region. No stop completes inside the marker.
+    /// Does the same as `feed` for a marker of the current region that came as one token: no stop fires inside it.
     pub(super) fn feed_marker(&mut self, marker: &str, armed: bool) -> String {
         if self.matched.is_none() {
             self.text.push_str(marker);
@@ -215,7 +217,8 @@ impl<'a> Reference<'a> {
         self.send()
     }
 
-    /// Whether a special token without text is a stop that can fire in the current region.
+    /// Whether a special token, whose text is left out of the stream's text, is a stop that can fire in the current
+    /// region.
     pub(super) fn fires(&self, special: &str) -> bool {
         let mut stops = self.rules.stop.iter().chain(&self.rules.visible);
         self.matched.is_none() && self.region.is_none() && stops.any(|stop| stop == special)

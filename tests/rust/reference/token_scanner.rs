@@ -14,7 +14,8 @@ pub enum Step {
     Reset,
 }
 
-/// The library's scanner and the reference, side by side: they must not differ in anything.
+/// The library's token scanner and its reference (a simple program that does the same), side by side: all results must
+/// be equal.
 pub struct TokenPair<'a> {
     plan: &'a Plan,
     scanner: TokenScanner,
@@ -26,15 +27,16 @@ pub struct TokenPair<'a> {
     emitted: usize,
     kept: usize,
     finish: Option<Finish>,
-    /// For each token, the region of its last character. `None` if a marker ends with the token.
+    /// For each token, the region in which it counts: that of its last character. `None` if a marker ends with the
+    /// token, which then counts in no region.
     regions: Vec<Option<&'a str>>,
-    /// The number of the last token that was a marker and was left out of the text.
+    /// The number of the last token that is a marker and a special token without text.
     marked: usize,
 }
 
 impl<'a> TokenPair<'a> {
-    /// Returns `None` if the library refuses the plan: the prompt has an unknown id, or special tokens are skipped
-    /// although a marker contains a special token and other text.
+    /// Returns `None` if the library refuses the plan, because the prompt has an unknown id, or because a marker could
+    /// never be found: it contains a special token and other text, and special tokens are skipped.
     pub fn new(plan: &'a Plan) -> Option<TokenPair<'a>> {
         let vocabulary = plan.vocabulary();
         let scanner = TokenScanner::new(&vocabulary, plan.rules.scanner(), &plan.options);
@@ -144,7 +146,7 @@ impl<'a> TokenPair<'a> {
         if unknown && options.unknown_ids == UnknownIds::Refuse {
             return Err(UnknownToken(id));
         }
-        // An EOS that does not end the stream has no text. So it is recorded as `u32::MAX`, an id that no token has.
+        // An EOS that does not end the stream has no text, so `u32::MAX`, an id without a token, takes its place.
         self.ids.push(if eos { u32::MAX } else { id });
         self.stops.marker_ended = false;
         let marker = self.plan.own_text(&self.ids, self.ids.len()).filter(|_| !eos);
@@ -170,8 +172,8 @@ impl<'a> TokenPair<'a> {
         Ok(out)
     }
 
-    /// How many tokens end in `region`. Does not count the tokens after the last one that has emitted text or is a
-    /// marker without text. If no region is protected, counts all tokens that are kept.
+    /// Returns how many tokens count in `region`: those whose last character is in it, up to the last token with
+    /// emitted text or the last marker without text. If no region is protected, returns the number of all kept tokens.
     fn count_in(&self, region: &str) -> usize {
         if self.plan.rules.protect.is_empty() {
             return self.kept;
@@ -187,7 +189,7 @@ impl<'a> TokenPair<'a> {
         self.end(Finish::Ended(EndReason::Unknown), self.ids.len() > self.plan.options.min_tokens)
     }
 
-    /// Ends the stream at a token whose text is not emitted. But if this text is a stop, the stop fires.
+    /// Ends the stream at a stop token or an EOS, whose text is not emitted. If this text is a stop, the stop fires.
     fn end_at(&mut self, id: u32, finish: Finish, armed: bool) -> String {
         let with_token = [&self.ids[..], &[id]].concat();
         let stop = self.plan.own_text(&with_token, with_token.len()).filter(|_| armed);
@@ -214,8 +216,9 @@ impl<'a> TokenPair<'a> {
         out
     }
 
-    /// Scans the new text. `own` is the text of the newest token when it is decoded alone. If `own` is a marker, and
-    /// the token adds exactly this text, the stream follows the marker even if a stop has begun before the token.
+    /// Scans the text that the newest token has added. `own` is the text of this token alone. If the token adds exactly
+    /// this text and it is a marker, then the marker counts, even if a stop that began before the token would complete
+    /// inside it.
     fn scan(&mut self, ended: bool, armed: bool, own: Option<&str>) -> String {
         let characters = self.plan.spelled(&self.ids, ended);
         let new = &characters[self.scanned..];

@@ -6,8 +6,8 @@ use super::Match;
 use super::segments;
 use super::tokens::{Character, Plan, Token};
 
-/// Panics unless a segmenter of tokens divides the text of the tokens into the same segments as the reference. Stop
-/// tokens, EOS and limits are tested in `token_scanner`.
+/// Feeds `ids` to the library's segmenter of tokens, and panics unless it divides their text into the same segments as
+/// the reference does. (Stop tokens, EOS and limits are tested in `token_scanner`.)
 pub fn check_segmenter(plan: &Plan, rules: &segments::Rules, ids: &[u32]) {
     let Plan { options: TokenOptions { skip_special_tokens, unknown_ids, prompt_token_ids, .. }, .. } = plan;
     let options = TokenOptions::default().skip_special_tokens(*skip_special_tokens).unknown_ids(*unknown_ids);
@@ -67,8 +67,8 @@ pub fn check_segmenter(plan: &Plan, rules: &segments::Rules, ids: &[u32]) {
         assert_eq!(segmenter.held(), if ended { "" } else { reference.held() }, "held text {}", context());
         assert_eq!(segmenter.region(), segments::region_of(reference.region), "region {}", context());
         assert_eq!(segmenter.stop_match().map(Match::from), reference.matched.clone(), "match {}", context());
-        // The last token that counts: the last one whose text was sent or taken out as a marker, or a later token that
-        // is a marker without text.
+        // Tokens are counted up to this one: the last token with text that was emitted or taken out as a marker, or a
+        // later token that is a marker without text.
         let gone = reference.labels.len().checked_sub(1).map_or(0, |last| characters[last].1).max(marked);
         for (region, tokens) in segmenter.tokens_in() {
             let expected = regions.iter().take(gone).filter(|other| **other == Some(region)).count();

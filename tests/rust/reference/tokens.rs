@@ -25,7 +25,8 @@ pub struct Plan {
     pub options: TokenOptions,
 }
 
-/// A character, and the number of the last token that has a part in it; 0 is the prompt.
+/// A character of the text, and the number of the last token with a part in it. Tokens are numbered from 1; 0 is the
+/// prompt.
 pub(super) type Character = (char, usize);
 
 /// A byte of text, and the number of its token.
@@ -49,8 +50,8 @@ impl Plan {
         self.tokens.iter().fold(builder, add).build().expect("these tokens compile")
     }
 
-    /// Whether the space at the beginning of a text is left out even if the space is a byte token. Llama's decoder
-    /// leaves it out, because it strips the decoded text.
+    /// Whether a space at the beginning of the text is left out even if it comes as a byte token. Llama's decoder does
+    /// so, because it strips the decoded text, not the tokens.
     fn strips_byte(&self) -> bool {
         self.strip_first_space && self.strays == Strays::Runs
     }
@@ -59,13 +60,14 @@ impl Plan {
         self.tokens.get(id as usize).filter(|token| **token != Token::Gap)
     }
 
-    /// The first id of the prompt that the vocabulary lacks, if unknown ids are refused.
+    /// If unknown ids are refused, returns the first id of the prompt that is not in the vocabulary.
     pub(super) fn unknown_in_prompt(&self) -> Option<u32> {
         let mut unknown = self.options.prompt_token_ids.iter().filter(|&&id| self.token(id).is_none());
         unknown.next().filter(|_| self.options.unknown_ids == UnknownIds::Refuse).copied()
     }
 
-    /// The text of `ids`, which follow the prompt. If not `ended`, only the part that no later token can change.
+    /// Returns the text of `ids`, the tokens after the prompt. If the stream has not `ended`, leaves out the end of the
+    /// text that a later token can still change.
     pub(super) fn spelled(&self, ids: &[u32], ended: bool) -> Vec<Character> {
         let mut out = Vec::new();
         let mut run: Vec<Byte> = Vec::new();
@@ -115,7 +117,8 @@ impl Plan {
         let mut out = Vec::new();
         let mut at = 0;
         while at < run.len() {
-            // At most one size fits, because a proper prefix of a character's bytes is never a character.
+            // Find a character of 1 to 4 bytes here. There is at most one, because the first bytes of a longer
+            // character are never a character by themselves.
             let bytes: Vec<u8> = run[at..].iter().map(|byte| byte.0).collect();
             let sizes = 1..=bytes.len().min(4);
             if let Some(character) = sizes.rev().find_map(|size| only_character(&bytes[..size])) {
@@ -166,7 +169,7 @@ impl Plan {
         }
     }
 
-    /// The whole text of the `number`th token of `ids`, if its bytes are valid UTF-8.
+    /// Returns the text that the `number`th token of `ids` has by itself, if its bytes are valid UTF-8.
     pub(super) fn own_text(&self, ids: &[u32], number: usize) -> Option<String> {
         let id = ids[number - 1];
         let bytes = match self.token(id)? {
@@ -189,8 +192,8 @@ fn only_character(bytes: &[u8]) -> Option<char> {
     characters.next().filter(|_| characters.next().is_none())
 }
 
-/// Whether more bytes can make `bytes` a character. Tries several next bytes, because UTF-8 allows each of them only
-/// after some beginnings.
+/// Whether `bytes` are the beginning of a character: whether more bytes can complete it. Three values of the next byte
+/// are tried, because after some first bytes UTF-8 allows only a part of the values.
 fn begins_character(bytes: &[u8]) -> bool {
     let completed = |tail: &[u8]| only_character(&[bytes, tail].concat()).is_some();
     let by = |&byte: &u8| completed(&[byte]) || completed(&[byte, 0x80]) || completed(&[byte, 0x80, 0x80]);

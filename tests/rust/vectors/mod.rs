@@ -36,7 +36,7 @@ impl From<Match> for Found {
     }
 }
 
-/// Returns the operations of a step of a case. The step's text is cut into deltas of `size` characters.
+/// Returns the calls for one step of a case: if the step feeds text, a call for each delta of `size` characters.
 fn pieces(op: Call, text: &str, size: usize) -> Vec<Op> {
     let feed = |armed| {
         let letters: Vec<char> = text.chars().collect();

@@ -1,4 +1,5 @@
-//! Reads the decoder that a `tokenizer.json` describes. Refuses a decoder that does not make text from single tokens.
+//! Reads the decoder that a `tokenizer.json` describes. Refuses a decoder that cannot make text from one token after
+//! the other.
 
 use super::file::Step;
 
@@ -10,11 +11,12 @@ pub(super) enum Decoding {
     Pieces(Pieces),
 }
 
-/// The changes that the decoder makes to each piece and to the first space of the text.
+/// What the decoder changes in each piece, and whether it drops a space at the beginning of the text.
 #[derive(Default)]
 pub(super) struct Pieces {
     replacements: Vec<(String, String)>,
-    /// The character that stands for a space, such as `▁`. `None` unless the decoder leaves it out of the first token.
+    /// The character that stands for a space, such as `▁`, if the decoder leaves it out of the first token. Otherwise
+    /// `None`.
     pub(super) dropped: Option<String>,
     pub(super) byte_fallback: bool,
     /// Whether a leading space of the text is left out.
@@ -22,14 +24,14 @@ pub(super) struct Pieces {
 }
 
 impl Decoding {
-    /// Reads the steps of a decoder. The error names a step that does not make text from single tokens.
+    /// Reads the steps of a decoder. The error names a step that needs more than one token.
     pub(super) fn of(decoder: Option<&Step>) -> Result<Decoding, String> {
         let decoder = decoder.ok_or("the file has no decoder, so tokens would be joined with spaces")?;
         let mut steps = Vec::new();
         flatten(decoder, &mut steps);
         match &steps[..] {
-            // Fuse, which joins the tokens, may follow ByteLevel. A Fuse before ByteLevel is refused: it makes all
-            // tokens one text, so one token that is not in GPT-2's spelling changes how the others are decoded.
+            // The step Fuse joins all tokens. After ByteLevel it changes nothing. Before ByteLevel it is refused: a
+            // single token that is not in GPT-2's spelling would change how all others are decoded.
             [first, rest @ ..] if first.kind == "ByteLevel" && rest.iter().all(|step| step.kind == "Fuse") => {
                 Ok(Decoding::ByteLevel)
             }
@@ -99,8 +101,8 @@ impl Pieces {
         self.replacements.iter().fold(token.into(), |text, (old, new)| text.replace(old, new))
     }
 
-    /// Returns the text that `token` has at the start of a stream, or `None` if the usual text differs from it by at
-    /// most a leading space.
+    /// Returns the text that `token` has as the first token of a stream, if it differs from the usual text by more than
+    /// a leading space. Otherwise returns `None`.
     pub(super) fn first(&self, token: &str) -> Option<String> {
         let dropped = self.dropped.as_ref()?;
         let differs = token.starts_with(' ') || token.chars().skip(1).any(|character| dropped.contains(character));
@@ -111,7 +113,8 @@ impl Pieces {
         })
     }
 
-    /// Whether `token` is a byte token only at the start of a text, where its leading space is left out: `▁<0x0A>`.
+    /// Whether `token`, such as `▁<0x0A>`, is a byte token only at the start of a text, because its leading space is
+    /// left out there.
     pub(super) fn is_byte_at_start(&self, token: &str) -> bool {
         let dropped = self.dropped.as_ref().and_then(|dropped| token.strip_prefix(&**dropped));
         dropped.is_some_and(|rest| self.byte(rest).is_some())
