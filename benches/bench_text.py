@@ -68,8 +68,8 @@ def test_limits_of_scan(ran: Ran, limit: Any) -> None:
     limit(f"{name}, without the generator / an empty Python method", added, most=0.4)
 
 
-# Other ways to find stops, timed for several numbers of stops. They are slow, so they get only the first deltas of a
-# stream.
+# How other programs find stops, timed with different numbers of stops. These ways are slow, so they read only the first
+# deltas of a stream.
 WAYS = {
     "buffer and `in`": rivals.buffer_loop,
     "vLLM's way": rivals.vllm,
@@ -113,7 +113,7 @@ def test_limit_of_text_that_is_held_each_time(ran: Ran, limit: Any) -> None:
 
 
 KINDS = {"4 realistic": REALISTIC, "64": numbered(64), "1,000": numbered(1000), "1,000 of letters": scattered(1000)}
-# The least speed of `truncate` for a text and stops, as a multiple of hyperscan's speed.
+# Limits for texts and stops: `truncate` must be at least this many times as fast as hyperscan.
 OF_HYPERSCAN = {("english", "4 realistic"): 1.0, ("english", "64"): 1.0, ("cjk", "4 realistic"): 1.0}
 OF_HYPERSCAN |= {("cjk", "64"): 0.95}
 

@@ -66,7 +66,7 @@ def label_ends(axes: Axes, curves: dict[str, dict[int, float]]) -> None:
 
 
 def withheld(deltas: list[str], stop: list[str]) -> None:
-    """Draws how many characters have arrived and are not emitted yet, after each delta."""
+    """Draws how many characters are withheld after each delta: those that have arrived but are not emitted yet."""
     deltas = deltas[:400]
     read = [0, *accumulate(map(len, deltas))]
     curves = [
@@ -94,7 +94,8 @@ def withheld(deltas: list[str], stop: list[str]) -> None:
 def withheld_by(
     emitting: Callable[[Iterator[str], list[str]], Iterable[str]], deltas: list[str], stop: list[str]
 ) -> list[int]:
-    """Returns, for each delta, how many characters had arrived but not come out when the next delta was read."""
+    """Returns for each delta how many characters a way to find stops withholds after it: those that have arrived but
+    were not emitted before the next delta was read."""
     read = emitted = 0
     counts = []
 

@@ -98,8 +98,8 @@ def own(work: Callable[..., object]) -> Callable[..., object]:
 
 
 class Times(NamedTuple):
-    """Nanoseconds per piece, of a case and of the yardsticks that ran in turn with it. The fastest round of each input
-    counts."""
+    """The time of a case and of the yardsticks that ran in turn with it, in nanoseconds per piece (delta or token id).
+    Of each input, the fastest round counts."""
 
     case: float
     yardsticks: Mapping[str, float]

@@ -31,7 +31,7 @@ const LENGTHS: [usize; 3] = [300, 480, 999];
 const TEXTS: [&str; 8] = ["a", "<", "ab", "abcdefghijklmnopqrstuvwxyz ", "a ", "é", "日", "abc\n"];
 /// The texts are repeated up to this many characters.
 const CHARACTERS: usize = 6_000;
-/// How often the slowest texts are read again, and how many of them.
+/// The texts are first read once. Then the `SLOWEST` slowest of them are read again, `ROUNDS` times.
 const ROUNDS: usize = 20;
 const SLOWEST: usize = 300;
 

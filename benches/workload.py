@@ -120,7 +120,8 @@ def long_text(language: str) -> str:
 
 
 def vocabularies() -> dict[str, Callable[[], Any]]:
-    """Functions that make tokenizers with real vocabularies, by name. tiktoken reads its files from litellm."""
+    """Functions that make tokenizers with real vocabularies, by name. The package litellm has the files for
+    tiktoken."""
     made: dict[str, Callable[[], Any]] = {"claude (tokenizers)": lambda: Tokenizer.from_str(tokenizer().to_str())}
     spec = importlib.util.find_spec("litellm")
     if importlib.util.find_spec("tiktoken") and spec is not None and spec.submodule_search_locations:

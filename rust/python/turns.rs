@@ -29,7 +29,7 @@ pub(crate) struct Turns<T> {
     value: Mutex<T>,
 }
 
-/// A guard that gives one call the value of a `Turns`, until the guard is dropped.
+/// A guard: while a call has it, only this call may use the value of a `Turns`.
 pub(crate) struct Turn<'a, T> {
     turns: &'a Turns<T>,
     changes: bool,
@@ -77,8 +77,9 @@ impl<T> Turns<T> {
     fn wait(&self, thread: u32, changes: bool) -> Turn<'_, T> {
         let value = match self.value.try_lock() {
             Ok(value) => value,
-            // Another call panicked with the lock held. Only PyO3 panics, if there is no memory for an object of a few
-            // bytes. The value is whole before and after each step, so it can still be used.
+            // The mutex is poisoned, because another call panicked with the lock held. Only PyO3 panics, if there is no
+            // memory for an object of a few bytes, and never in the middle of a change of the value, so the value can
+            // still be used.
             Err(TryLockError::Poisoned(value)) => value.into_inner(),
             Err(TryLockError::WouldBlock) => self.wait_detached(),
         };

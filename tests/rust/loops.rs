@@ -1,4 +1,5 @@
-//! Tests of loops as a stop of scanners and segmenters, compared with the reference for loops.
+//! Tests of scanners and segmenters that have loops (text that repeats itself) as a stop. The results are compared with
+//! those of a simple program, the reference for loops.
 
 use stopscan::{Options, Repeat, SegmentSet, Segmenter, StopScanner, StopSet};
 

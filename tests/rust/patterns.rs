@@ -1,4 +1,5 @@
-//! Tests of patterns: random patterns, which are compared with the reference, and examples.
+//! Tests of patterns: examples, and random patterns, for which the library is compared with the reference, a simple
+//! program.
 
 use arbitrary::{Arbitrary, Unstructured};
 use stopscan::{Finish, Options, SegmentSet, Segmenter, StopScanner, StopSet, TokenOptions, TokenScanner, Vocabulary};

@@ -1,4 +1,4 @@
-//! Compares the library with the reference on random streams. The streams are the same in every run.
+//! Compares the library with the reference, a simple program, on random streams. The streams are the same in every run.
 
 use std::fs;
 
@@ -81,8 +81,8 @@ fn every_chunking_gives_one_answer() {
     }
 }
 
-/// While no stop has begun, the library has several ways to read a delta, and chooses one by the delta's length. Each
-/// way must find a stop, wherever the stop begins or completes, and must count every code point.
+/// If no stop has begun, the library reads a delta in one of several ways, depending on its length. Each way must find
+/// a stop, wherever in the delta the stop begins or completes, and must count all code points.
 #[test]
 fn deltas_of_every_length() {
     let rules = hidden(&["x", "yz"]);

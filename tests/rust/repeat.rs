@@ -1,4 +1,5 @@
-//! Tests of loops: the library is compared with the reference, and both are tested with examples.
+//! Tests of the search for loops (text that repeats itself). The library is compared with the reference, a simple
+//! program, and both are tested with examples.
 
 use arbitrary::{Arbitrary, Unstructured};
 use stopscan::{Loops, Repeat};

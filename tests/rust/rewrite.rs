@@ -30,7 +30,8 @@ fn ten_million_steps_of_rewriters() {
     println!("{} streams, {replaced} with a replacement", seed - (1 << 40));
 }
 
-/// All texts of up to 6 characters, cut in all ways, with keys that overlap themselves and contain each other.
+/// Reads all texts of up to 6 characters, cut into deltas in all ways, with keys that overlap themselves and contain
+/// each other.
 #[test]
 fn all_chunkings_of_small_texts() {
     let sets: [&[&str]; 4] = [&["aab", "ab", "abab"], &["a", "aa", "aaab"], &["abaab", "ba"], &["éa", "aé", "aéa"]];

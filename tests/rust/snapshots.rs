@@ -1,5 +1,5 @@
-//! Tests of damaged snapshots, and of snapshots that are restored with a different set. The tests in the module
-//! `reference` restore undamaged snapshots with the same set.
+//! Tests of damaged snapshots, and of snapshots that are restored with a different set. (The tests of the module
+//! `reference` restore snapshots that are not damaged, with the same set.)
 
 use stopscan::{Options, Repeat, Snapshot, SnapshotError, StopScanner, StopSet, StopSetBuilder};
 

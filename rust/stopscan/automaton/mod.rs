@@ -131,7 +131,7 @@ impl Automaton {
             if let Some(index) = self.completed(*state, armed) {
                 return Some((index, end));
             }
-            // The word is a stop, and no stop fires in unarmed text: go on.
+            // The word is a stop, but no stop fires in unarmed text, so go on.
         }
     }
 

@@ -1,4 +1,5 @@
-//! The stops and markers of a node, all in one string to save memory: a set may have millions of them.
+//! The stops and markers of a node (a region, or a state of a region). All are in one string to save memory, because a
+//! set may have millions of them.
 
 use std::cmp::Ordering;
 

@@ -14,7 +14,7 @@ use crate::room;
 const MEMORY_OF_BYTE: usize = 32;
 const MEMORY_OF_WORD: usize = 256;
 
-/// Compiles a graph. `stay` says whether all markers stay in the text, as in a `StopSet`.
+/// Compiles `recipe` to a graph. `stay` says whether all markers stay in the text, as in a `StopSet`.
 pub(crate) fn compile(recipe: &Recipe, stay: bool) -> Result<Graph, StopSetError> {
     let protects = recipe.regions.is_empty() && stay;
     if !protects && !recipe.protect.is_empty() {
@@ -72,8 +72,8 @@ pub(crate) fn compile(recipe: &Recipe, stay: bool) -> Result<Graph, StopSetError
     })
 }
 
-/// Returns for each node whether stops fire in its region: if `names` has the region or, if `names` is `None`, if the
-/// region is not protected.
+/// Returns for each node whether stops fire at it. They fire in the regions that `names` lists or, if `names` is
+/// `None`, in all regions that are not protected.
 fn live(names: Option<&[String]>, plans: &[Plan<'_>], protects: bool) -> Result<Vec<bool>, StopSetError> {
     let Some(names) = names else {
         return Ok((0..plans.len()).map(|node| node == 0 || !protects).collect());
@@ -124,11 +124,11 @@ pub struct Target {
 /// What happens to the text of a marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum MarkerText {
-    /// It is taken out, unless the set leaves all markers in the text.
+    /// The marker is taken out of the text, except in a set that leaves all markers in the text.
     Removed,
-    /// It begins the text of the part to which the marker leads.
+    /// The marker stays in the text, as the beginning of the part to which it leads.
     Kept,
-    /// It stays in the text and does not begin a new part.
+    /// The marker stays in the text and does not begin a new part.
     Stays,
 }
 
@@ -231,8 +231,8 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Makes a node for each region, or state of a region, that the user gave. `stay` says whether all markers stay in the
-/// text.
+/// Makes a node for each region, and for each state of a region, that the user gave. `stay` says whether all markers
+/// stay in the text.
 fn of_regions(regions: &[StateRecipe], stay: bool) -> Result<Vec<Plan<'_>>, StopSetError> {
     let mut numbers = HashMap::new();
     for (number, StateRecipe { name, .. }) in regions.iter().enumerate() {

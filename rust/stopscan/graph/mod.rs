@@ -26,7 +26,8 @@ pub struct Graph {
     nodes: Box<[Node]>,
     /// The names of the regions, in the order of their first nodes.
     regions: Box<[Box<str>]>,
-    /// For each stop string, its index in the list in which the user gave it: the hidden stops or the visible stops.
+    /// For each stop string, its index in the list that the user gave: the list of hidden stops or that of visible
+    /// stops.
     indices: Box<[u32]>,
     patterns: PatternList,
     /// How often and how long text must repeat to end a stream. `None` if the set has no stop for loops.
@@ -169,7 +170,7 @@ impl Graph {
         self.node(word.node).automaton.words.text(word.index as usize)
     }
 
-    /// Returns the index of a stop in the list in which the user gave it: the hidden stops or the visible stops.
+    /// Returns the index of a stop in the list that the user gave: the list of hidden stops or that of visible stops.
     pub(crate) fn index(&self, stop: Word) -> usize {
         self.indices[stop.index as usize] as usize
     }
@@ -265,8 +266,8 @@ impl Graph {
         Fingerprint::of(&self.identity())
     }
 
-    /// Returns bytes that are equal for two sets if and only if they have the same stops and nodes. Each list of stops
-    /// or markers ends with an empty string. That is unambiguous, because no stop or marker is empty.
+    /// Returns bytes that are equal for two sets if and only if the sets have the same stops and nodes. An empty string
+    /// ends each list of stops or markers, which is unambiguous, because no stop or marker is empty.
     fn identity(&self) -> Vec<u8> {
         fn write<'a>(writer: &mut Writer, texts: impl Iterator<Item = &'a str>) {
             texts.chain([""]).for_each(|text| writer.bytes(text.as_bytes()));

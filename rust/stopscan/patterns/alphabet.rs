@@ -17,8 +17,8 @@ const LINE_FEED: [[u32; 2]; 1] = [[0x0A, 0x0A]];
 #[derive(Clone, Debug)]
 pub(super) struct Alphabet {
     ascii: [ClassId; 128],
-    /// The first code point of each stretch of code points that are in the same class. `classes` has the class of each
-    /// stretch.
+    /// Unicode is divided into stretches: rows of code points of one class. This is the first code point of each
+    /// stretch, and `classes` has the class of each.
     bounds: Vec<u32>,
     classes: Vec<ClassId>,
     /// The first code point of each class.
@@ -176,7 +176,7 @@ pub(super) struct Part {
     pub(super) letter: Option<u16>,
 }
 
-/// Returns the indices of the stretches (from one bound to the next) of which a range consists.
+/// Returns the indices of the stretches in a range of code points. A stretch goes from one of the `bounds` to the next.
 fn stretches(bounds: &[u32], [first, last]: [u32; 2]) -> Range<usize> {
     let from = bounds.partition_point(|&bound| bound < first);
     let count = bounds[from..].partition_point(|&bound| bound <= last);

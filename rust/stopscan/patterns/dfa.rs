@@ -37,7 +37,7 @@ pub(super) struct Transition {
 pub(super) struct Dfa {
     transitions: Lists<Transition>,
     accepts: Vec<Accept>,
-    /// The first state of a match, by the kind of the character before the match.
+    /// The state in which a match begins, for each kind of the character before the match.
     pub(super) starts: [StateId; 4],
 }
 
@@ -140,9 +140,9 @@ impl Dfa {
         Ok(Trimmed { lost_states: dfa.len() < self.len(), dfa, first_accepting, needs })
     }
 
-    /// Returns for each state how many more characters complete a match of one of the first `patterns` patterns, at
-    /// least, or `u32::MAX` if no such match is possible. The distances are improved in rounds, from the last state to
-    /// the first: most transitions lead to states with greater numbers, so few rounds are needed.
+    /// Returns for each state the least number of characters that must follow to complete a match of one of the first
+    /// `patterns` patterns, or `u32::MAX` if no such match is possible. The distances are improved in rounds, from the
+    /// last state to the first: most transitions lead to states with greater numbers, so few rounds are needed.
     fn distances(&self, patterns: usize, work: &mut Work) -> Result<Vec<u32>, TooLarge> {
         let mut distances = work.vec(u32::MAX, self.len())?;
         loop {

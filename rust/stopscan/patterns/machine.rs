@@ -210,7 +210,8 @@ impl Accept {
     }
 }
 
-/// The machines that find the patterns of a region, and tables of the words of the region.
+/// The machines that find the patterns of a region, and tables about the region's words (stop strings, markers and
+/// literals).
 #[derive(Debug)]
 pub(crate) struct Machines {
     /// The machine of the hidden patterns that are not plain text. `None` if there are none.
@@ -294,8 +295,8 @@ impl Machines {
         Plain::new((0..=u8::MAX).filter(begins))
     }
 
-    /// Returns the length in bytes of the text for which `state` stands: a state of the strings' automaton stands for
-    /// the beginning of a string.
+    /// Returns the length in bytes of the text for which `state` stands. It is a state of the strings' automaton, so it
+    /// stands for the beginning of a string.
     pub(super) fn length(&self, state: State) -> usize {
         self.levels.partition_point(|&first| first <= state) - 1
     }

@@ -6,12 +6,12 @@ use super::work::{Lists, Numbers, TooLarge, Work};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Node {
-    /// Reads a character that is in the set with this number, and goes on at the node `next`.
+    /// A node that reads one character of the set with this number, and goes on at the node `next`.
     Read {
         set: u32,
         next: u32,
     },
-    /// Goes on at each node of the list that has this number in `Nfa::splits`.
+    /// A node that reads nothing and goes on at several nodes: those of the list with this number in `Nfa::splits`.
     Split(u32),
     Look {
         look: Look,

@@ -247,10 +247,11 @@ fn longest_repetition(ast: &Ast) -> Option<(&Span, usize)> {
     children(ast).filter_map(longest_repetition).chain(own).max_by_key(|(_, positions)| *positions)
 }
 
-/// The steps that a class costs, in addition to the steps for its items.
+/// A class of a pattern, such as `[a-z]`, is counted as this many steps of work, in addition to the steps for its
+/// items.
 const CLASS: usize = 200;
 
-/// The steps that a letter costs under `(?i)`, which ignores case.
+/// A letter under `(?i)`, which ignores case, is counted as this many steps of work.
 const LETTER: usize = 100;
 
 /// Ideographs and other characters that have no case. When regex-syntax folds case under `(?i)`, it skips a range of

@@ -249,7 +249,8 @@ impl Threads {
         }
     }
 
-    /// A fast check: returns false only if no match is complete if one of the characters `follows` comes next.
+    /// A fast check: if it returns false, no match is complete before one of the characters `follows`. If it returns
+    /// true, the matches themselves have to be looked at.
     #[inline(always)]
     fn may_accept(&self, follows: Follows) -> bool {
         self.reached & follows.bits() == follows.bits()
@@ -289,7 +290,7 @@ impl Threads {
         }
     }
 
-    /// Joins groups in the same state to one group. Its root is the latest of their roots.
+    /// Joins the groups that are in the same state into one group. Its root is the latest of their roots.
     fn merge(&mut self) {
         self.drop_ended();
         if self.roots.len() * 5 <= self.merge_at.max(FEW) * 4 {

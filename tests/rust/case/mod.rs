@@ -1,4 +1,5 @@
-//! Random cases, drawn from bytes: stops, options and the calls of one stream. Each is checked against the reference.
+//! Random cases, drawn from bytes: stops, options and the calls of one stream. In each case, the library must do what
+//! the reference, a simple program, does.
 //!
 //! The fuzzer and the property tests draw the same cases from the same bytes.
 

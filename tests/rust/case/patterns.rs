@@ -21,7 +21,7 @@ const REACH: usize = 5;
 pub struct Case {
     pub rules: Rules,
     alphabet: &'static [char],
-    /// Texts, each with the length of its beginning that is fed as unarmed text, in which no stop fires.
+    /// Texts. The number says how many characters at the beginning of the text are unarmed: no stop fires in them.
     texts: Vec<(String, usize)>,
 }
 
@@ -40,8 +40,9 @@ impl<'a> Arbitrary<'a> for Case {
 }
 
 impl Case {
-    /// Panics unless the library does what the reference does, however each text is cut into deltas. Returns `false` if
-    /// the library refuses the set. With `held`, also compares the held text, unless a pattern is longer than `REACH`.
+    /// Panics unless the library does what the reference (a simple program) does, however each text is cut into deltas.
+    /// Returns `false` if the library refuses the set. If `held`, also compares the held text, unless a pattern is
+    /// longer than `REACH`.
     pub fn check(&self, held: bool) -> bool {
         if self.rules.set().is_err() {
             return false; // for example, a pattern can match the empty string

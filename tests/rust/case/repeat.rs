@@ -52,7 +52,8 @@ impl Case {
         Ok(Case { rule, deltas })
     }
 
-    /// Panics unless the library finds what the reference finds. Returns whether they find a loop.
+    /// Panics unless the library finds the same loop as the reference, a simple program. Returns whether there is a
+    /// loop.
     pub fn check(&self) -> bool {
         let text: Vec<_> = self.deltas.iter().flat_map(|delta| delta.text.chars().map(|c| (c, delta.armed))).collect();
         let expected = first_loop(self.rule, &text);

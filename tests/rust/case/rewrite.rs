@@ -56,8 +56,8 @@ fn text(u: &mut Unstructured<'_>, alphabet: &[char], longest: usize) -> Result<S
 }
 
 impl Case {
-    /// Panics unless, after each step, the library's output and held text are those of the reference. Returns whether a
-    /// key was replaced.
+    /// Panics unless, after each call, the library's output and held text equal those of the reference, a simple
+    /// program. Returns whether a key was replaced.
     pub fn check(&self) -> bool {
         let set = RewriteSet::new(self.pairs.iter().map(|(key, value)| (key, value))).expect("no key is empty");
         let mut rewriter = Rewriter::new(&set);

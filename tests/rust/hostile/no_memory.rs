@@ -10,8 +10,8 @@ const UNASKED: usize = 1 << 16;
 /// The same limit for a set with patterns.
 const UNASKED_OF_PATTERNS: usize = MIB;
 
-/// Builds a set with too little memory, again and again, each time with more, until it is enough. Each time before,
-/// `build` must return the error for a lack of memory.
+/// Builds a set again and again, at first with too little memory and each time with a little more, until it is enough.
+/// As long as it is not, `build` must return the error for a lack of memory.
 fn fails_in_turn(name: &str, unasked: usize, builder: impl Fn() -> SetBuilder<Text>) {
     let mut failed = 0;
     let mut room = unasked;

@@ -232,7 +232,8 @@ impl<'a> Reference<'a> {
     }
 }
 
-/// Whether a pattern matches all of `text` from `start` on, but only if the stream ends there.
+/// Whether a pattern matches all of `text` from `start` on because the stream ends there: before some other next
+/// character it would not match.
 fn ends_at_end(pattern: &Pattern, text: &[char], start: usize) -> bool {
     !pattern.matches_surely(text, start) && pattern.matches(text, start, None)
 }

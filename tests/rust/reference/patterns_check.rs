@@ -4,7 +4,7 @@ use stopscan::{Options, StopScanner};
 
 use super::patterns::{Fired, Reference, Rules};
 
-/// Panics unless the library does what the reference does. Each item of `cuts` has the places at which the text is cut
+/// Panics unless the library does what the reference (a simple program) does, for each way in `cuts` to cut the text
 /// into deltas. No stop may fire in the first `unarmed` characters. The held text is compared only if `held`.
 pub fn check(rules: &Rules, reference: &Reference<'_>, text: &str, unarmed: usize, cuts: &[Vec<usize>], held: bool) {
     let context = || format!("in {text:?}, {unarmed} unarmed, with {rules:#?}");

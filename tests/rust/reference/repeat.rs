@@ -9,7 +9,8 @@ pub struct Rule {
     pub min_length: usize,
 }
 
-/// The place where a loop ends, and the number of characters in the loop and in its period.
+/// A loop: the place where it ends, and the numbers of characters in the loop and in the block that it repeats (its
+/// period).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
     pub end: usize,

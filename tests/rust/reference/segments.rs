@@ -68,7 +68,8 @@ impl Rules {
         Options::default().region(&self.region).include_stop(self.include_stop)
     }
 
-    /// The library's scanner with the same regions and markers. In its output, the markers stay in the text.
+    /// The library's scanner (not segmenter) with the same regions and markers. In the output of a scanner, markers
+    /// stay in the text.
     pub(super) fn scanner(&self) -> StopScanner {
         let set = self.fill(StopSet::builder()).build().expect("these rules compile");
         StopScanner::with_options(&set, &self.options()).expect("there is the region")
@@ -199,7 +200,7 @@ impl<'a> Reference<'a> {
         self.matched.is_none() && here && stops.any(|stop| stop == special)
     }
 
-    /// Reads a special token that adds nothing to the text. It may be a stop or a marker.
+    /// Reads a special token whose text is left out of the stream's text. The token may still be a stop or a marker.
     pub fn pass_special(&mut self, special: &str) -> Vec<Segment> {
         if !self.fires(special) {
             return self.pass_marker(special);

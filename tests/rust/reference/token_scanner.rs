@@ -97,7 +97,7 @@ impl<'a> TokenPair<'a> {
         }
     }
 
-    /// Panics unless the decoder alone, without a scanner, returns the text of all tokens.
+    /// Panics unless the library's decoder by itself, without a scanner, returns the right text of all tokens.
     pub fn check_decoder(&mut self, ids: &[u32]) {
         let bare = Plan { options: self.plan.options.clone().prompt_token_ids([]), ..self.plan.clone() };
         let mut text = String::new();

@@ -117,8 +117,8 @@ impl Plan {
         let mut out = Vec::new();
         let mut at = 0;
         while at < run.len() {
-            // Find a character of 1 to 4 bytes here. There is at most one, because the first bytes of a longer
-            // character are never a character by themselves.
+            // Try to read a character of 1 to 4 bytes. At most one length fits, because the first bytes of a character
+            // are never a character by themselves.
             let bytes: Vec<u8> = run[at..].iter().map(|byte| byte.0).collect();
             let sizes = 1..=bytes.len().min(4);
             if let Some(character) = sizes.rev().find_map(|size| only_character(&bytes[..size])) {

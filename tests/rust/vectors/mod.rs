@@ -1,4 +1,5 @@
-//! Runs the cases in `tests/vectors/` with the library. The references also run the cases without patterns.
+//! Runs the cases in `tests/vectors/` with the library. Cases without patterns are also run with the references, simple
+//! programs that must give the same results.
 
 mod patterns;
 mod rewrite;

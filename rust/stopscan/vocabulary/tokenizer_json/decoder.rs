@@ -40,7 +40,8 @@ impl Decoding {
     }
 }
 
-/// Collects the steps of a sequence and of the sequences inside it, or the single step.
+/// Appends to `steps` the steps of a decoder: `step` itself or, if it is a sequence, all steps in it and in the
+/// sequences inside it.
 fn flatten<'a>(step: &'a Step, steps: &mut Vec<&'a Step>) {
     match &*step.kind {
         "Sequence" => step.decoders.iter().for_each(|inner| flatten(inner, steps)),
