@@ -620,7 +620,7 @@ class TokenSegmenter(_OfTokens):
         """
 
 def formats() -> list[tuple[str, str, list[tuple[str, list[tuple[str, str, bool, bool]]]]]]:
-    """Returns the name, the models and the states of each model format, for ``segments.FORMATS``."""
+    """Returns the known formats of model output, for ``segments.FORMATS``: the name, models and states of each."""
 
 def scan(
     deltas: Iterable[str],

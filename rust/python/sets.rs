@@ -501,7 +501,7 @@ type FormatLead = (&'static str, String, bool, bool);
 /// A state and its markers.
 type State = (String, Vec<FormatLead>);
 
-/// Returns the known formats of model output, for ``segments.FORMATS``: of each, its name, its models and its states.
+/// Returns the known formats of model output, for ``segments.FORMATS``: the name, models and states of each.
 #[pyfunction]
 pub(crate) fn formats() -> Vec<(&'static str, &'static str, Vec<State>)> {
     let lead = |(marker, target): (_, Target)| (marker, target.name().into(), target.is_kept(), target.stays());
