@@ -11,7 +11,7 @@ PROBES: dict[str, Any] = {
     "'?'": "?", "[]": [], "{}": {},
 }  # fmt: skip
 
-# For each kind of key: the names of the `PROBES` that may replace the value of such a key in a right answer.
+# For each kind of key: the names of those test values (`PROBES`) that a key of this kind may have in a right answer.
 KINDS = {
     "anything": {*PROBES},
     "name": {"'?'"},

@@ -34,7 +34,7 @@ def tokenizer(checkpoint: Path) -> Tokenizer:
 
 
 def test_json_is_spelled_with_tokens_that_the_vocabulary_finds(tokenizer: Tokenizer) -> None:
-    """If several tokens have the same text, and an answer must be JSON, vLLM allows only that one of them which is in
+    """If an answer must be JSON, and several tokens have the same text, vLLM allows only one of them: the one in
     `get_vocab`."""
     ids = RECITER.token_ids("json")
     assert [tokenizer.get_vocab()[tokenizer.id_to_token(token_id) or ""] for token_id in ids] == ids

@@ -1,5 +1,5 @@
-"""The cases of each API, as streams and as whole answers: those of `named/`, cases of several requests, cases that
-compare times, and the generated cases of `space.py`."""
+"""The cases of each API, as streams and as whole answers: cases from the files of `named/`, cases of several requests,
+cases that compare times, and cases generated from `space.py`."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from stopscan_conformance.scripts import THINKING, made_scripts, named
 from stopscan_conformance.single import NotSupported, Run, Single, single
 from stopscan_conformance.space import Point
 
-# Tuples of names of cases. The requests of one tuple together are a further case, which sends those of IN_TURN one
-# after another, and those of the other tuples at the same time.
+# Names of cases whose requests are also sent together, as one further case: those of IN_TURN one after another, those
+# of each other tuple at the same time.
 TOGETHER = ("one-token", "three-tokens", "split", "as-encoded", "no-stop", "held-at-eos", "long", "no-stop-limit")
 ONE_PROMPT = ("one-token", "three-tokens", "first-of-three", "no-stop", "no-stop-limit", "limit-of-one")
 IN_TURN = ("no-stop", "three-tokens", "no-stop", "first-of-three", "no-stop-limit", "held-at-eos", "no-stop")
@@ -236,7 +236,7 @@ def _fits(api: Api, case: NamedCase) -> bool:
 
 @dataclass(frozen=True)
 class _Maker:
-    """Makes the cases of an API that are not generated, for streams or for whole answers."""
+    """Makes those cases of an API that are not generated: all cases for streams, or all for whole answers."""
 
     api: Api
     stream: bool
@@ -328,7 +328,8 @@ class _Maker:
         if self.api.name in ("openai-chat", "openai-completions"):
             yield self.case("rows", "two-rows", why, several.Rows(self.api, [self.stopped()] * 2))
         if self.api.name == "openai-completions":
-            # The stop of the first row is not in the text of the second row, which ends at the token limit.
+            # Each of the two prompts gets its own answer. The stop of the request is only in the first answer, so the
+            # second ends at the token limit.
             first = generated.task_of(Point())
             second = replace(first, script="paced", pieces=made_scripts()["paced"])
             both = [single(self.api, self.stream, task) for task in (first, second)]

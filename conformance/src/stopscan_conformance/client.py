@@ -1,8 +1,8 @@
 """`Server`, and `ask`, which sends a request and returns an `Answer` with everything that the server sent.
 
 Every request of the kit goes through `ask`. It follows redirects, as the official clients do. It multiplies the time
-limit by the number of running requests, because a correct server may answer them one after another. Time in which
-this process did not run does not count.
+limit by the number of running requests, because a correct server may answer them one after another. Time in which this
+process did not run does not count towards the limit.
 """
 
 from __future__ import annotations

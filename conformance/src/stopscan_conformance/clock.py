@@ -187,7 +187,8 @@ async def _seconds(server: Server, load: Load, request: Request) -> float:
     return answer.seconds
 
 
-# Limits for the pace of a stream. Each lies between the values of the right and of the wrong servers in `tests/staged`.
+# Limits for the pace of a stream. Each limit lies between the values that the correct and the wrong test servers in
+# `tests/staged` have.
 FAST = 0.0005  # seconds for each token. If a stream is faster, this process reads several tokens at a time
 # Seconds for each token. If a stream is faster, one late read is enough to join the chunks of four tokens, or to delay
 # a chunk by `BEHIND`.

@@ -305,7 +305,8 @@ def _finding(rule: str, fault: str | None, case: Case, report: Report) -> dict[s
 
 
 def write_junit(path: Path, report: Report) -> None:
-    """Writes one suite for each API. Known failures, and cases that are not supported, count as skipped."""
+    """Writes JUnit XML with a test suite for each API. Known failures, and cases that are not supported, count as
+    skipped."""
     root = ElementTree.Element("testsuites")
     for api, results in by_api(report.results):
         fresh = {case: report.new(case, result) for case, result in results.items()}

@@ -24,7 +24,8 @@ def written(file: Path) -> Any:
 
 
 def _piece(text: str) -> str | bytes:
-    """Returns a piece of a script as text, or as bytes if JSON spells a part of a character as lone surrogates."""
+    """Returns a piece of a script as text. If it has bytes of a split character, which JSON spells as lone surrogates,
+    returns the piece as bytes."""
     return text if text.isascii() or text == text.encode(errors="replace").decode() else _encoded(text)
 
 

@@ -24,7 +24,8 @@ DOCUMENTS: Mapping[str, str] = _WRITTEN["documents"]
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence of an API's reference. `file` is its file in a package of `VERSIONS`, or a key of `DOCUMENTS`."""
+    """A sentence from the reference of an API. `file` is the path of a file in one of the packages in `VERSIONS`, or a
+    key of `DOCUMENTS`."""
 
     rule: str
     apis: str
@@ -53,5 +54,5 @@ def sentence(rule: str, api: str, fault: str = "", case: str = "") -> Sentence |
 
 
 def promises(api: str, case: str) -> bool:
-    """Whether the reference of the API promises the form of request that the named case has."""
+    """Whether the API's reference promises that the form of request of the case is accepted. `case` is a name."""
     return sentence(REFUSES, api, case=case) is not None

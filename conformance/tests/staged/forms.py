@@ -1,4 +1,5 @@
-"""The wire formats of the APIs, a class for each: it reads a request, and writes an answer whole or as events."""
+"""The wire formats of the APIs. Each class reads the requests of an API, and writes the answers as a whole or as
+events."""
 
 from __future__ import annotations
 

@@ -186,7 +186,7 @@ def zipped(message: Any, known: Any) -> Any:
 
 
 def measured(message: Any, known: Any) -> Any:
-    """Sends a whole answer with its content-length. The other servers send it in chunks."""
+    """Sends a whole answer with the header content-length. The other test servers send it in HTTP chunks."""
     return whole_body(message, known, lambda start, body: (
         with_headers(start, (b"content-length", str(len(body)).encode())), body))  # fmt: skip
 
@@ -304,8 +304,8 @@ async def signed(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
 
 
 def speculated(made: Generation) -> int:
-    """Counts three more tokens if a stop ended the answer, up to the limit: tokens after the stop that the same step of
-    speculative decoding generated."""
+    """Counts tokens as a server does whose speculative decoding has generated three tokens after the stop in the same
+    step: three more if a stop ended the answer, but not more than the limit."""
     return min(made.tokens + 3 * (made.end[0] == "stop_sequence"), made.ask.max_tokens)
 
 

@@ -74,7 +74,7 @@ class Request:
         return {**self.extras.options, **named}
 
     def limit(self, name: str) -> Data:
-        """Returns the limit of tokens as the option `name`, or no option if there is no limit."""
+        """Returns the token limit of the request as `{name: limit}`, or an empty dict if the request has no limit."""
         return {} if self.max_tokens is None else {name: self.max_tokens}
 
 
@@ -121,7 +121,8 @@ class Api:
     extra: bool = False  # tested only if the user names it
 
     def written(self, model: str, request: Request) -> Data | str:
-        """Returns the body of a request, as a string if its JSON is written in an unusual way."""
+        """Returns the body of a request: a dict, or a string if the request asks for JSON that is written in an unusual
+        way."""
         extras = request.extras
         body = {**self.body(model, request), **extras.body}
         body = {name: value for name, value in body.items() if name not in extras.without}
@@ -178,7 +179,7 @@ def lacks(what: str, data: Any, **needs: Any) -> Iterator[str]:
 
 
 def differ(what: str, parts: list[Any], *keys: str) -> Iterator[str]:
-    """Yields a complaint for each of the keys whose value is not the same in all parts of a stream."""
+    """Yields a complaint for each key of `keys` whose value is not the same in all parts of a stream."""
     for key in keys:
         values = list(dict.fromkeys(str(part[key]) for part in parts if isinstance(part, dict) and key in part))
         if len(values) > 1:

@@ -157,7 +157,7 @@ def _choice_form(what: str, choice: Data, **needs: Any) -> Iterator[str]:
 
 def _stream_form(wire: Wire, request: Request, kind: str, words: set[str], **content: type) -> Iterator[str]:
     events = [event.data for event in wire.events()]
-    # Azure's first chunk has only the results of its content filters, and no choices.
+    # Azure's first chunk is not checked: it has only the results of its content filters, and no choices.
     chunks = [event for event in events if event != DONE and not inner(event, "prompt_filter_results")]
     yield from form.sent_as(wire, "text/event-stream")
     if events[-1:] != [DONE]:

@@ -59,7 +59,7 @@ def surrogates_apart(raw: bytes) -> bytes:
 
 
 def streams_for_accept(ask: Ask) -> Ask:
-    """Defect: streams if the client accepts a stream, although it asks for a whole answer."""
+    """Defect: streams if the client accepts a stream, although the request is for a whole answer."""
     return replace(ask, stream=ask.stream or b"event-stream" in ask.headers.get(b"accept", b""))
 
 
@@ -97,8 +97,8 @@ class FollowsOnce(Simple):
 
 
 class SwapsWhatItHolds(Simple):
-    """Defect: if equally much text (5 characters or more) is held before and after a token, loses the text that could
-    be sent with it."""
+    """Defect: if the held text has the same length (5 characters or more) before and after a token, loses the text that
+    could be sent after this token."""
 
     held = 0
 

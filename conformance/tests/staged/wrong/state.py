@@ -148,8 +148,9 @@ def beyond(count: int, then: Chunks) -> Chunks:
 
 
 def nth(which: Callable[[int], bool], then: Chunks, *, by_connection: bool = False) -> Chunks:
-    """Returns a function that counts the requests, and answers the nth one with the wrong `then` if `which(n)` is true.
-    If `by_connection` is true, it counts the requests of each connection separately."""
+    """Returns a function that counts requests. It answers the nth request with `then`, which has a defect, if
+    `which(n)` is true, and correctly otherwise. If `by_connection` is true, it counts the requests of each connection
+    separately."""
 
     async def chunks(made: Generation) -> Parts:
         here = shared(made)
@@ -162,8 +163,8 @@ def nth(which: Callable[[int], bool], then: Chunks, *, by_connection: bool = Fal
 
 
 def after_leaving(then: Chunks, *, held: bool = False) -> Chunks:
-    """Returns a function that answers a request with the wrong `then` if the client of the request before has left. If
-    `held` is true, only clients count that left while text was held."""
+    """Returns a function that answers a request with `then`, which has a defect, if a client of an earlier request has
+    left, and correctly otherwise. If `held` is true, only clients count that left while text was held."""
 
     async def chunks(made: Generation) -> Parts:
         here = shared(made)
@@ -268,7 +269,7 @@ def counts_all(made: Generation) -> int:
 
 
 def names_the_last(made: Generation) -> tuple[str, Any]:
-    """Defect: if an answer ends by EOS, reports the stop that ended the last earlier answer with a stop."""
+    """Defect: if an answer ends by EOS, reports a stop instead: the one that ended an earlier answer most recently."""
     here = shared(made)
     if made.end[0] == "stop_sequence":
         here.last = made.end
@@ -279,8 +280,8 @@ def names_the_last(made: Generation) -> tuple[str, Any]:
 
 
 def but(*names: str) -> Key:
-    """Returns a function that makes a key of a cache from a request. The key has all fields of the request except
-    `names`, so the cache takes requests that differ only in `names` for equal."""
+    """Returns a function that makes the key under which a request's answer is cached. The key has all fields of the
+    request except `names`, so requests that differ only in `names` wrongly get the same answer."""
     fields = [name for name in ("prompt", "stops", "stop_token_ids", "max_tokens", "stream") if name not in names]
     return lambda ask: str([getattr(ask, name) for name in fields])
 

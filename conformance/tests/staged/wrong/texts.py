@@ -230,7 +230,7 @@ def decoded_anew_every(count: int) -> type:
 
 
 def at(which: Callable[[Generation], Any], then: Callable[[Generation, int, str], Iterator[str]]) -> type[Generation]:
-    """Returns a `Generation` class that handles a token with the wrong `then` if `which(generation)` is true, and
+    """Returns a `Generation` class with one defect: it handles a token with `then` if `which(generation)` is true, and
     otherwise correctly."""
 
     class At(Generation):
@@ -325,8 +325,8 @@ def far_cut(tokens: int) -> Make:
 
 
 class EqualHold(Around):
-    """Defect: if equally much text is held before and after a token, sends nothing, and loses the text that could be
-    sent with it."""
+    """Defect: if the held text has the same length before and after a token, sends nothing, and loses the text that
+    could be sent after this token."""
 
     held = 0
 
