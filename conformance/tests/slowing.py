@@ -11,8 +11,8 @@ def slowing(case: Case, server: Server, outcome: Literal["pass", "fail"], **opti
     """Returns the first result that has `outcome`, or the last result if none has it.
 
     On a busy machine, a defect that delays text by a few tokens cannot be seen among other delays, and short answers
-    may be over before other requests start. With slower answers, both can be seen. The second try is not slower than the
-    first: some defects change the state of the server, and only the next request shows them.
+    may be over before other requests start. With slower answers, both can be seen. The second try is as fast as the
+    first, because some defects change the state of the server, so that only the next request shows them.
     """
     url = server.url
     for slower in (1, 1, 2, 4, 8, 16):

@@ -20,7 +20,7 @@ blockquote { margin: .2rem 0 .2rem 1rem; font-style: italic } pre { white-space:
 
 
 def page(runs: Sequence[Run]) -> str:
-    """Returns the page. Its tables have a column for each run, in the order of `runs`."""
+    """Returns the HTML page. Its tables have a column for each of the runs that it compares, in the order of `runs`."""
     head = '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>Stop sequences, measured</title>'
     return "\n".join([head, f"<style>{STYLE}</style>", *_promises(runs), *_failures(runs), "</html>\n"])
 

@@ -194,7 +194,8 @@ def _rules(results: Results) -> Iterator[str]:
 
 
 def _sources(rule: Rule, api: str, results: Results) -> list[str]:
-    """Returns the sources of the rule: for each complaint, the sentence that documents the rule, or its basis."""
+    """Returns the sources of a broken rule: for each complaint, the sentence that documents the rule, or if there is
+    none, what the rule is based on."""
     broken = [(case, fault) for case, result in results.items() if (fault := result.broken.get(rule.name))]
     return list(dict.fromkeys(rule.source(APIS[api], fault, case.name) for case, fault in broken))[:MOST_SHOWN]
 
