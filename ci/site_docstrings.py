@@ -15,7 +15,7 @@ CORE = "stopscan._stopscan."
 
 class Examples(Extension):
     def on_object(self, *, obj: Object, **_: Any) -> None:
-        """Adds docstrings of the compiled module that its type stub lacks, and turns examples into code blocks."""
+        """If the type stub lacks a docstring, adds that of the compiled module. Turns examples into code blocks."""
         if obj.docstring is None and obj.path.startswith(CORE) and (text := documented(obj.path)):
             obj.docstring = Docstring(text, parent=obj)
         if obj.docstring:

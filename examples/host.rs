@@ -87,7 +87,8 @@ impl<'a, D: FnMut(u32) -> String> StopDecoder<'a, D> {
         self.tokens += 1;
         let armed = self.tokens > self.config.min_tokens;
         if armed && self.config.stop_token_ids.contains(&token_id) {
-            // A hidden stop token adds no text, and after it the held text cannot become a stop string.
+            // A hidden stop token adds no text. It ends the text, so the held text cannot become a stop string any
+            // more.
             return self.flush(Finish::Token(token_id), event);
         }
         let delta = (self.decode)(token_id);
@@ -227,7 +228,7 @@ mod tests {
         let config = StopConfig { stop: strings(&["42"]), ..StopConfig::default() };
         let mut decoder = StopDecoder::new(&config, decode).unwrap();
         assert_eq!(decoder.step(&[3], None), Event { text: " ".into(), finish: None });
-        // The model rejects a token of its draft model, so the decoder goes back to its earlier state.
+        // The model rejects a token that its draft model has proposed, so the decoder goes back to its earlier state.
         let before = decoder.clone();
         assert!(decoder.step(&[4], None).finish.is_some());
         decoder = before;

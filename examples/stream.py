@@ -46,7 +46,8 @@ def deltas(tokenizer: Tokenizer, text: str) -> Iterator[str]:
 
 
 def show(released: str, safe: str, held: str, colour: str = YELLOW) -> None:
-    """Prints text that was held and is safe now, text that was never held, and the text that is held."""
+    """Prints ``released`` (text that was held, and is safe now), ``safe`` (text that was never held) and, on a
+    terminal, ``held`` in the given colour."""
     if TERMINAL:
         held = held.replace("\n", "⏎")  # the cursor cannot go back over the end of a line
         print(f"{ERASE_FROM_IT}{released}{safe}{SAVE_CURSOR}{colour}{held}{PLAIN}", end="", flush=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 from stopscan_clients.machine import Machine, ScanOptions, machine_of
 
-# The path of the text in an event, for APIs in which only this path is needed to read the text.
+# APIs in which the text of an event is always at one path, and this path.
 OTHERS: dict[str, tuple[str | int, ...]] = {
     "watsonx": ("results", 0, "generated_text"),
     "llama_on_bedrock": ("generation",),

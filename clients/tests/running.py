@@ -15,13 +15,14 @@ from pathlib import Path
 
 import httpx
 
-# Processes are forked from one that has imported the proxy, because the import takes 0.6 s of processor time.
+# Processes are forked from a process that has already imported the proxy, because the import takes 0.6 s of processor
+# time.
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["stopscan_clients.proxy.__main__"])
 
 
 def command(options: list[str], files: list[Path]) -> None:
-    """Runs the command with these options. Its stdout and stderr go to the files."""
+    """Runs the command ``stopscan-proxy`` with ``options``. Its stdout and stderr go to the two ``files``."""
     from stopscan_clients.proxy.__main__ import main
 
     for number, path in enumerate(files, 1):
@@ -89,9 +90,9 @@ def until(true: Callable[[], object], seconds: float = 20) -> None:
 
 
 def raw_server(answer: bytes, seconds: float = 0) -> tuple[str, list[bytes], threading.Event]:
-    """Starts a server that sends ``answer`` on a connection when no data has come on it for ``seconds`` (0: 0.2 s).
-    Returns the server's URL, a list with the data of each connection, and an event that is set if a client leaves
-    before the answer."""
+    """Starts a server that reads from a connection until no data has come for ``seconds`` (0 means 0.2 s), and then
+    sends ``answer``. Returns the server's URL, a list with the data of each connection, and an event that is set if a
+    client leaves before the answer."""
     listening = socket.create_server(("127.0.0.1", 0))
     read: list[bytes] = []
     gone = threading.Event()

@@ -194,7 +194,8 @@ def test_an_async_generator_is_closed() -> None:
 
 
 def test_an_async_generator_alone_is_closed() -> None:
-    """Only the generator is closed: objects to which it merely refers, such as `known`, stay open."""
+    """At a stop, only the source, an async generator, is closed. Objects to which the generator refers, such as
+    `known`, stay open."""
     known = SimpleNamespace(response_stream=Source())
     opened: list[Any] = []
 

@@ -56,7 +56,8 @@ LAST: dict[str, Any] = {
 
 @pytest.mark.parametrize("api", LAST)
 def test_a_last_event_may_bring_text(api: str) -> None:
-    """Text in the last event is not held. If a stop fires there, the stop's finish reason replaces the event's own."""
+    """Text in an event that ends the answer is not held, even if a stop may begin in it. If a stop fires there, the
+    finish reason of the stop replaces that of the event."""
     alone = LAST[api]("one EN")
     assert [id(event) for event in scan_events([alone], "END")] == [id(alone)]
     begin = next(event for event in wire.WIRES[api](["one E"]) if text_of(api, event))

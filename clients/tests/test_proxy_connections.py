@@ -13,7 +13,8 @@ ANSWER = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 
 
 
 async def opened(times: int, at_once: int) -> int:
-    """Sends ``at_once`` requests at once, ``times`` times. Returns how many connections the upstream server gets."""
+    """Sends ``times`` groups of ``at_once`` simultaneous requests. Returns how many connections the upstream server
+    gets."""
     connections = 0
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

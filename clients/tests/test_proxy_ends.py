@@ -224,7 +224,8 @@ def test_a_stream_beyond_the_grace_ends_with_an_error(server: Replay) -> None:
 
 
 def test_events_before_an_unreadable_event_come() -> None:
-    """The error comes last: after the earlier events in the same piece of bytes, and after the held text."""
+    """If an event cannot be read, the client must first get the earlier events in the same piece of bytes, then the
+    held text, and then the error."""
     media = b"application/vnd.amazon.eventstream"
     body = b"".join(map(aws, wire.bedrock(["one ", "two E"])[:3])) + b"\x00\x00\x00\x05" * 3
     head = b"HTTP/1.1 200 OK\r\ncontent-type: %b\r\ncontent-length: %d\r\n\r\n" % (media, len(body))

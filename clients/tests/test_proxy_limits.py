@@ -236,8 +236,8 @@ def test_an_unknown_stream_is_a_502_without_a_retry() -> None:
 
 
 def test_two_hundred_streams_while_clients_leave(server: Replay) -> None:
-    """Each stream is cut at its stop while other clients leave, and comes before the client's timeout. The upstream
-    streams of the clients that have left end, too."""
+    """While some clients leave in mid-stream, the streams of all others must be cut at their stops, within the clients'
+    timeout. The upstream streams of the clients that have left must also end."""
     recording = Recording(wire.chat(["one ", "two ", "E", "ND", "three"]))
     body = {"model": server.record(recording), "stream": True}
     deserted = [endless("chat") for _ in range(60)]

@@ -183,8 +183,8 @@ JSON = st.recursive(
 @settings(max_examples=30)
 @given(data=st.data(), drain=st.booleans())
 def test_arbitrary_json_in_a_stream_raises_nothing(name: str, data: st.DataObject, drain: bool) -> None:
-    """Only one error may be raised: the documented ``TypeError`` for a stream that begins with an event of an unknown
-    API."""
+    """Parts of the events are replaced by random JSON. The only error that this may raise is the documented
+    ``TypeError`` for a stream that begins with an event of an unknown API."""
     events, _ = recorded(name)
     for _ in range(data.draw(st.integers(1, 3))):
         at = data.draw(st.sampled_from([*dict.fromkeys(at for event in events for at in places(event))]))

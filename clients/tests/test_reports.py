@@ -290,7 +290,7 @@ def test_what_stands_beside_the_text_is_cut_with_it(field: str, path: str, answe
 
 @pytest.mark.parametrize("drain", [False, True])
 def test_copies_of_a_streams_text_go_with_it(drain: bool) -> None:
-    """No other field may still have the text after the stop, also with ``drain`` in events after the stop."""
+    """Text after the stop must be in no field of any event. With ``drain``, this includes the events after the stop."""
     first = {**chunk(f"one END{BEHIND}"), "copy": f"one END{BEHIND}", "note": "it follows"}
     usage = {"choices": [], "usage": {"completion_tokens": 5}, "full": f"one END{BEHIND}", "model": "m"}
     answer = chat([first, chunk(None, "stop"), usage], drain=drain)

@@ -106,7 +106,8 @@ def test_an_unreadable_body_of_another_path_passes(name: str) -> None:
 
 @pytest.mark.parametrize("levels", [900, 980, 1000, 1100])
 def test_nothing_of_a_nested_request_goes_on_unread(levels: int) -> None:
-    """Python's version decides whether a thousand levels can be parsed. If not, the request must be refused."""
+    """It depends on Python's version whether JSON with a thousand nested levels can be parsed. If not, the request must
+    be refused."""
     for headers in (JSON, {}):
         server = Server(httpx, [json.dumps(wire.chat_whole("one END")).encode()], "application/json")
         answer = post(server, nested(levels), headers=headers)
@@ -197,7 +198,8 @@ def test_a_stop_in_protected_reasoning_does_not_fire() -> None:
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_include_stop_str_in_output_keeps_the_stop(streamed: bool) -> None:
-    """Before a fix, the proxy removed the stop that vLLM had left in the text as the request asked."""
+    """With ``include_stop_str_in_output``, a field of vLLM, the stop must stay in the text. Before a fix, vLLM left it
+    in the text, and the proxy removed it."""
     for value, text in ((True, "The path WEND"), (False, "The path W"), (None, "The path W")):
         body = {"stop": ["END"], "include_stop_str_in_output": value, "stream": streamed}
         server = Server(httpx, events("The path WE", "ND on")) if streamed else whole("The path WEND on")

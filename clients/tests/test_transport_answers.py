@@ -159,8 +159,8 @@ def test_a_name_of_events_that_is_no_type_stays() -> None:
 
 
 def test_a_long_line_is_read_in_linear_time() -> None:
-    """Only the end of the line shows that the answer is not a stream. Until then, the pieces must be collected, and not
-    parsed again each time."""
+    """An answer that begins with ``{`` may be a stream of lines or a whole answer, which only its first complete line
+    shows. Until then, the pieces must be collected, and not parsed again with each new piece."""
     body = json.dumps(wire.chat_whole("x" * 3_000_000 + "END")).encode()
     pieces = [body[at : at + 300] for at in range(0, len(body), 300)]
     answer = post(Server(httpx, pieces, "application/json"), {"stream": True}, CHAT, "END")
@@ -179,8 +179,8 @@ def test_bad_arguments_are_refused_at_once() -> None:
 
 @packages
 def test_a_client_that_accepts_brotli_gets_an_answer(package: Any) -> None:
-    """Any answer may be a stream with stops, and httpx may be unable to decode what the client accepts. So each request
-    must ask for an uncompressed answer, and must otherwise stay unchanged, also an upload."""
+    """The transport must be able to read each answer, but the client may accept encodings that httpx cannot decode. So
+    each request must ask for an uncompressed answer. Otherwise it must stay unchanged, even an upload."""
     server = Server(package, events("one E", "ND two"))
     server.headers = {}
     client = package.Client(transport=StopTransport("END", transport=server))

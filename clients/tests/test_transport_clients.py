@@ -46,7 +46,8 @@ def check(api: str, events: list[Any], fired: dict[int, StopMatch], text: str, s
 
 
 def few(text: str) -> list[list[str]]:
-    """Returns five of the chunkings. Two of them are the text in one piece, and the text in single characters."""
+    """Returns five of the ways to cut ``text`` into pieces. They include the whole text as one piece, and single
+    characters."""
     every = [*chunkings(text)]
     return [every[at * (len(every) - 1) // 4] for at in range(5)]
 

@@ -22,7 +22,7 @@ ROUTES = {
 
 @pytest.mark.parametrize("provider", ROUTES)
 def test_a_stop_ends_the_request(server: Replay, provider: str) -> None:
-    # Imported here, because this takes 2 s, and each process that collects tests imports this file.
+    # litellm is imported only here: the import takes 2 s, and each process that collects tests imports this file.
     litellm = pytest.importorskip("litellm", reason="litellm is not installed: ci/clients-tests installs it")
     from litellm.llms.custom_httpx.http_handler import HTTPHandler
 

@@ -131,7 +131,8 @@ def test_every_line_end_in_any_pieces(end: str, size: int) -> None:
 
 
 def test_u2028_is_no_line_end() -> None:
-    """`iter_lines` of httpx ends a line at U+2028. In server-sent events, U+2028 does not end a line."""
+    """In server-sent events, U+2028 does not end a line, so httpx's `iter_lines`, which ends a line there, must not be
+    used."""
     body = _plain(b"".join(map(sse, wire.chat(["one\u2028E", "ND\u2029x"]))))
     out, _ = cut(Sse, [body], ["END"])
     assert "".join(text_of("chat", event) or "" for event in read(Sse, out)) == "one\u2028"

@@ -237,8 +237,8 @@ def test_a_bad_stop_is_refused() -> None:
 
 
 def test_choices_without_an_index_have_separate_texts() -> None:
-    """Before a fix, both choices shared one text: the second match replaced the first, and its offset also counted the
-    text of the first choice."""
+    """Choices without an ``index`` must have separate texts and matches. Before a fix, they shared one text: the second
+    match replaced the first, and its offset also counted the text of the first choice."""
     texts = ["one END", "no", "two ENDED"]
     answer = {"choices": [{"message": {"content": text}} for text in texts]}
     kept = truncate_response(answer, "END")

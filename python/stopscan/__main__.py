@@ -70,8 +70,8 @@ def argument_parser() -> argparse.ArgumentParser:
 
 
 def replacements(options: argparse.Namespace) -> dict[str, str]:
-    """Returns the replacement of each key. Raises ``ValueError`` for an option without ``=``, and for a key with two
-    different replacements."""
+    """Returns the keys and replacements of the options ``--replace FROM=TO`` as a dict. Raises ``ValueError`` for an
+    option without ``=``, and for a key with two different replacements."""
     convert = unescaped if options.escapes else str
     pairs: dict[str, str] = {}
     for given in options.replace:

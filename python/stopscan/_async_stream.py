@@ -202,7 +202,8 @@ def not_empty(text: str) -> list[str]:
 
 
 def _close_of(source: Any) -> Any:
-    """Returns the method that closes ``source``, or ``None``. The official clients' streams have only ``close``."""
+    """Returns the method that closes ``source``: ``aclose``, or ``close`` in the streams of the official clients.
+    ``None`` if there is neither."""
     return getattr(source, "aclose", None) or getattr(source, "close", None)
 
 

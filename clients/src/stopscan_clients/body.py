@@ -228,7 +228,8 @@ class Body:
                 del wrong  # otherwise its traceback would keep the answer in memory
 
     def _fast(self, frame: bytes) -> bytes | None:
-        """Returns the output for a frame that differs from an earlier one only in its text, otherwise ``None``."""
+        """Fast path: returns the output for a frame that differs from the remembered frame only in its text. Returns
+        ``None`` for any other frame."""
         text, passage = self._alike.text(frame), self._alike.passage
         if not text or passage is None:
             return None

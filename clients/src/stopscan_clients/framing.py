@@ -223,7 +223,8 @@ class Aws(Lines):
 
 
 def _parts(frame: bytes) -> tuple[dict[str, str], bytes]:
-    """Returns a message's headers, but only those with strings as values, and its payload."""
+    """Returns the headers of a message of AWS's event stream, without those whose value is not a string, and the
+    payload."""
     headers: dict[str, str] = {}
     try:
         total, length = struct.unpack_from(">II", frame)

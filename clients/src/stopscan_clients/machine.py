@@ -211,7 +211,8 @@ class Machine:
         return passage is not None and not (passage.held or passage.echoed or passage.unarmed or waits)
 
     def sole(self, event: Any) -> tuple[Path, str] | None:
-        """Returns the path of the text in an unchanged event, and the text, if the event brings nothing else.
+        """Returns the path of the text in ``event`` and the text, if the event passed unchanged and brought nothing
+        else.
 
         Returns ``None`` if the event has several texts, tokens or calls, begins a passage, or ends a choice.
         """
@@ -234,8 +235,8 @@ class Machine:
         return []
 
     def feed(self, event: Any, source: Any, fed: str | None = None) -> Out:
-        """Returns the output for the next event. ``fed``: what the scanner of the current passage returned, if it has
-        read the event's text already."""
+        """Returns the output for the next event. ``fed`` is the output of the current passage's scanner, if the scanner
+        has read the event's text already."""
         self._source = source
         if is_error(event):
             return [*self.end(None), *self._memory.numbered([(event, source)])]

@@ -46,8 +46,9 @@ def without(tree: Any, *path: Any) -> Any:
 
 @cache
 def named(paths: tuple[str, ...]) -> dict[Any, Any]:
-    """Returns dotted paths as a tree of their keys. The leaves are empty dicts. The key ``*`` stands for each element
-    of a list. The key ``#`` stands for counts: numbers at any depth, and strings only in fields named below ``#``."""
+    """Returns the dotted ``paths`` as a tree of their keys: a dict of dicts, with empty dicts as leaves. The key ``*``
+    stands for each element of a list. The key ``#`` stands for counts: numbers at any depth, and strings only in fields
+    named below ``#``."""
     tree: dict[Any, Any] = {None: {}}  # never empty, because ``only`` keeps everything for an empty dict
     for path in paths:
         inner = tree

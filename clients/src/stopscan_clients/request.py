@@ -61,7 +61,8 @@ def values_in(content: bytes) -> int:
 
 
 def route_of(method: str, path: str) -> WireFormat | None:
-    """Returns the row of the API that takes requests at this path, or ``None``. Only POST requests have stops."""
+    """Returns the ``WireFormat`` of the API that takes requests at this path, or ``None`` if there is none, or if the
+    request is not a POST: no other request has stops."""
     return next((api for route, api in ROUTES if route.search(path)), None) if method == "POST" else None
 
 

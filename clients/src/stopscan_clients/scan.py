@@ -103,7 +103,8 @@ class _Events(Generic[E]):
             return self._ready.popleft()
 
     async def _after_stop(self) -> None:
-        # If this method is cancelled, the next step closes the source and yields the events that are ready.
+        # If this step is cancelled while it closes the source, the next step closes the source, and yields the events
+        # that are ready.
         over: Exception = StopAsyncIteration()
         try:
             await self._shut()

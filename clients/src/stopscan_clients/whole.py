@@ -41,9 +41,9 @@ def cut(options: ScanOptions, answer: Any, matches: dict[int, StopMatch]) -> Any
 
 
 def _up_to_stop(api: WireFormat, answer: Any, at: Path, text: str, kept: str) -> Any:
-    """Returns the answer up to the stop, with only the fields that the row names. The stop fired in the piece at
-    ``at``, and ``kept`` is the piece's text up to the stop. If ``kept`` is empty, also removes the piece, and the
-    objects that contain nothing else."""
+    """Returns the answer up to the stop, with only the fields that the row of the API names. The stop fired in the
+    piece of text at the path ``at``, and ``kept`` is this text up to the stop. If ``kept`` is empty, also removes the
+    piece, and the objects that contain nothing else."""
     tokens, new = api.beside_piece.tokens, put(answer, kept, *at)
     if at[-1] == api.key:
         at = at[:-1]

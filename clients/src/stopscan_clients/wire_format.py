@@ -1,5 +1,5 @@
-"""``WireFormat``: the description of an API as one row of a table. The machine reads only the row, and has no code for
-an API."""
+"""``WireFormat``: the description of an API as one row of a table. The state machine (machine.py) knows an API only
+from its row, and has no code for single APIs."""
 
 from __future__ import annotations
 
@@ -67,7 +67,8 @@ class Memory:
         return _filled(template, {**self.facts, **facts})
 
     def numbered(self, out: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-        """Returns the machine's output. If the API numbers its events, a subclass numbers the made events here."""
+        """Returns ``out``, the output of the machine. If an API numbers its events, a subclass gives numbers to the
+        events that the machine has made."""
         return out
 
     def message(self, passage: Any, opened: set[Path], write: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -110,7 +111,7 @@ class WireFormat:
     ends: tuple[str, ...] = ()  # kinds that end the parts at the event's place
     over: tuple[str, ...] = ()  # kinds that end the message
     repeats: Mapping[str, str] = field(default_factory=dict)  # by kind: the path of earlier texts that it repeats
-    # Other fields that depend on the text. Paths begin at a choice, or at an event that has a kind.
+    # Other fields that depend on the text. Their paths begin at a choice or, if events have kinds, at an event.
     beside: Beside = NOTHING
     copies: tuple[str, ...] = ()  # fields that repeat the text so far: dropped if the text is changed
     # From the event of the stop on, only the fields named below are sent, and the fields of the templates ``piece`` and
@@ -154,7 +155,8 @@ class WireFormat:
         return kind if isinstance(kind, str) else None
 
     def inner(self, event: Any) -> Any:
-        """Returns the object that has the fields of an event with a kind: the value of its only key, or the event."""
+        """Returns the object that has the fields of ``event``: the value of its only key if this key is its kind,
+        otherwise the event itself."""
         return next(iter(event.values()), None) if self.kind_is_key else event
 
     @cached_property
@@ -188,7 +190,8 @@ class WireFormat:
         return [unit for unit in items(event.get(self.each)) if isinstance(unit, dict)] if self.each else [event]
 
     def texts_in(self, tree: Any, path: Path) -> Iterator[tuple[Path, str]]:
-        """Yields the path and the text of each piece of text at a path."""
+        """Yields the texts at ``path`` in ``tree``, each with its own path. There may be a string, or a list of
+        pieces."""
         for at, piece in leaves(tree, path, strings=True):
             if isinstance(piece, str):
                 yield at, piece

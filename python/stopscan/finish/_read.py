@@ -209,7 +209,8 @@ class FinishFields:
         return bool(answer.word == "" or answer.body is answer.payload)
 
     def _has_failed(self, answer: Answer, finish: Finish | None) -> bool:
-        """Returns whether there is an error. The signs in `failed` count only if there is no word and no choice."""
+        """Returns whether the payload of `answer` reports an error. The conditions in `failed` count only if the
+        payload has neither a finish nor a choice."""
         if field(answer.payload, "error") or field(answer.choice, "error"):
             return True
         if finish is not None or (answer.number is not None and answer.choice is not None):
@@ -240,7 +241,8 @@ class Answer(NamedTuple):
 
 
 def decide(finish: Finish, content: Finish | None) -> Finish:
-    """Returns `finish` with the reason of `content`, if `content` has one and the reason of `finish` is undecided."""
+    """Returns `finish`. If its reason is undecided, and the answer has a call or a refusal (`content`), the result has
+    the reason of `content` instead."""
     if content is None or finish.reason not in UNDECIDED:
         return finish
     return Finish(content.reason, raw=content.raw or finish.raw)

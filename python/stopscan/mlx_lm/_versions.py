@@ -25,7 +25,8 @@ BATCHES = {
     # The stops of a batch work only if `next` calls `advance` of each row's matcher.
     "generate.GenerationBatch.next": "(self) advance",
 }
-# Parts of the server that the self-test does not call, or in which it would block.
+# Names that the server needs. `BATCHES` has those of batches. The others are parts of mlx-lm's server that the
+# self-test does not call, or in which it would block.
 SERVER = BATCHES | {
     "server._run_http_server": "handler_class server_class",
     "server.run": "ResponseGenerator _run_http_server",

@@ -85,7 +85,8 @@ class _Stops:
         return _Stops, (self.options, self.chat)
 
     def of(self, tokenizer: Any) -> StopOptions:
-        """Returns the options, whose default has only regions that mlx-lm separates for this model."""
+        """Returns the options of the request. In a chat, their ``default`` has only the regions that mlx-lm separates
+        from the answer for this model."""
         return replace(self.options, default=_separated(tokenizer)) if self.chat else self.options
 
 
@@ -94,8 +95,8 @@ class _RequestError(Exception):
 
 
 class _Refused(BaseException):
-    """Raised for a wrong request in the thread of its connection. Not an ``Exception``, which mlx_lm.server would
-    answer with a 404."""
+    """Raised for a wrong request in the thread of its connection. It is not a subclass of ``Exception``, because
+    mlx_lm.server would answer an ``Exception`` with a 404."""
 
 
 class _ResponseGenerator(server.ResponseGenerator):
@@ -162,9 +163,9 @@ def _safe(responses: Any, row: _Row, stops: _Stops) -> Iterator[Any]:
 
 
 def _nearest(fetch: Any, model: Any, tokens: list[int]) -> Any:
-    """Returns what ``fetch`` of mlx-lm's prompt cache returns, but leaves at least one token of the prompt uncached. If
-    all tokens were cached, mlx-lm's generation thread would end. Agents send such prompts: an earlier prompt, its
-    answer and its stop."""
+    """Calls ``fetch`` of mlx-lm's prompt cache, and returns its result, but with at least one token of the prompt
+    uncached. If all tokens were cached, mlx-lm's generation thread would end. Agents send prompts of which all tokens
+    are cached: an earlier prompt with its answer and its stop."""
     cache, rest = fetch(model, tokens)
     if not rest:
         cache, rest = fetch(model, tokens[:-1]) if len(tokens) > 1 else (None, [])

@@ -69,7 +69,8 @@ def _of_mlx_lm(tokenizer: Any) -> Graph | None:
         graph["answer"][tokenizer.think_start] = "reasoning"
         graph["reasoning"] = {tokenizer.think_end: "answer"}
     if getattr(tokenizer, "has_tool_calling", False):
-        # A call that begins in the reasoning ends the reasoning. Mistral's calls have no closing marker.
+        # A call may begin in every region, also in the reasoning, which it ends. After the call the answer goes on,
+        # unless the calls have no closing marker, as Mistral's.
         for markers in graph.values():
             markers[tokenizer.tool_call_start] = "tool_call"
         graph["tool_call"] = {tokenizer.tool_call_end: "answer"} if tokenizer.tool_call_end else {}

@@ -81,7 +81,8 @@ def start_region(
 
 def _protected_states(graph: Graph, stop_in: Collection[str]) -> list[str]:
     states = [state for state in graph if region_name(state) not in stop_in]
-    # Stops do not fire in markup either, such as Harmony's headers, but no answer begins in it.
+    # Regions of markup, such as Harmony's headers, come last: stops do not fire in them either, but no answer begins in
+    # them.
     readable = readable_in(graph)
     return sorted(states, key=lambda state: region_name(state).removesuffix(PROTECTED) not in readable)
 

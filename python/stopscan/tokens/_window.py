@@ -56,8 +56,8 @@ class Window:
             self._withheld_numbers = [0] * len(self._clean_up.tail())
 
     def step(self, token_id: int, number: int, /) -> tuple[list[Piece], str | None]:
-        """Returns the pieces of text that a token completes. If the token is skipped, also returns its own text, or
-        else ``None``."""
+        """Returns the pieces of text that a token completes. Also returns the token's own text if the token is a
+        skipped special token, otherwise ``None``."""
         if token_id in self._skipped:
             return [], self._skipped[token_id]
         self._check(token_id)
@@ -138,7 +138,8 @@ class Window:
         return texts[-size:], self._decode(texts[-size:])
 
     def _decode_after_context(self, pending: list[int]) -> tuple[str, str]:
-        """Returns the text of the context and ``pending``, and the part of it that ``pending`` adds."""
+        """Decodes the tokens ``pending`` after the context, which is the last emitted tokens. Returns the whole text,
+        and the part of it that ``pending`` adds."""
         whole = self._decode([*self._context, *pending])
         if whole.startswith(self._context_text):
             return whole, whole[len(self._context_text) :]
@@ -149,11 +150,12 @@ class Window:
         return whole, self._decode(pending)
 
     def _move_context(self, whole: str, tokens: list[int]) -> None:
-        """Adds emitted ``tokens`` to the context, whose text becomes ``whole``. Cuts a long context to ``tokens``."""
+        """Adds ``tokens``, which have just been emitted, to the context (the last emitted tokens). The text of the
+        context becomes ``whole``. If the context is then too long, it keeps only ``tokens``."""
         self._context = [*self._context, *tokens]
         self._context_text = whole
-        # Keep the prompt until text is emitted: `tokens` that complete a character of the prompt have no text of their
-        # own, so these tokens alone cannot be the context.
+        # Until text is emitted, the prompt stays in the context: `tokens` may only complete a character of the prompt.
+        # Then they have no text of their own, and cannot be the whole context.
         if len(self._context) > MAX_CONTEXT and self._last_number > 0:
             self._context = tokens
             self._context_text = self._decode(tokens)
@@ -193,7 +195,8 @@ class Window:
 
 
 def _pieces_of(text: str, numbers: list[int]) -> list[Piece]:
-    """Cuts ``text`` where the token number of its characters changes. Leaves out the prompt's text (number 0)."""
+    """Returns ``text`` in pieces, one for each token. ``numbers`` has the token number of each character. The text of
+    the prompt (number 0) is left out."""
     runs = groupby(zip(text, numbers, strict=False), key=itemgetter(1))
     return [("".join(character for character, _ in run), number) for number, run in runs if number > 0]
 

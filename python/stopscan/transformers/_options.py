@@ -44,7 +44,8 @@ class Options:
         self.scanner(())  # so that bad options raise before the generation
 
     def scanner(self, prompt: Sequence[int], eos_token_ids: Iterable[int] = ()) -> Any:
-        """Returns the scanner, or the segmenter, of a row after ``prompt``. ``eos_token_ids`` are further EOS ids."""
+        """Returns the scanner of a row with this ``prompt``, or the segmenter if the stop is a ``SegmentSet``.
+        ``eos_token_ids`` are further EOS ids."""
         make = self._checkpoint.segmenter if isinstance(self.stops, SegmentSet) else self._checkpoint.scanner
         eos = {*self.eos_token_ids, *eos_token_ids}
         return make(self._given, prompt, **{**self._engine, "prompt_token_ids": prompt, "eos_token_ids": eos})

@@ -93,7 +93,7 @@ class _Cut:
 
 class _Decoded:
     """Stands for a tokenizer. The first call of ``decode``, with which the pipeline decodes the tokens of the row,
-    returns ``text``. Later calls decode."""
+    returns ``text``. Later calls decode as the tokenizer does."""
 
     def __init__(self, tokenizer: Any, text: str) -> None:
         self._tokenizer, self._texts = tokenizer, [text]

@@ -86,7 +86,8 @@ class Engine:
         if regions and self._name == HARMONY:
             return [*CHAT]
         if parser.tool_parser_cls:
-            # Releases of vLLM without this attribute treat the whole answer as a call if a call is required.
+            # If a call is required, releases of vLLM without `supports_required_and_named` treat the whole answer as a
+            # call.
             whole = getattr(parser.tool_parser_cls, "supports_required_and_named", True)
             if tool_choice not in (None, "auto", "none") and whole:
                 return [*regions, ANSWER]

@@ -43,7 +43,7 @@ class AsyncSource(Source):
 
 
 class ApiStream(AsyncSource):
-    """Like the streams of the official clients, which have an async `close` and no `aclose`."""
+    """A source like the streams of the official clients, which have an async method `close` but no `aclose`."""
 
     aclose = None  # type: ignore[assignment]
 

@@ -228,8 +228,8 @@ def test_a_scanner_has_no_attributes_to_set(name: str) -> None:
 )
 @pytest.mark.parametrize("number", [-1, -(2**70), 2**70])
 def test_number_out_of_range_is_named(call: Callable[[int], object], message: str, number: int) -> None:
-    """The error must be a `ValueError`. Before a fix, `StopMatch("a", -1)` and `max_held=-1` raised an `OverflowError`,
-    which is not a `ValueError`."""
+    """A number that is out of range must raise a `ValueError`. Before a fix, `StopMatch("a", -1)` and `max_held=-1`
+    raised an `OverflowError`, which is not a `ValueError`."""
     with pytest.raises(ValueError, match=f"^{message}: {number} is out of range$"):
         call(number)
 
@@ -252,8 +252,8 @@ def test_an_error_of_the_stops_own_iterator_comes_through() -> None:
 
 
 def test_error_of_long_text_contains_the_text() -> None:
-    """The error's `object` must be the caller's text. Before a fix, it was the copy that stopscan makes of a long text
-    to get its UTF-8."""
+    """The `object` of a `UnicodeEncodeError` must be the caller's text. Before a fix, it was the copy that stopscan
+    makes of a long text to get its UTF-8."""
     text = "漢" * 300 + "\ud800"
     for call in (lambda: StopSet("END").truncate(text), lambda: StopScanner("END").feed(text)):
         with pytest.raises(UnicodeEncodeError, match="surrogates not allowed") as error:

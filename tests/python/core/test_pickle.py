@@ -198,8 +198,8 @@ def test_a_deep_copy_of_an_async_stream_is_independent(make: Callable[..., Any])
 
 @pytest.mark.parametrize("make", [ascan, asplit])
 def test_an_async_stream_has_no_shallow_copy(make: Callable[..., Any]) -> None:
-    """`copy` must raise. Before a fix, a copy shared the scanner and the source of the stream, so the stream lacked the
-    deltas that the copy had read."""
+    """`copy.copy` of an async stream must raise an error. Before a fix, the copy shared the scanner and the source of
+    the stream, so the stream lacked the deltas that the copy had read."""
 
     async def run() -> None:
         stream = make(Countdown(), "END" if make is ascan else SegmentSet({"answer": {}}, stop="END"))
@@ -212,7 +212,8 @@ def test_an_async_stream_has_no_shallow_copy(make: Callable[..., Any]) -> None:
 
 @pytest.mark.parametrize("stream", [scan("a", "END"), split("a", SegmentSet({"answer": {}}))])
 def test_a_stream_of_an_iterator_has_no_copy(stream: Any) -> None:
-    """The source cannot be copied. If a copy read the same source, it would take deltas from the stream."""
+    """A stream over an iterator cannot be copied, because its source cannot. If a copy read the same source, it would
+    take deltas from the stream."""
     for duplicate in COPIES.values():
         with pytest.raises(TypeError, match="cannot pickle"):
             duplicate(stream)

@@ -67,7 +67,8 @@ def test_ci_runs_the_shell_blocks() -> None:
 
 
 def test_every_extra_that_is_named_exists() -> None:
-    """If an extra does not exist, pip only prints a warning, and installs nothing for the extra."""
+    """All extras in the documents' commands must exist: for an unknown extra, pip only prints a warning, and installs
+    nothing."""
     manifest = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     table = manifest.split("[project.optional-dependencies]")[1].split("[project.scripts]")[0]
     extras = {*re.findall(r"^([\w-]+) = \[", table, re.MULTILINE)}

@@ -70,7 +70,8 @@ def test_a_default_may_name_regions_that_the_model_lacks() -> None:
 
 
 def test_a_set_is_compiled_once(checkpoint: Checkpoint) -> None:
-    """Before a fix, the server for mlx-lm compiled each set twice, once in the thread that generates all answers."""
+    """Equal options must give the same set object, so that it is compiled once. Before a fix, the server for mlx-lm
+    compiled each set twice, once in the thread that generates all answers."""
     body = {"stop": ["END"], "protect": ["reasoning"]}
     first = checkpoint.stops(read_options(body))
     assert Checkpoint(TOKENIZER.backend, graph=QWEN3).stops(read_options(json.loads(json.dumps(body)))) is first

@@ -341,7 +341,8 @@ def test_held_reasoning_stays_reasoning_when_model_fails(http: Any, put: Any, pa
 @pytest.mark.parametrize("path", APIS)
 def test_a_whole_answer_whose_model_fails_is_a_500(url: str, put: Any, path: str) -> None:
     put(Model("a ", "b", fails=True))
-    # Not with the shared client `http`: uvicorn closes the connection after the error, so its next request would fail.
+    # This request does not use the shared client `http`: uvicorn closes the connection after the error, so the client's
+    # next request would fail.
     answer = httpx.post(url + path, json={"messages": CHAT, "max_tokens": 9}, timeout=SECONDS)
     assert answer.status_code == 500
     assert answer.json()["error"]["message"] == "the model failed"

@@ -172,7 +172,8 @@ def test_a_call_in_a_wrapper_is_remembered() -> None:
 
 @pytest.mark.parametrize("word", [10**5000, type("Broken", (), {"__str__": lambda self: 1 / 0})()], ids=type)
 def test_a_word_that_has_no_string_is_unknown(word: object) -> None:
-    """Before a fix, the error that ``str`` raised reached the client's loop, so the client lost the answer."""
+    """If ``str`` raises an error for a finish word, the reason must be "unknown". Before a fix, the error reached the
+    client's loop, so the client lost the answer."""
     assert readings("openai", [chat(word)]) == [Finish("unknown", raw=type(word).__name__)]
 
 

@@ -251,7 +251,8 @@ def test_bad_options(mlx: tuple[Any, Any], options: dict[str, Any], error: type[
 
 
 def test_a_tokenizer_of_an_unknown_kind_is_scanned() -> None:
-    """ByT5's ids are bytes plus 3. The row used to raise a TypeError for such a tokenizer."""
+    """``RowScanner`` must work with ByT5's tokenizer, in which each id is a byte plus 3. Before a fix, it raised a
+    TypeError for such a tokenizer."""
     row = RowScanner(ByT5Tokenizer(), "END")
     assert row.feed_many([byte + 3 for byte in b"\xc3\xa4 END"]) == "\u00e4 "
     assert row.match is not None

@@ -61,7 +61,8 @@ def asynchronous(owner: Any, name: str) -> Patch:
 
 
 def another_result(owner: Any, name: str, make: Callable[[Any], Any]) -> Patch:
-    """Replaces a method by one with the same parameters, which returns what ``make`` makes of the old result."""
+    """Replaces the method ``owner.name`` by one with the same parameters. The new method passes the result of the old
+    one to ``make``, and returns the result of ``make``."""
     method = getattr(owner, name)
 
     def change(patch: pytest.MonkeyPatch) -> None:
@@ -75,7 +76,8 @@ def another_result(owner: Any, name: str, make: Callable[[Any], Any]) -> Patch:
 
 
 def other_reference(owner: Any, name: str, held: Any) -> Patch:
-    """Makes ``owner.name`` call the original ``held``, as if it had a reference from before stopscan replaced it."""
+    """Makes the function ``owner.name`` call ``held``, an original that stopscan replaces, as if the function had kept
+    a reference to the original."""
 
     def changed(host: str, port: int, model_provider: Any) -> None:
         taken(host, port, model_provider)

@@ -406,7 +406,8 @@ def test_more_stops_than_sglang_takes(host: Host) -> None:
 
 
 def test_fault_concerns_its_own_request_only(host: Host, forgiving: Failures, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the scanner of request 1 fails. The other requests in the same message keep their stops."""
+    """If the scanner of one request fails, here of request 1, the other requests in the same message must keep their
+    stops."""
     break_scanners(monkeypatch, 3, kept=True)
     ids = host.ids(["a", "E", "ND", "b"])
     plans = {str(number): (ids, {"stop": ["END", "b"], "no_stop_trim": number == 1}) for number in range(3)}
@@ -533,8 +534,8 @@ def request_of(values: dict[str, Any], stops: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_wrong_values_change_no_other_request(host: Host, forgiving: Failures) -> None:
-    """Before a fix, a request with `custom_params: {"__stopscan_added": [5]}` ended the server, and three requests with
-    `stop_token_ids: [-1]` switched stopscan off for all requests."""
+    """A request with wrong values must not change other requests. Before a fix, `custom_params: {"__stopscan_added":
+    [5]}` ended the server, and three requests with `stop_token_ids: [-1]` switched stopscan off for all requests."""
     good = {"good": (host.ids(["a", "END", "b"]), {"stop": ["END"]})}
     placed, counted, escaped = hooks(Defaults(), forgiving), [], []
     with installed(placed):

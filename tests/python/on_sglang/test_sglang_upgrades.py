@@ -49,7 +49,8 @@ ROUTES = {
     f"{ANTHROPIC}._convert_response": ("", "return None", "response"),
     f"{ANTHROPIC}._generate_anthropic_stream": ("async ", "yield", "processed_request"),
 }
-# For each method of a route that calls a hooked method of its class: the hooked one.
+# The keys are methods of routes, each of which calls a method that has a hook. The values are the methods with the
+# hooks.
 CALLERS = {
     f"{ENTRY}openai.serving_base.OpenAIServingBase.handle_request": f"{CHAT}._convert_to_internal_request",
     f"{CHAT}._generate_chat_stream": f"{CHAT}._generate_stream_content",

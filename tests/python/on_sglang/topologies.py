@@ -51,8 +51,8 @@ class Request:
     def __init__(self, reciter: Reciter, random: Random, *, faults: bool = False) -> None:
         plain = [name for name in SCRIPTS if name != "harmony" and SCRIPTS[name]]
         if faults:
-            # Only scripts without half characters. After a fault, sglang's own search takes over, and after half a
-            # character that search sends the beginning of a stop.
+            # Use only scripts without half characters. After a fault, sglang's own search for stops takes over, and
+            # after half a character that search sends the beginning of a stop.
             plain = [name for name in plain if not any(isinstance(piece, bytes) for piece in SCRIPTS[name])]
         script = random.choice(THINKING if random.random() < 0.2 else plain)
         text, ids = reciter.text(script), reciter.token_ids(script)
@@ -63,8 +63,8 @@ class Request:
             "stop_ids": random.sample(ids, random.choice([0, 0, 1])),
         }
         if faults:
-            # After a fault, sglang's own search takes over. It finds the same stop as stopscan only if the
-            # request has a single stop.
+            # After a fault, sglang's own search takes over. It may find another stop than stopscan, unless the request
+            # has a single stop.
             fields |= {"stops": fields["stops"][:1], "stop_ids": []}
         if random.random() < 0.3:
             fields["limit"] = random.randint(1, len(ids))

@@ -125,7 +125,8 @@ def test_what_a_pipeline_is_not_asked_in(pipeline: Any, reciter: Reciter) -> Non
 
 
 def test_pipeline_streamer_gets_text_before_the_stop(pipeline: Any, reciter: Reciter) -> None:
-    """The streamer must not get the text after the stop. Before a fix, it did."""
+    """The streamer of a pipeline must get only the text before the stop. Before a fix, it also got the text after the
+    stop."""
     pieces = Pieces()
     options = {"stop": "hello world", "streamer": pieces, "max_new_tokens": 100, "return_full_text": False}
     (record,) = cut(pipeline)(reciter.prompt("count"), **options)
@@ -141,7 +142,8 @@ def test_pipeline_streamer_gets_text_before_the_stop(pipeline: Any, reciter: Rec
 def test_the_tensors_of_a_pipeline_are_cut(
     pipeline: Any, engine: Engine, reciter: Reciter, options: dict[str, Any]
 ) -> None:
-    """The tensors must end at the stop. Before a fix, they still had the tokens after the stop."""
+    """With ``return_tensors``, a pipeline's tensors must end at the stop. Before a fix, they still had the tokens after
+    the stop."""
     names = ["count", "split", "late"]
     prompts = [f"{'x' * number} {reciter.prompt(name)}" for number, name in enumerate(names)]
     options = {"max_new_tokens": 100, "return_tensors": True, **options}
@@ -215,8 +217,8 @@ def test_ids_and_messages_are_prompts(engine: Engine, bare: Any, reciter: Recite
 
 
 def test_what_a_tokenizer_returned_is_a_prompt(engine: Engine, bare: Any, reciter: Reciter) -> None:
-    """A tokenizer returns a mapping. The prompt must be the ids in it. Before a fix, the model got the keys
-    "input_ids" and "attention_mask" as two prompts."""
+    """If the prompt is the mapping that a tokenizer returns, ``generate`` must use the ids in it. Before a fix, the
+    model got the keys "input_ids" and "attention_mask" as two prompts."""
     tokenizer = deepcopy(bare)
     tokenizer.pad_token, tokenizer.padding_side = tokenizer.eos_token, "left"
     tokenizer.chat_template = (

@@ -121,8 +121,8 @@ def test_stop_of_many_tokens_ends_the_answer(own: dict[str, Any]) -> None:
 
 
 def test_special_token_ends_its_row_alone(own: dict[str, Any]) -> None:
-    """Plain lm_eval (``hf``) ends a batch only when all rows have the token. Then it decodes the rows without special
-    tokens, so it does not find the stop in their text, and does not cut the text."""
+    """A stop may be a special token. Plain lm_eval (``hf``) ends a batch only when all rows have this token. Then it
+    decodes the rows without special tokens, so it does not find the stop in their text, and does not cut the text."""
     long = OWN.text("long")
     assert generated(own["hf-stopscan"], ["<|end|>"], "special", "long")[0] == ["One", long]
     assert generated(own["hf"], ["<|end|>"], "special", "long")[0] == ["One two three", long]
@@ -168,10 +168,10 @@ def test_no_stop_counts_in_thoughts(recital: Path, name: str, end: str | int) ->
     thinking = {model: load(model, recital, think_end_token=end) for model in MODELS}
     steps = len(OWN.token_ids(name)) - 2
     assert generated(thinking["hf-stopscan"], ["\n\n"], name) == (["5"], steps)
-    # Plain lm_eval finds the stop in the thoughts, so its answer is only the beginning of the thoughts.
+    # Plain lm_eval finds the stop in the reasoning, so its answer is only the beginning of the reasoning.
     assert generated(thinking["hf"], ["\n\n"], name)[0] == [OWN.text(name).split("\n\n")[0]]
-    # No stop fires before the thoughts end. An answer without thoughts is generated whole, and only then cut at the
-    # stop.
+    # With hf-stopscan, no stop fires before the reasoning ends. An answer without reasoning is generated to its end,
+    # and only then cut at the stop.
     (text,), steps = generated(thinking["hf-stopscan"], [" 4"], "long")
     assert text.strip() == "0 1 2 3"
     assert steps == len(OWN.token_ids("long")) + 1

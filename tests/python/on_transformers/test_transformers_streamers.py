@@ -172,7 +172,8 @@ def test_streamer_error_comes_through_and_loses_nothing(engine: Engine, reciter:
 
 
 def test_stops_given_only_as_streamer_fails(engine: Engine, reciter: Reciter) -> None:
-    """The error comes at the first token. Before a fix, the error came only after the whole generation."""
+    """If a ``Stops`` is passed only as the streamer, an error must be raised at the first token. Before a fix, it was
+    raised only after the whole generation."""
     inputs = engine.tokenizer(reciter.prompt("count"), return_tensors="pt")
     with engine.counted() as steps, pytest.raises(RuntimeError, match="stopping_criteria"):
         engine.model.generate(**inputs, streamer=Stops(engine.tokenizer, "END"))

@@ -281,7 +281,7 @@ def pair(own: Any) -> Any:
 
 
 def frozen(own: Any) -> Any:
-    """Makes the function return an object of another type, whose attributes cannot be set."""
+    """Makes the function ``own`` return its result in an object of another type, whose attributes cannot be set."""
 
     class Params:
         __slots__ = ("_params",)

@@ -62,7 +62,8 @@ STATES: dict[str, tuple[str, str]] = {
     "step3p5": ("always", "</think>"),
     "step5": ("always", "</think>"),
 }
-# Opening markers of the reasoning. All other parsers open it with the closing marker without the slash.
+# The opening markers of the reasoning, by parser. In parsers that are missing here, it is the closing marker without
+# the slash.
 OPENERS = {
     "cohere_command3": "<|START_THINKING|>",
     "cohere_command4": "<|START_THINKING|>",

@@ -179,7 +179,8 @@ def test_the_forms_with_bodies() -> None:
 @pytest.mark.parametrize("region", ["answer", "reasoning"])
 @pytest.mark.parametrize("marked", [True, False])
 def test_call_body_may_quote_other_markers(form: str, region: str, *, marked: bool) -> None:
-    """Before a fix, a quoted `</think>` or `</tool_call>` ended the call, so a stop fired in the rest of the call."""
+    """A parameter of a call may quote markers. Before a fix, a quoted `</think>` or `</tool_call>` ended the call, so a
+    stop fired in the rest of the call."""
     opening, closing, call, end = markers_of(form)
     begin, close = BODIES[form]
     before, thought = (

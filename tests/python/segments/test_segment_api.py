@@ -158,7 +158,8 @@ def test_a_bad_delta_changes_nothing() -> None:
 
 
 def test_two_threads_at_once() -> None:
-    """Either one of the threads gets an error, or the two take turns. At least one reads its delta."""
+    """If two threads feed one segmenter at the same time, one of them gets an error, or they take turns. At least one
+    delta is read."""
     segmenter = Segmenter({"a": {"||": "b"}, "b": {"||": "a"}})
     delta = "one||two|" * 20_000
     barrier = threading.Barrier(2)

@@ -57,7 +57,7 @@ def test_vllm_50303_token_closes_marker_and_opens_reasoning() -> None:
 
 
 def test_vllm_57490_opening_call_marker_in_pieces() -> None:
-    """In vLLM, a part of the marker goes out as content, and the call is lost."""
+    """If the opening marker of a call comes in pieces, vLLM sends a part of it as content, and the call is lost."""
     text = '<|action_start|><|plugin|>{"name": "f"}<|action_end|>'
     for size in (1, 8):
         deltas = [text[at : at + size] for at in range(0, len(text), size)]
@@ -65,7 +65,8 @@ def test_vllm_57490_opening_call_marker_in_pieces() -> None:
 
 
 def test_sglang_38537_marker_that_contains_its_beginning() -> None:
-    """The longest tail that could begin the marker must be held. sglang holds the shortest one."""
+    """If the text so far can end with several beginnings of a marker, the longest must be held. sglang holds the
+    shortest."""
     segmenter = Segmenter(FORMATS["internlm2"])
     assert (segmenter.feed("ok <|action_start|> <"), segmenter.held) == ([("answer", "ok ", 0)], "<|action_start|> <")
     assert segmenter.feed("|plugin|>{}") == [("tool_call", "{}", 1)]
@@ -98,7 +99,8 @@ def test_sglang_35083_text_before_the_opening_marker() -> None:
 
 
 def test_dynamo_10569_delta_ends_in_a_bracket() -> None:
-    """dynamo sends the `<` at once. So it misses the marker, and the call stays in the reasoning."""
+    """If a delta ends with the first character of a marker, `<`, dynamo sends it at once. So it misses the marker, and
+    the call stays in the reasoning."""
     assert cut("qwen3", ["think<", "/think>\n<tool_call>{}</tool_call>"], region="reasoning") == [
         ("reasoning", "think"),
         ("answer", "\n"),

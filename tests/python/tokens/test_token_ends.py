@@ -260,7 +260,8 @@ def test_an_id_that_raises_is_asked_once() -> None:
 
 
 def test_a_marker_that_is_one_token_is_one_step() -> None:
-    """No stop fires inside the marker. Before a fix, ``["<"]`` fired in ``<think>``, so the answer was empty."""
+    """If a marker is one token, no stop fires inside it. Before a fix, the stop ``<`` fired in ``<think>``, so the
+    answer was empty."""
     tokenizer, (think, less, text) = staged("<think>", "<", "think>")
     stops = StopSet(["<"], protect=[("<think>", "</think>")])
     scanner = TokenScanner(tokenizer, stops)

@@ -58,8 +58,9 @@ class Vocabulary:
     def spell(self, text: str | bytes, wishes: Iterable[int] = (0,)) -> list[int]:
         """Returns token ids that spell `text`, which may be bytes that are not UTF-8. Leaves out what no token spells.
 
-        Each token is as long as it can be, but not longer than the next of `wishes`, which repeat. Lengths are in bytes
-        if tokens may be parts of characters. Otherwise they are in characters, and the length 0 asks for byte tokens.
+        `wishes` are the largest lengths of the first, second, third token and so on, and repeat. Within this limit,
+        each token is as long as it can be. Lengths are in bytes if tokens may be parts of characters. Otherwise they
+        are in characters, and the length 0 asks for byte tokens.
         """
         if isinstance(text, bytes) and self.book.strays != "parts":
             return [self.byte_tokens[byte] for byte in text]
