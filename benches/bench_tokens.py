@@ -88,7 +88,8 @@ def test_limits_per_token(ran: Ran, limit: Any) -> None:
 
 @pytest.mark.parametrize("count", COUNTS)
 def test_vllm(bench: Any, count: int) -> None:
-    """vLLM's way: decode, `check_stop_strings`, and slice the text. Leaves out the calls between vLLM's classes."""
+    """Does what vLLM does for each token: decodes it, searches the text as `check_stop_strings` does, and slices the
+    text. Leaves out the calls between vLLM's classes."""
     case = reading(lambda token_ids: rivals.vllm(decoded(token_ids), numbered(count)), check=False)
     bench("DecodeStream and vLLM's way", f"{count:,} stops", case, [ids("english")[:2_000]], passes=3)
 

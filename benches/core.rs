@@ -88,7 +88,7 @@ impl Feed for StopScanner {
     }
 }
 
-/// A scanner over an automaton of the aho-corasick crate. It does what a `StopScanner` does until a stop fires.
+/// A scanner that uses an automaton of the aho-corasick crate. Until a stop fires, it does the same as a `StopScanner`.
 struct Driven<A> {
     automaton: A,
     start: StateID,

@@ -513,8 +513,8 @@ impl History {
         }
     }
 
-    /// Returns whether patterns need nothing of the text so far: no match has begun, and no marker is being followed
-    /// apart from the strings' automaton (see `PatternState::markers`).
+    /// Returns whether no match of a pattern has begun, and the strings' automaton has no second state that only finds
+    /// markers (see `PatternState::markers`).
     pub(crate) fn is_idle(&self) -> bool {
         self.threads.as_ref().is_none_or(PatternState::is_idle)
     }

@@ -184,7 +184,8 @@ fn automaton(
 }
 
 impl Source {
-    /// Makes the automata of `patterns` and their machines. `costs` is set as by `automaton`.
+    /// Makes the automata of `patterns` and their machines (tables). Sets `costs` to how often each pattern's nodes
+    /// were visited: if an automaton is too large, this shows which pattern is the reason.
     fn new(
         patterns: &[(usize, Parsed)],
         list: &PatternList,

@@ -136,8 +136,8 @@ impl LeastHold<'_> {
     }
 }
 
-/// What a state of the new automaton stands for: an unfinished match in the state `own`, and the stops that have begun
-/// in the text of this match.
+/// A state of the new automaton. It stands for an unfinished match, which is in the state `own` of the given automaton,
+/// and for the stops that have begun in the text of this match.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Key {
     own: StateId,

@@ -132,7 +132,8 @@ impl PatternState {
         [machines.hidden.as_ref().map(|one| (hidden, one)), machines.visible.as_ref().map(|one| (visible, one))]
     }
 
-    /// Sets `markers` to `state`, and `held_for_markers` to the number of bytes that are held in this state.
+    /// Makes `state` the second state of the strings' automaton, which only finds markers. Also computes how many bytes
+    /// are held because of it.
     pub(super) fn follow_markers(&mut self, automaton: &Automaton, state: State) {
         self.markers = Some(state);
         self.held_for_markers = automaton.held(state, false);
@@ -227,7 +228,8 @@ impl PatternState {
         self.text.as_str()
     }
 
-    /// Returns the text that is held for a marker because of the state `markers`.
+    /// Returns the text that is held because a marker may have begun in it: the end of the text of the second state,
+    /// `markers`.
     pub(crate) fn text_for_markers(&self, automaton: &Automaton) -> String {
         let text = self.markers.map(|state| automaton.text(state)).unwrap_or_default();
         String::from_utf8(text[text.len() - self.held_for_markers..].into()).unwrap_or_default()

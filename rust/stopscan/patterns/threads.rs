@@ -133,8 +133,8 @@ impl Threads {
     fn groups(&self) -> impl Iterator<Item = u32> {
         let mut roots: Vec<u32> = self.begun[self.first..].iter().map(|begun| begun.root).collect();
         for index in (0..roots.len()).rev() {
-            // `root` is the index of this thread or of a later one. Later threads were handled before, so their roots
-            // are known.
+            // `root` is the index of this thread or of a later thread of its group. This loop goes backwards, so the
+            // root of a later thread is already known.
             if roots[index] != OVER {
                 roots[index] = match roots[index] as usize - self.first {
                     own if own == index => roots[index],

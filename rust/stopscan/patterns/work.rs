@@ -137,12 +137,13 @@ impl<T: Copy> Lists<T> {
     }
 }
 
-/// Gives equal lists the same number: a hash table whose keys lie in one array.
+/// Numbers lists of items, equal lists with the same number. It is a hash table, and all its keys (the lists) lie in
+/// one array.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
     lists: Lists<u32>,
     hashes: Vec<u32>,
-    /// For each slot, the number of its list plus one, or 0 if the slot is free. There are 2^n slots.
+    /// The slots of the hash table: the number of a list plus one, or 0 for a free slot. There are 2^n slots.
     slots: Vec<u32>,
 }
 

@@ -23,7 +23,7 @@ pub struct Loops {
     /// As long as `text` has fewer bytes than this, new text only has to be kept: no search for loops is due, and no
     /// loop can complete.
     limit: usize,
-    /// How many bytes of `text` were compared for `runs`: all runs go on up to this place.
+    /// A place in `text`: up to here, all `runs` (text that repeats and may become a loop) are known to go on.
     followed: usize,
     /// How many bytes of `text` continue a character (are not its first byte), up to the last search for loops.
     continuing: usize,

@@ -117,8 +117,8 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Makes the run with this period that begins at `start` and goes on to the end of `text`. `base` is the place
-    /// where `text` begins. Returns `None` if the period has more characters than `repeat` allows.
+    /// Makes the run (text that repeats) with this period that begins at `start` and goes on to the end of `text`.
+    /// `base` is the place where `text` begins. Returns `None` if the period has more characters than `repeat` allows.
     pub(super) fn new(repeat: &Repeat, text: &[u8], base: usize, period: usize, start: usize) -> Option<Run> {
         let newest = (base + text.len() - start) / period - 1;
         let copy = &text[start + newest * period - base..][..period];
@@ -143,8 +143,9 @@ impl Run {
     }
 }
 
-/// Returns where a run begins, that is, its first copy. The last `length` bytes of `text` equal the bytes that are
-/// `period` bytes before them. If the run begins inside a character, returns where the next character begins.
+/// Returns where a run (text that repeats) begins. The last `length` bytes of `text` equal the bytes `period` bytes
+/// before them, so the run begins `period` bytes before these last bytes. If that is inside a character, returns where
+/// the next character begins.
 pub(super) fn first_copy(text: &[u8], period: usize, length: usize) -> usize {
     let cut = text[text.len() - length..].iter().take_while(|byte| continues(**byte)).count();
     text.len() - length + cut - period

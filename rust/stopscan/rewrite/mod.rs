@@ -1,4 +1,4 @@
-//! Replaces keys in one stream of text: the longest key that begins at each place.
+//! Replaces keys in a stream of text. If several keys begin at a place, the longest is replaced.
 
 use std::alloc::{Layout, handle_alloc_error};
 use std::borrow::Cow;

@@ -13,7 +13,7 @@ use crate::room;
 const MEMORY_OF_BYTE: usize = 80;
 const MEMORY_OF_KEY: usize = 256;
 
-/// In `settled`, a replacement is stored as its index plus one, so that 0 stands for "none".
+/// In the table `settled`, a replacement is stored as its index plus one; 0 stands for "no replacement".
 const NONE: u32 = 0;
 
 /// The rules of a set. The nodes of the trie are numbered breadth first, the root is 0. Keys are sorted, so that two
@@ -31,12 +31,13 @@ pub(crate) struct Rules {
     /// end of the node's text, which may still become a key. The beginning of the node's text is then *settled*: the
     /// keys in it are replaced, and it is emitted.
     rests: Vec<u32>,
-    /// For each node, the last replacement in the settled part of its text.
+    /// For each node, the last of the keys that are replaced if there is no child for the next byte: its index in
+    /// `replacements`, plus one. This item leads to the key before it.
     settled: Vec<u32>,
     replacements: Vec<Replacement>,
 }
 
-/// A key that is replaced in the settled part of the text of a node.
+/// A key that is replaced in the beginning of a node's text if the node has no child for the next byte.
 #[derive(Clone, Copy, Debug)]
 struct Replacement {
     /// The replacement before this one in the same text, or `NONE`.
@@ -129,7 +130,8 @@ impl Rules {
         self.replacements.len() as u32
     }
 
-    /// The replacements in the settled part of the text of `node`, in the order of the text.
+    /// Returns the keys that are replaced in the text of `node` if there is no child for the next byte, in the order of
+    /// the text.
     fn replacements(&self, node: u32) -> impl Iterator<Item = Replacement> + use<> {
         let mut all = Vec::new();
         let mut last = self.settled[node as usize];

@@ -1,4 +1,4 @@
-//! Streams of token ids: decodes the ids, and returns the text that is safe to emit.
+//! Streams of token ids: they decode the ids, scan the text for stops, and return the text that is safe to emit.
 
 mod decoder;
 mod ledger;
