@@ -34,8 +34,8 @@ def scanner(repeat: Repeat | None) -> Case:
 
 @cache
 def streams(language: str) -> list[list[str]]:
-    """Streams without a loop, by any of the settings of `Repeat`. (`feed` does not scan text after a loop, so a stream
-    with a loop would seem to be faster.)"""
+    """Streams in which no setting of `Repeat` finds a loop. (`feed` does not scan text after a loop, so a stream with a
+    loop would seem to be faster.)"""
     sets = [StopSet(repeat=repeat) for repeat in SETTINGS.values()]
     return [deltas for deltas in windows(language) if not any(stops.find("".join(deltas)) for stops in sets)][:8]
 

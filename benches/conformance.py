@@ -100,7 +100,7 @@ def measure(column: Column, python: str, apis: Sequence[str], *, proxied: bool) 
 
 
 def with_earlier(path: Path, measured: dict[str, Any]) -> dict[str, Any]:
-    """Adds to `measured` the results that the file at `path` already has for other APIs, but only if they were measured
+    """Returns `measured`, completed with the results that the file at `path` has for other APIs, if these were measured
     on the same day with the same server."""
     earlier = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     if any(earlier.get(name) != measured[name] for name in ("command", "versions", "clients", "date")):

@@ -92,7 +92,7 @@ YARDSTICKS = {LOOP: Case(exhaust, lambda pieces: (fresh_all(pieces),)), EMPTY: f
 
 def own(work: Callable[..., object]) -> Callable[..., object]:
     """Returns a copy of a function for one case. CPython specializes the bytecode of a function for the types that it
-    has seen, so a function that several cases share would be slower."""
+    has seen, so the time of a function that cases share would depend on the other cases."""
     assert isinstance(work, FunctionType)
     return FunctionType(work.__code__.replace(), work.__globals__, argdefs=work.__defaults__, closure=work.__closure__)
 

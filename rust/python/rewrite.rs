@@ -212,7 +212,7 @@ impl Rewriter {
 
 /// A `Rewriter` that threads of Python can share.
 pub(crate) struct Rewrites {
-    /// Whether nothing is held. Plain text can then be returned without taking the lock.
+    /// Whether nothing is held. Text in which no key begins can then be returned without taking the lock.
     idle: AtomicBool,
     pub(crate) set: Py<RewriteSet>,
     core: Turns<stopscan::Rewriter>,

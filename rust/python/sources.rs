@@ -402,7 +402,7 @@ impl Source {
         Ok(())
     }
 
-    /// Closes the source because a stop fired. Keeps the error, if there is one, for the end of the stream.
+    /// Closes the source because a stop fired. If that fails, keeps the error: the stream raises it at its end.
     #[cold]
     fn close_after_stop(&self, py: Python<'_>) {
         self.ended.store(true, Relaxed);

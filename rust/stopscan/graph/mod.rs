@@ -52,7 +52,7 @@ struct Node {
     /// Recognises text in which no stop or marker begins. Use it only if no stop or marker has begun before the text.
     plain: Plain,
     automaton: Automaton,
-    /// Finds the patterns (regular expressions), if the set has any and stops are live in the node.
+    /// Finds the patterns (regular expressions), if the set has any and stops fire at the node.
     machines: Option<Machines>,
     /// Where each marker of the node leads.
     leads: Box<[Lead]>,
@@ -216,7 +216,7 @@ impl Graph {
     }
 }
 
-/// What a builder collects for a set: its stops, patterns, regions and options. `compile` makes a graph of it.
+/// The stops, patterns, regions and options that a builder collects for a set. `compile` makes a graph of them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recipe {
     pub(crate) stop: Vec<String>,
@@ -477,7 +477,8 @@ impl Graph {
         (!self.stay).then_some(Completed::Marker(word))
     }
 
-    /// Returns the node at which a stream begins after `prefix`, the assistant's own part of a prompt. Ignores stops.
+    /// Returns the node (a region, or a state of a region) at which a stream begins if the assistant's own part of the
+    /// prompt is `prefix`. Only the markers in `prefix` count, not the stops.
     pub(crate) fn node_after(&self, prefix: &str) -> u32 {
         let mut cursor = Cursor::default();
         let mut rest = prefix;

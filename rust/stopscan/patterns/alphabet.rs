@@ -26,8 +26,8 @@ pub(super) struct Alphabet {
 }
 
 impl Alphabet {
-    /// Makes the classes for `nfa`: each set of characters in `nfa` consists of whole classes. If a pattern has
-    /// look-around, such as `\b`, all characters of a class are also of the same [`Kind`].
+    /// Makes the classes for the automaton `nfa`, so that each of its sets of characters consists of whole classes. If
+    /// a pattern has look-around, such as `\b`, all characters of a class are also of the same [`Kind`].
     pub(super) fn new(nfa: &Nfa, work: &mut Work) -> Result<Alphabet, TooLarge> {
         let all = Alphabet { ascii: [0; 128], bounds: vec![0], classes: vec![0], examples: vec![0] };
         let mut sets = Vec::with_capacity(nfa.sets() + 2);

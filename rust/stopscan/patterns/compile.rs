@@ -263,8 +263,8 @@ impl Source {
                 let completes = |machine: &Machine| {
                     let mut threads = Threads::default();
                     threads.before = before;
-                    // This could also call `scan`. But the compiler inlines `scan`, which makes streams faster, only
-                    // while `scan` has a single caller.
+                    // Calls `scan_unarmed`, although `scan` would do as well: the compiler inlines `scan`, which makes
+                    // streams faster, only while `scan` has a single caller.
                     scan_unarmed(&mut threads, machine, inside, Place::default()).is_some()
                 };
                 self.hidden.iter().chain(&self.visible).any(completes)

@@ -60,8 +60,8 @@ struct LeastHold<'a> {
     dfa: &'a Dfa,
     alphabet: &'a Alphabet,
     strings: &'a Automaton,
-    /// The characters of `strings`, sorted. `parts` has the smaller classes into which they split each class of
-    /// `alphabet`.
+    /// The characters of `strings`, sorted. In the new automaton, each of them is a class of its own: `parts` has the
+    /// new classes into which each class of `alphabet` is split.
     letters: Vec<char>,
     parts: Lists<Part>,
     later: Later<'a>,
@@ -158,7 +158,7 @@ impl Key {
         }
     }
 
-    /// Returns the state for this key. Adds it to `dfa` if it is new.
+    /// Returns the number of the state that this key describes. Adds the state to `dfa` if it is new.
     fn number(self, states: &mut Numbers, dfa: &mut Dfa, work: &mut Work) -> Result<StateId, TooLarge> {
         let list = [u32::from(self.own) << 1 | u32::from(self.is_whole), self.later, self.strings];
         let (number, is_new) = states.number(&list, work)?;

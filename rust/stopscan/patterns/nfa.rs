@@ -99,8 +99,8 @@ impl Nfa {
         self.add(Node::Read { set, next }, work)
     }
 
-    /// Adds nodes that read what `hir` matches and then go on at the node `next`. Returns the node at which reading
-    /// `hir` begins.
+    /// Adds nodes that match `hir` (a parsed pattern, or a part of one) and then go on at the node `next`. Returns the
+    /// node at which `hir` begins.
     fn compile(&mut self, hir: &Hir, next: u32, work: &mut Work) -> Result<u32, TooLarge> {
         work.spend(1)?;
         match hir.kind() {

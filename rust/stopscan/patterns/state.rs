@@ -212,7 +212,7 @@ impl PatternState {
         if hides_stops { self.hidden.held().max(self.held_for_markers) } else { self.held_for_markers }
     }
 
-    /// Returns how many bytes ago the first unfinished match began, of the matches whose text is not held but kept in
+    /// Returns how many bytes ago the first of those unfinished matches began whose text is not held, but kept in
     /// `text`.
     fn kept(&self, hides_stops: bool) -> usize {
         self.visible.held().max(if hides_stops { 0 } else { self.hidden.held() })
@@ -223,7 +223,8 @@ impl PatternState {
         self.hidden.held().max(self.visible.held())
     }
 
-    /// The kept end of the text, for unfinished matches whose text is not held.
+    /// The end of the text, which is kept for unfinished matches whose text was emitted: if such a match completes, its
+    /// text is reported.
     pub(crate) fn text(&self) -> &str {
         self.text.as_str()
     }

@@ -352,8 +352,8 @@ fn advance_many(states: &mut [Cell], column: Column<'_>) -> Cell {
     reached
 }
 
-/// Returns an index from which on no state has these bits, at most 15 states too far. The search goes backwards in
-/// blocks of sixteen states, because vector instructions check a whole block at once.
+/// Returns an index from which on no state has these bits. It may be up to 15 states greater than necessary: the search
+/// goes backwards in blocks of sixteen states, because vector instructions check a whole block at once.
 #[inline(never)]
 fn end_of_last_with(bits: Cell, states: &[Cell]) -> usize {
     let without = |block: &&[Cell]| block.iter().fold(true, |none, state| none & (state & bits != bits));

@@ -17,8 +17,8 @@ pub(crate) struct Ledger {
     /// read, and `settled` how many of them were emitted, or taken out of the text as part of a marker.
     pub(crate) read: usize,
     pub(crate) settled: usize,
-    /// The number of the token that the last settled code point came with or, if none is settled yet, the first code
-    /// point of `read`.
+    /// The number of the token with the last settled code point. If none is settled yet, the number of the token with
+    /// the first code point that was read.
     pub(crate) token: usize,
     /// For each token after `token`: the place where its text begins, as a value of `read`, and its number.
     pub(crate) starts: VecDeque<(usize, usize)>,
