@@ -35,7 +35,7 @@ def _chat(at: str, **more: Any) -> WireFormat:
         beside=Beside(
             Tokens("logprobs.content"), (Spans(f"{at}.annotations", ("url_citation.end_index", "end_index")),)
         ),
-        # `citations` and `search_results` are the sources of the whole answer, which Perplexity sends with each event
+        # Perplexity's `citations` and `search_results`: the sources of the whole answer, which are in each event
         about=fields(
             "id object created model system_fingerprint service_tier provider x_groq.id citations search_results"
         ),
@@ -425,8 +425,8 @@ CONVERSATIONS = WireFormat(
 
 DASHSCOPE = _dashscope("text", ""), _dashscope("choices.0.message.content", "output.choices.*.message.role")
 
-# The first row that knows an event or an answer is used. So if the events of one API may also have the signs of
-# another API, the row of the first API comes earlier.
+# The first row that recognizes an event or an answer is used. So if the events of an API may also look like those of
+# another API, the row of the former must come first.
 TABLE = (
     *(ANTHROPIC, COHERE, CONVERSATIONS, RESPONSES, CHAT, COMPLETIONS, GEMINI, OLLAMA, GENERATE, LLAMA, BEDROCK),
     *(TGI, WATSONX, SGLANG, *DASHSCOPE, LLAMA_ON_BEDROCK),

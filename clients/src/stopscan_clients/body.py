@@ -70,7 +70,8 @@ class Alike:
 
 @dataclass(frozen=True)
 class Plan:
-    """The options of a request, and the bodies to send to the server instead of the request's own."""
+    """What to do with a request: the options by which its answer is cut, and the bodies to send to the server instead
+    of the request's own."""
 
     options: ScanOptions
     streamed: bool = False

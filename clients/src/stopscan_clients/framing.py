@@ -172,7 +172,8 @@ class Array(Lines):
         return super().failed(error) + b"]"
 
 
-# The sizes of header values by type. Strings and bytes are not listed, because such a value begins with its size.
+# In AWS's messages, the size of a header's value by the number of its type. Strings and bytes are not listed, because
+# such a value begins with its size.
 SIZES = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
 
 

@@ -96,8 +96,8 @@ class Passage:
         return ended.match is not None
 
     def within(self, place: Path) -> bool:
-        """Returns whether an event with this place may belong to the passage: whether ``place`` is a prefix of the
-        passage's place in its message."""
+        """Returns whether an event at ``place`` may belong to the passage. It may if the indexes in ``place`` are the
+        first of the indexes that lead to the passage in its message, such as those of its item and its part."""
         return self.place[1 : 1 + len(place)] == place
 
     def feed(self, text: str, tokens: Sequence[Token] = (), fed: str | None = None) -> tuple[str, list[Any]]:

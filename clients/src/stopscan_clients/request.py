@@ -202,8 +202,8 @@ def in_camel_case(body: Any) -> Any:
 
 
 def _options(own: ScanOptions, field: str, body: Any, limits: Limits) -> ScanOptions:
-    """Returns the options of the transport and of the request together. ``field`` is the path of the request's
-    stops."""
+    """Returns the options by which the answer is cut: those of the transport (``own``) together with those of the
+    request. ``field`` is the path of the request's stops."""
     given = _stopscan_of(body, limits)
     stop = get(body, *dotted(field))
     has_stops = stop is not None or bool(given)

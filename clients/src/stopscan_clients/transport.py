@@ -39,7 +39,8 @@ CANCEL = 8  # the error code CANCEL of HTTP/2: RFC 9113, section 7
 
 
 def package_of(request: Any) -> Any:
-    """Returns the package of the request, httpx or httpx2. The response must be an object of the same package."""
+    """Returns the package that has made the request, httpx or httpx2. The response must be an object of the same
+    package."""
     return sys.modules[type(request.headers).__module__.partition(".")[0]]
 
 

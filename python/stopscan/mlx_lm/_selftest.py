@@ -39,7 +39,7 @@ def require_server(generator: Any, handler: Any, failures: Failures) -> None:
     try:
         with (
             patch.object(mx.distributed, "init", lambda *args, **options: alone),
-            # Without a handler, the first message would configure the log, which mlx-lm's command does later.
+            # If the log had no handler, its first message would configure it, but mlx-lm's command does that later.
             patch.object(logging.root, "handlers", [logging.lastResort]),
             Host(generator, handler) as host,
         ):

@@ -47,7 +47,8 @@ class _Row(RowScanner):
         BatchRow.__init__(self, scanner)
         self.counter: Any = scanner
         if "reasoning" in checkpoint.graph and "reasoning" not in self.tokens_in:
-            # Without protected regions, the row's scanner does not count tokens by region: a second scanner does.
+            # If no region is protected, the row's scanner does not count the tokens of each region, so a second scanner
+            # does.
             self.counter = checkpoint.scanner(StopSet(), prompt, **options)
 
     def advance(self, token_id: int, /) -> bool:
@@ -107,7 +108,8 @@ class _ResponseGenerator(server.ResponseGenerator):
         super().__init__(model_provider, prompt_cache)
 
     def _tokenize(self, tokenizer: Any, request: Any, args: Any) -> Any:
-        # mlx-lm catches a request's errors only here. Later errors would end the thread that makes all answers.
+        # Check the request and make its row here: mlx-lm catches the errors of a request only in `_tokenize`. A later
+        # error would end the thread that makes all answers.
         tokenized, stops = super()._tokenize(tokenizer, request, args), args.stop_words
         options = stops.options
         plain = StopOptions(StopSet(options.stops.stop), asks=True, default=options.default)
@@ -261,7 +263,8 @@ class _Handler(server.APIHandler):
 
 
 class _HTTPServer(ThreadingHTTPServer):
-    # With the default of 5, connections would be refused when many clients connect at once.
+    # How many new connections may wait. With the default of 5, connections would be refused when many clients connect
+    # at once.
     request_queue_size = 1024
 
 

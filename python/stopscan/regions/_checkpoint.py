@@ -9,11 +9,12 @@ from typing import Any
 from stopscan.regions._names import NAMES, Graph, edges_of, region_name, region_names
 from stopscan.segments import FORMATS, from_response_template
 
-# Some forms in `FORMATS` have the same markers. By the name of a form: text that only the chat templates of this form
-# have.
+# Some forms in `FORMATS` have the same markers. They are told apart by text that only the chat templates of one form
+# have. The keys are the names of these forms.
 SIGNS = {"glm45": "<arg_key>"}
 
-# mlx-lm calls regions "parts". For the parts with another name here: the name in mlx-lm, and the name here.
+# mlx-lm calls regions "parts". Some have other names in stopscan: the keys are mlx-lm's names, the values are
+# stopscan's.
 PARTS = {"normal": "answer", "tool": "tool_call"}
 
 

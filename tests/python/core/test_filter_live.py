@@ -95,7 +95,8 @@ def test_invalid_utf8_has_one_offset(pieces: list[bytes], size: int) -> None:
 
 
 def read_apart(data: bytes, size: int) -> tuple[str, int | None]:
-    """Reads `data`, `size` bytes at a time. Returns the text, and the offset that an error names."""
+    """Lets the filter read `data` from a pipe, `size` bytes at a time. Returns the text, and the offset that the error
+    names, if there is an error."""
     text, message = "", ""
     reading, writing = os.pipe()
     try:

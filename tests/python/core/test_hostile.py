@@ -74,7 +74,8 @@ def test_three_thousand_nested_stops() -> None:
 
 
 def test_two_thousand_nested_suffixes() -> None:
-    """Each of the stops can fire. All complete at the same character, and the longest one that is in the text wins."""
+    """The 2,000 stops are all endings of one string, so they complete at the same character. The longest stop that is
+    in the text fires."""
     longest = "".join(chr(0x4E00 + number) for number in range(2_000))
     stops = StopSet([longest[start:] for start in range(2_000)])
     assert stops.find(longest) == StopMatch(longest, 0)

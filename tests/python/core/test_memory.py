@@ -89,7 +89,7 @@ def test_reference_counts_stay() -> None:
         assert scanner.stops is STOPS
         scanner.flush()
     after = [sys.getrefcount(thing) for thing in objects]
-    # A difference of a few is allowed: before Python 3.12, other threads hold references to `None` for a moment.
+    # The counts may differ a little, because before Python 3.12 other threads hold references to `None` for a moment.
     assert [now - then for then, now in zip(before, after, strict=True) if abs(now - then) > 20] == []
 
 

@@ -165,7 +165,8 @@ def test_segments_of_an_answer(checkpoint: Checkpoint) -> None:
 
 
 def test_a_segmenter_takes_what_a_scanner_takes(checkpoint: Checkpoint) -> None:
-    """The same request and prompt give the same answer, as text or as segments."""
+    """For the same request and prompt, a scanner and a segmenter must give the same answer: one as text, the other as
+    segments."""
     body = {"stop_sequences": [" END"], "protect": ["reasoning"], "stop_token_ids": [EOS], "min_tokens": 2}
     options, engine = read_options(body, default=CHAT), {"max_tokens": 9, "skip_special_tokens": False}
     pieces = ["hm", " END", "</think>", "Hello", " END", "\n"]

@@ -157,7 +157,8 @@ def test_only_the_prompts_end_opens_a_region(prompt_end: str, region: str) -> No
     ],
 )
 def test_several_markers_at_prompt_end_give_region(name: str, prompt_end: str, region: str) -> None:
-    """All markers at the prompt's end count. Before a fix, only the first region's did: a stop fired in reasoning."""
+    """All markers at the end of a prompt count. Before a fix, only those of the first region did, so a stop fired in
+    the reasoning."""
     assert region_after(FORMATS[name], prompt_end) == SegmentSet(FORMATS[name]).region_after(prompt_end) == region
     stops = protected(StopSet("END"), FORMATS[name])
     scanner = StopScanner(stops, region=start_region(stops, prompt_end))
