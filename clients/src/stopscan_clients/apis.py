@@ -35,7 +35,7 @@ def _chat(at: str, **more: Any) -> WireFormat:
         beside=Beside(
             Tokens("logprobs.content"), (Spans(f"{at}.annotations", ("url_citation.end_index", "end_index")),)
         ),
-        # Perplexity's `citations` and `search_results`: the sources of the whole answer, which are in each event
+        # Each event of Perplexity has `citations` and `search_results`, the sources of the whole answer.
         about=fields(
             "id object created model system_fingerprint service_tier provider x_groq.id citations search_results"
         ),

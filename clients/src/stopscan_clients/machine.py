@@ -205,8 +205,9 @@ class Machine:
 
     @property
     def calm(self) -> bool:
-        """Whether no event waits, no text is held, and no stop has fired. If the last event then passed unchanged, an
-        event that differs from it only in its text also does, if the new text is safe."""
+        """Whether no event waits, no text is held, and no stop has fired. Then the fast path may be used: if the last
+        event passed unchanged, an event that differs from it only in its text also passes unchanged, provided that its
+        text is safe."""
         passage, waits = self.current, self._openings or self._ends or self.matches
         return passage is not None and not (passage.held or passage.echoed or passage.unarmed or waits)
 

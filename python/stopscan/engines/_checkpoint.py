@@ -149,8 +149,8 @@ class Checkpoint:
 
 
 def as_options(options: Options) -> StopOptions:
-    """Returns ``options`` as ``StopOptions``. The options of a request are ``StopOptions`` already. A program may pass
-    only stops."""
+    """Returns ``options`` as ``StopOptions``. The options of a request already are ``StopOptions``. A program may pass
+    stops instead: the other options then have their defaults."""
     if isinstance(options, StopOptions):
         return options
     return StopOptions(SegmentSet(options) if isinstance(options, SegmentSet | Mapping) else StopSet(options))

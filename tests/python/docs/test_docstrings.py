@@ -19,8 +19,8 @@ from stopscan import engines, finish, regions, segments, tokens
 
 stopscan_clients = pytest.importorskip("stopscan_clients", reason="stopscan-clients is not installed")
 
-# Names whose examples are not run: they need a model of a hub, an engine that is not installed here, or a running
-# server.
+# Parts of the names of modules whose examples are not run: these need a model of a hub, an engine that is not installed
+# here, or a running server.
 ELSEWHERE = ("graph_of", "mlx_lm", "vllm", "sglang", "transformers", "stopscan_conformance.client.Server")
 
 

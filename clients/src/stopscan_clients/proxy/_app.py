@@ -188,7 +188,7 @@ class _Proxy:
 
     async def _ready(self, exchange: _Exchange, pool: httpx.AsyncHTTPTransport) -> None:
         """Answers ``GET /ready`` with a 200 if the upstream server can be reached. Raises ``HTTPException`` if that
-        server answers with a 5xx, because it is overloaded or still loading."""
+        server answers with a 5xx, which means that it is overloaded or still loading."""
         path = self._url.raw_path.partition(b"?")[0].rstrip(b"/") + b"/health"
         timeout = httpx.Timeout(self._limits.connect, pool=None).as_dict()
         request = httpx.Request("GET", self._url.copy_with(raw_path=path), extensions={"timeout": timeout})
