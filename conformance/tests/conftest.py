@@ -40,8 +40,8 @@ def checkpoint(reciter: Reciter, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 @pytest.fixture(scope="session")
 def staged_url() -> Iterator[str]:
-    """Yields the URL under which all test servers run. The correct one has the path `/right`, each other one its own
-    name."""
+    """Yields the URL of all test servers. The path `/right` is the correct server. The path of every other server is
+    its name."""
     yield from served("-m", "staged")
 
 

@@ -11,7 +11,7 @@ PROBES: dict[str, Any] = {
     "'?'": "?", "[]": [], "{}": {},
 }  # fmt: skip
 
-# For each kind of key: the names of those test values (`PROBES`) that a key of this kind may have in a right answer.
+# The kinds of keys. For each kind: the names of the test values (`PROBES`) that are right for a key of this kind.
 KINDS = {
     "anything": {*PROBES},
     "name": {"'?'"},
@@ -51,8 +51,8 @@ OPENAI = {"name": "id model", "integer": "created", "0": "choices.0.index", "1":
 WHOLE = {**OPENAI, "right if there": "usage", "object if there": "choices.0.logprobs"}
 OLLAMA = {"name": "model", "count if there": "prompt_eval_count eval_count"}
 
-# The keys of answers: by API and whether the answer is a stream, then by the type of the event ("" if events have no
-# type), then by the kind of the key.
+# First level: the API, and whether the answer is a stream. Second level: the type of the event, or "" if events have no
+# type. Third level: the kind of a key, with the names of the keys of this kind in an answer.
 NEEDED: dict[tuple[str, bool], dict[str, dict[str, str]]] = {
     ("openai-chat", False): {
         "": {

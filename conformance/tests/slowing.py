@@ -10,9 +10,9 @@ from stopscan_conformance import Case, Result, Server
 def slowing(case: Case, server: Server, outcome: Literal["pass", "fail"], **options: Any) -> Result:
     """Returns the first result that has `outcome`, or the last result if none has it.
 
-    On a busy machine, a defect that delays text by a few tokens cannot be seen among other delays, and short answers
-    may be over before other requests start. With slower answers, both can be seen. The second try is as fast as the
-    first, because some defects change the state of the server, so that only the next request shows them.
+    On a busy machine, a case may not see that a server sends text a few tokens late, and a short answer may end before
+    the other requests have started. A slower answer helps in both situations. Only the third and later tries are
+    slower. The second try repeats the first, because some wrong servers answer one request wrongly only after another.
     """
     url = server.url
     for slower in (1, 1, 2, 4, 8, 16):

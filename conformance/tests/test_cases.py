@@ -68,7 +68,8 @@ def test_a_stop_token_drops_what_its_text_held() -> None:
 
 
 def test_the_end_of_a_script_may_be_named() -> None:
-    """At an EOS, a server may also report that the stop token with the id of the EOS fired, as sglang does."""
+    """At an EOS, a server may report "eos". It may also report a stop token that has the id of the EOS, as sglang
+    does."""
     expected = single(APIS["openai-chat"], False, KNOWN["no-stop"]).expected
     assert expected.ends == (("eos", None), ("stop_token", CHECKPOINT.eos_token_id))
     tokens = len(KNOWN["no-stop"].pieces) + 1
@@ -164,7 +165,8 @@ def test_requests_of_a_pair_differ_in_one_field_alone() -> None:
 
 
 def test_leaving_an_ended_answer_tests_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the answer is over before the client leaves, the case must be "not supported", not "pass"."""
+    """The case must not pass if the answer is complete before the client leaves. It is "not supported", because it has
+    tested nothing."""
 
     async def ask(server: Server, api: Api, request: Request, *, leave: int) -> Answer:
         return Answer(end=("length", None))

@@ -52,8 +52,8 @@ def test_a_wrong_url_is_an_error(api: str) -> None:
 
 
 def listed(monkeypatch: pytest.MonkeyPatch, content: Any) -> dict[str, Any]:
-    """Replaces the request of `/v1/models` with one that returns `content`, or raises it if it is an error. The
-    returned dict gets the arguments of the request."""
+    """Replaces the function that sends the request for `/v1/models`. The new function returns `content`, or raises it
+    if it is an exception. It stores the arguments of the call in the dict that this function returns."""
     asked: dict[str, Any] = {}
 
     def get(url: str, **options: Any) -> httpx.Response:
@@ -244,8 +244,8 @@ def test_text_after_the_end_is_a_fault(part: Part) -> None:
     assert answer.head == {"id": "1", "tokens": 3}
 
 
-# The kit knows the finish reasons of each API. In an answer of one API, a finish reason of another API is unknown.
-# `WORDS` has the body of an answer for each API, with `%s` in place of the finish reason.
+# The kit knows the finish reasons of each API. A finish reason that only another API has is unknown. `WORDS` has the
+# body of an answer of each API, with `%s` in place of the finish reason.
 WORDS = {
     "openai-chat": '{"choices": [{"index": 0, "message": {"content": "a"}, "finish_reason": %s}]}',
     "openai-completions": '{"choices": [{"index": 0, "text": "a", "finish_reason": %s}]}',

@@ -32,8 +32,8 @@ class Asked(NamedTuple):
 
 
 class Asks:
-    """Replaces `ask` with a function that records the requests. It returns `answer`, or if this is None, an answer that
-    claims to have taken the next number of `seconds`."""
+    """Replaces `ask` with a function that sends nothing. It records each request, and returns `answer`. Without
+    `answer`, it returns an answer whose time is the next of `seconds`."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *seconds: float, answer: Answer | None = None) -> None:
         self.seconds, self.answer = iter(seconds), answer
@@ -56,8 +56,8 @@ def measured(load: cost.Load, scale: Callable[..., Any], *seconds: Callable[[Ser
 
 
 def placed(*times: tuple[float, float, float]) -> tuple[Findings, int]:
-    """Returns the findings of a case that compares times, and the number of its tries. Each item of `times` has the
-    seconds of one try: those of little work, of the measured work and of much work."""
+    """Returns the findings of a case that compares times, and the count of its tries. `times` has three times in
+    seconds for each try: those of a small amount of work, of the work that the case measures, and of a large amount."""
     measurements, scales = iter(times), iter(times[::2])
 
     def scale(server: Server, load: cost.Load) -> Any:

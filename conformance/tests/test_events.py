@@ -148,8 +148,8 @@ def kind_of(event: str) -> str:
     return "end" if ended else "role" if '"role": "assistant", "content": ""}, "f' in event else "text"
 
 
-# For each API: the events of a stream that may be missing, those that may come twice, and pairs that may change places.
-# (They do not break the form. If they change the text, other rules judge that.)
+# What a server may do with the events of a stream without breaking the form. For each API: the events that it may leave
+# out, those that it may send twice, and the pairs whose order it may change.
 RESPONSES = {f"response.{kind}" for kind in ("content_part.added", "content_part.done", "in_progress", "created")}
 RESPONSES |= {f"response.{kind}_text.done" for kind in ("output", "reasoning")}
 FREE: dict[str, tuple[set[str], set[str], set[tuple[str, ...]]]] = {

@@ -194,7 +194,8 @@ def test_a_long_text_is_shown_around_its_first_difference() -> None:
     assert begun.startswith(f"text ...'!{text[:39]}' (241 characters), not ...'{text[:40]}'")
 
 
-# Each token brings two characters. One character is safe after the first token, two after the second, then all six.
+# The text "abcdef" comes in three tokens of two characters. One character may be sent after the first token, two after
+# the second, and all six after the third.
 RECITAL = Recital("abcdef", 4, "eos", None, (2, 4, 6), (1, 2, 6, 6))
 
 

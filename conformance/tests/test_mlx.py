@@ -22,14 +22,14 @@ from stopscan_conformance.reciter import SCRIPTS, THINKING, Reciter
 pytest.importorskip("mlx_lm", reason="mlx-lm is not installed")
 
 RECITER = Reciter()
-# Topics of cases that also test other things than stops. mlx-lm's own code decides about these, so failures there are
-# not stopscan's.
+# Cases with these topics also test other things than stops. If one fails, the fault may be mlx-lm's, and not
+# stopscan's.
 OTHER_TOPICS = ("generated", "rows", "wrong")
-# mlx-lm breaks these cases with and without stopscan: it refuses options that are null and lists of prompts, and gives
-# the tokens of log probabilities in the vocabulary's spelling.
+# mlx-lm fails these cases with and without stopscan: it refuses options that are null and lists of prompts, and writes
+# the tokens of log probabilities as its vocabulary does.
 OWN = ("options-that-are-null", "a-list-of-one-prompt", "logprobs-of-a-stop", "logprobs-of-released-text")
-# The routes of chats and of completions differ only in the form of their answers, so a part of the cases is enough for
-# the second.
+# The routes of chats and of completions differ only in the form of their answers. So the route of chats gets all cases,
+# and the route of completions only every fourth.
 CASES = [
     case
     for every in (cases("openai-chat"), cases("openai-completions")[::4])

@@ -14,8 +14,8 @@ from stopscan_conformance.cases import named_cases
 from stopscan_conformance.oracle import Recital, Task, recite
 from stopscan_conformance.scripts import THINKING
 
-# Left out are cases with a stop inside a marker that is one token. They do not fit here, because a scanner of text does
-# not see tokens.
+# All cases except those with a stop inside a marker that is one token: `StopScanner` reads text, so it cannot know that
+# the marker is one token.
 EVERY = [one for one in named_cases() if "of-a-marker" not in one.name]
 PIECES = st.lists(st.sampled_from(["a", "b", "ab", "abc", "c", "é", "<think>", "</think>", "k>"]), max_size=12)
 STOPS = st.lists(st.text("abcék>", min_size=1, max_size=4), max_size=3, unique=True)

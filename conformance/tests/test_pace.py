@@ -56,8 +56,8 @@ def after_a_hold_a_token_late(recital: Recital) -> Chunks:
 
 
 def delayed(recital: Recital, count: int) -> Chunks:
-    """Returns chunks with the text of one token each, of which each comes `count` tokens late. The last `count` chunks
-    come together at the end."""
+    """Returns the chunks of a server that sends one token in each chunk, always `count` tokens late. The last `count`
+    chunks come together at the end."""
     chunks = on_time(recital)
     times = [time for time, _ in chunks]
     return [(times[min(at + count, len(times) - 1)], end) for at, (_, end) in enumerate(chunks)]

@@ -22,8 +22,8 @@ from stopscan_conformance.client import ask
 
 APART = [case for case in EVERY if not case.timed]
 PATIENT = 120  # seconds, because the machine may be busy with other work
-# Cases that compare times. The times do not depend on the API, so most of these cases run for one API only, and those
-# of the topic "pace" for three.
+# Cases that compare times. What they test does not depend on the API, so most of them run only for `openai-chat`. Those
+# with the topic "pace" run for three APIs.
 TIMED = [
     case
     for case in EVERY
@@ -36,8 +36,8 @@ def named(value: Right | str) -> str:
 
 
 def part(every: list[Case], listed: int, generated: int) -> list[Case]:
-    """Returns a part of the cases: every `generated`th of the generated ones, which take long, and every `listed`th of
-    the others."""
+    """Returns a part of the cases: one of every `generated` cases with the topic "generated", which take long, and one
+    of every `listed` other cases."""
     made = [case for case in every if case.topic == "generated"]
     return [case for case in every if case.topic != "generated"][::listed] + made[::generated]
 

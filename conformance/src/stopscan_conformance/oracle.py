@@ -1,9 +1,9 @@
 """Computes the right answer to a request by brute force, in code that is meant to be too simple to be wrong.
 
-The stop that completes first wins. If several complete at the same character, the longest of them wins. The held text
-is the longest suffix of the text that is a proper prefix of a stop. A stop that contains another stop which ends before
-it can never fire, because the other fires first. No stop fires in reasoning, or across the beginning or end of
-reasoning.
+The stop that completes first fires. If several stops complete at the same character, the longest one fires. So if a
+stop contains a shorter stop, and the shorter one completes first, the longer one never fires. Text at the end is held
+if it is the beginning of a stop that is not yet complete. No stop fires in the reasoning, and no stop may begin in the
+reasoning and end in the answer, or the reverse.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from stopscan_conformance.scripts import THINKING
 
 OPENING, CLOSING = THINKING
 NO_LIMIT = 1_000_000
-# The limit of tokens of a case that does not set one. A script that a case recites to the end has fewer tokens.
+# The token limit of all cases that set no other limit. Every script that a case recites to its end is shorter.
 MAX_TOKENS = 200
 MISSING: Any = object()  # the value of `stop` for a request without this field
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """The input of the oracle, without the details of any API: a script (a text that the model recites), stops and a
-    limit of tokens. `pieces` are the tokens of the script, `stop` is the value of this field in the request, and
-    `stop_pieces` are the indexes of the pieces that are stop tokens."""
+    """A request without the details of any API: the input of the oracle. The model recites the text `script`, and
+    `pieces` are its tokens. `stop` is the field `stop` of the request. `stop_pieces` has the indexes of the pieces that
+    are stop tokens. The answer has at most `max_tokens` tokens."""
 
     script: str
     pieces: tuple[bytes, ...]
@@ -54,8 +54,9 @@ class Fired(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """The result of a scan. `fired` is the stop that ends the text, or None. After `i` characters, a stop may begin at
-    `begins[i]` or later; `begins[i]` is None if the text is then inside reasoning."""
+    """The result of a scan. `fired` is the stop that ends the text, or None. For each count `i` of characters,
+    `begins[i]` is the first offset at which a stop may begin when `i` characters have been read. It is None while the
+    text is in the reasoning."""
 
     fired: Fired | None
     begins: list[int | None]
@@ -82,7 +83,8 @@ def read(text: str, stops: Sequence[str], *, protected: bool = True, marked: fro
 
 
 def can_fire(stops: Sequence[str]) -> list[str]:
-    """Returns the stops that can fire. The others contain another stop, or `<think>`, that completes before them."""
+    """Returns the stops that can fire. Leaves out each stop that contains `<think>` or another stop before its last
+    character: that text completes first, so the stop never fires."""
     return [stop for stop in stops if not any(other in stop[:-1] for other in {*stops, OPENING} - {stop})]
 
 
@@ -92,19 +94,18 @@ def beginnings(stops: Sequence[str]) -> frozenset[str]:
 
 
 def withheld(text: str, begun: frozenset[str]) -> int:
-    """Returns the length of the longest suffix of `text` that is in `begun`, the set of all beginnings of stops. A
-    suffix is tried only if its first character alone is in `begun`, because `begun` also has each beginning of length
-    1."""
+    """Returns how many characters at the end of `text` are held. `begun` has all beginnings of stops, and the held text
+    is the longest suffix of `text` that is in `begun`."""
     starts = (start for start, character in enumerate(text) if character in begun)
     return next((len(text) - start for start in starts if text[start:] in begun), 0)
 
 
 @dataclass(frozen=True)
 class Recital:
-    """The right answer: its `text`, and the number of its `tokens`, including the token that ends it.
+    """The right answer: its `text`, and the count of its `tokens`, including the stop token or EOS that ends it.
 
-    After token i, `complete[i]` characters are known, and the first `safe[i]` of them cannot become part of a stop any
-    more. In a stream, each chunk must end at one of the lengths in `safe`.
+    After token i, the text has `complete[i]` whole characters, and its first `safe[i]` characters can no longer become
+    part of a stop. In a stream, the text sent so far must have one of the lengths in `safe` after each chunk.
     """
 
     text: str
@@ -126,7 +127,7 @@ def recite(task: Task, /, *, protected: bool = True) -> Recital:
         text, task.stops, protected=protected, marked=_marked(pieces, complete) if protected else frozenset()
     )
     fired = reading.fired
-    # The indexes of the token that completes the stop string, and of the first stop token.
+    # `stopped` is the index of the token that completes the stop string, `token` the index of the first stop token.
     stopped = bisect_left(complete, fired.end) if fired else NO_LIMIT
     token = min((index for index in task.stop_pieces if index < len(pieces)), default=NO_LIMIT)
     if fired and stopped <= token:
@@ -156,8 +157,8 @@ def recite(task: Task, /, *, protected: bool = True) -> Recital:
 
 
 def _marked(pieces: Sequence[bytes], complete: Sequence[int]) -> frozenset[int]:
-    """Returns the offsets in the text that lie inside a token that opens reasoning, without the offset at which it
-    ends."""
+    """Returns the offsets at which no stop may end, because they are inside a `<think>` that is one token. The offset
+    at the end of the token is not one of them."""
     ends = [known for piece, known in zip(pieces, complete, strict=True) if piece == OPENING.encode()]
     return frozenset(at for end in ends for at in range(end - len(OPENING) + 1, end))
 
@@ -168,7 +169,7 @@ def pieces_text(pieces: Sequence[bytes]) -> str:
 
 
 def _decoded(pieces: Sequence[bytes]) -> tuple[str, tuple[int, ...]]:
-    """Returns the text of the pieces, and for each piece how many characters are complete when it has come."""
+    """Returns the text of the pieces, and for each piece the count of characters that are complete after it."""
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     complete, known = [], 0
     for piece in pieces:

@@ -18,7 +18,7 @@ LOCKED = (401, 403)
 
 @dataclass(frozen=True)
 class Can:
-    """What a server can do through one API. Rules about what it cannot do are not judged."""
+    """What a server can do through one API. If it cannot do something, the rules about that are not judged."""
 
     name_stops: bool = True
     stop_at_ids: bool = True
@@ -49,8 +49,8 @@ async def probe(server: Server, api: Api, /) -> Can:
 
 
 async def trouble(server: Server, api: Api, /) -> str | None:
-    """Returns why the server can no longer be tested, or None if it can. In the first case, the next `probe` sends its
-    requests again."""
+    """Returns None if the server can still be tested, otherwise why not. If it cannot, the next call of `probe` sends
+    its requests again."""
     try:
         await _recites(server, api)
     except (ConnectionError, TimeoutError, RuntimeError) as error:
@@ -94,8 +94,8 @@ async def _tells_reasoning(server: Server, api: Api) -> bool:
 
 
 async def _recites(server: Server, api: Api) -> tuple[str | None, Answer]:
-    """Asks the model to recite the alphabet. Returns the answer, and before it the reason why the server does not have
-    the API, or None if it has it."""
+    """Asks the model to recite the alphabet. Returns a pair: the reason why the server does not have the API (None if
+    it has the API), and the answer."""
     prompt = f"[{PROBE}]"
     answer = await ask(server, api, Request(prompt))
     server.alias = answer.head.get("model", server.alias)
@@ -120,7 +120,8 @@ async def _recites(server: Server, api: Api) -> tuple[str | None, Answer]:
 
 
 async def _know_the_model(server: Server, api: Api, prompt: str, answer: Answer) -> None:
-    """Raises `RuntimeError` if the server refused the request because of the model's name, not for another reason."""
+    """Call this when the server has refused a request. Raises `RuntimeError` if the model's name was the reason: the
+    server accepts the same request with another name."""
     if server.named is None or not server.models or server.named in server.models:
         return
     other = Server(server.url, model=server.models[0], api_key=server.api_key, timeout=server.timeout)

@@ -30,7 +30,8 @@ Tensor = tuple[tuple[int, ...], bytes]  # a shape, and the values as float32, ro
 
 EOS = "<|eos|>"
 MAX_TOKENS = 8192
-# The template makes the prompt of the last message alone. Its content may be a string or a list of parts.
+# The prompt is the text of the last chat message, and nothing else. The content of the message may be a string or a
+# list of parts.
 CHAT_TEMPLATE = (
     "{% set content = messages[-1]['content'] %}{% if content is string %}{{ content }}"
     "{% else %}{% for part in content %}{{ part['text'] }}{% endfor %}{% endif %}"
@@ -197,23 +198,24 @@ def _safetensors(weights: Mapping[str, Tensor]) -> Iterator[bytes]:
 
 
 def _codes(size: int) -> list[int]:
-    """Returns a code word of 16 bits for each token. Any two code words differ in at least two bits, because they
-    belong to the Reed-Muller code RM(3, 4), the polynomials in four bits of a degree of at most three."""
+    """Returns a different code word of 16 bits for each token. Any two code words differ in at least two bits.
+
+    They are words of the Reed-Muller code RM(3, 4). A word of this code has an even count of ones.
+    """
     monomials = [
         sum(1 << point for point in range(CODE_BITS) if all(point >> bit & 1 for bit in of))
         for degree in range(4)
         for of in combinations(range(4), degree)
     ]
     codes = [0]
-    # To get the code word of `index`, take the code word of `index` without its lowest set bit, and XOR it with the
-    # monomial of that bit.
+    # The code word of `index` is that of `index` without its lowest set bit, XORed with the monomial of this bit.
     for index in range(1, size):
         codes.append(codes[index & (index - 1)] ^ monomials[(index & -index).bit_length() - 1])
     return codes
 
 
 def _signs(code: int, scale: int) -> bytes:
-    """Returns a code word as a row of `scale` and `-scale`. RMSNorm does not change a row of 1 and -1."""
+    """Returns 16 floats for a code word: `-scale` for a bit that is 1, and `scale` for a bit that is 0."""
     return pack(f"<{CODE_BITS}f", *(-scale if code >> bit & 1 else scale for bit in range(CODE_BITS)))
 
 
@@ -222,8 +224,9 @@ def _encoded(piece: str | bytes) -> bytes:
 
 
 def _byte_spelling() -> list[str]:
-    """Returns the character that stands for each byte in byte-level vocabularies since GPT-2: the character with the
-    byte's number if it is printable, otherwise a character from U+0100 on."""
+    """Returns the characters with which byte-level vocabularies such as GPT-2's write the bytes 0 to 255. A printable
+    byte is written as the character with the same code. The others are written as U+0100 and the characters after
+    it."""
     printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     others = (chr(code) for code in count(256))
     return [chr(byte) if byte in printable else next(others) for byte in range(256)]

@@ -40,7 +40,7 @@ class Baseline:
 
     @classmethod
     def read(cls, path: Path) -> Baseline:
-        """Reads a file that `--json` wrote. Raises `ValueError` if the file is not such a file."""
+        """Reads a report that `--json` wrote. Raises `ValueError` if the file is not a report."""
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
@@ -130,11 +130,11 @@ def counts(results: Results) -> dict[str, int]:
 
 
 def summary(report: Report, *, shrink: bool = False) -> Iterator[str]:
-    """Yields the lines at the end: how many cases of each API keep each promise (a group of rules), each broken rule
-    with its source, and a command for the first failure of each kind. Failures that an earlier run (the baseline) also
-    had are only counted.
+    """Yields the lines at the end of a run: how many cases of each API keep each promise (a group of rules), each
+    broken rule with its source, and for each kind of failure a command that repeats the first one. A failure that the
+    baseline (an earlier run) also has is counted, but not shown.
 
-    If `shrink` is true, smaller requests are sent to find the smallest one that fails in the same way.
+    If `shrink` is true, sends smaller requests to find the smallest one that fails in the same way.
     """
     yield ""
     yield from _kept(report.results)
@@ -158,8 +158,8 @@ def summary(report: Report, *, shrink: bool = False) -> Iterator[str]:
 
 
 def _promised(results: Results) -> Iterator[str]:
-    """Yields how many of the forms of request that an API's reference documents were refused. Yields nothing if none
-    was."""
+    """Some requests have a form that the API's reference documents. Yields for each API how many of these requests the
+    server refused, if it refused any."""
     for api, group in by_api(results):
         refused = [REFUSES in result.broken for case, result in group.items() if promises_form(api, case.name)]
         if any(refused):
@@ -194,8 +194,8 @@ def _rules(results: Results) -> Iterator[str]:
 
 
 def _sources(rule: Rule, api: str, results: Results) -> list[str]:
-    """Returns the sources of a broken rule: for each complaint, the sentence that documents the rule, or if there is
-    none, what the rule is based on."""
+    """Returns the sources of a broken rule. The source of each complaint is the sentence that documents the rule.
+    Without a sentence, it is what the rule is based on."""
     broken = [(case, fault) for case, result in results.items() if (fault := result.broken.get(rule.name))]
     return list(dict.fromkeys(rule.source(APIS[api], fault, case.name) for case, fault in broken))[:MOST_SHOWN]
 
@@ -217,8 +217,8 @@ def _shown(report: Report, fresh: Results, *, shrink: bool) -> Iterator[str]:
 
 
 def chosen(every: Sequence[Case], only: Sequence[str]) -> list[Case]:
-    """Returns the cases whose topic or `api/case` matches a glob of `only`. Ignores globs that match promises. Returns
-    all cases if there are no other globs.
+    """Returns the cases whose topic or `api/case` matches a glob of `only`. Globs of promises do not choose cases, so
+    if `only` has no other globs, returns all cases.
 
     Raises `ValueError` for a glob that matches nothing.
     """
@@ -234,8 +234,8 @@ def _named(case: Case, glob: str) -> bool:
 
 
 def _hint(every: Iterable[Case], glob: str) -> str:
-    """Returns a hint if the glob would match cases, but is not of the form API/NAME: it lacks the API, or has the form
-    in which reports print a case."""
+    """Returns a hint if the user named a case in a wrong form: without its API, or as reports print it. Otherwise
+    returns an empty string."""
     named = [
         f"{case.api}/{case.name}" for case in every if fnmatchcase(case.name, glob) or fnmatchcase(str(case), glob)
     ]
@@ -345,8 +345,8 @@ def explained(case: Case, result: Result, server: Server) -> Iterator[str]:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Writes a new file beside `path` and renames it to `path`, so that an interrupted write leaves the old file
-    whole."""
+    """Replaces the file `path`: writes the content into a new file in the same folder, and renames that file to `path`.
+    If writing is interrupted, the old file is still complete."""
     if path.exists() and not path.is_file():  # such as /dev/stdout or a pipe
         path.write_bytes(content)
         return

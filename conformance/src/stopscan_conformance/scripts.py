@@ -24,8 +24,8 @@ def written(file: Path) -> Any:
 
 
 def _piece(text: str) -> str | bytes:
-    """Returns a piece of a script as text. If it has bytes of a split character, which JSON spells as lone surrogates,
-    returns the piece as bytes."""
+    """Returns a piece of a script. If the piece begins or ends inside a character, returns it as bytes, otherwise as
+    text. In the JSON, lone surrogates stand for the bytes of half a character."""
     return text if text.isascii() or text == text.encode(errors="replace").decode() else _encoded(text)
 
 
@@ -78,8 +78,8 @@ def made_scripts() -> Mapping[str, tuple[bytes, ...]]:
 
 
 def _looks(near: str, stop: str) -> tuple[bytes, ...]:
-    """Returns a script in which `near`, a text that looks like the stop, comes before the stop itself. Each character
-    of both is a token."""
+    """Returns a script that has first a text similar to the stop (`near`), and later the stop. Each of their characters
+    is a token."""
     return tuple(
         piece.encode() for piece in ("It ", "is: ", *near, " and", " then: ", *stop, " but", " there", " is", " more.")
     )

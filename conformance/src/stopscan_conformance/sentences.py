@@ -1,9 +1,10 @@
 """The sentences of `sentences.json`, which are quoted from the references of APIs. Each sentence makes a rule
 "documented" for some APIs.
 
-Apart from line breaks, each quote is word for word in a document of a named version: the types of an official client,
-an RFC, or a standard of WHATWG. `tests/test_sentences.py` looks them up. If a sentence has `of`, it covers only
-complaints that match this pattern. If it has `cases`, it covers only the cases with these names.
+Each quote is word for word in its document, apart from line breaks. The documents are the types of official clients,
+RFCs, and standards of WHATWG, all in a named version. `tests/test_sentences.py` checks the quotes. The field `of` of a
+sentence is a pattern, and `cases` is a list of names of cases. If they are given, the sentence counts only for
+complaints that match the pattern, and only for these cases.
 """
 
 from __future__ import annotations
@@ -46,13 +47,13 @@ SENTENCES = tuple(Sentence(**one) for one in _WRITTEN["sentences"])
 
 @cache
 def sentence(rule: str, api: str, fault: str = "", case: str = "") -> Sentence | None:
-    """Returns the first sentence that documents the rule for the API and that covers the complaint `fault` and the
-    case, or None."""
+    """Returns the first sentence that documents the rule for the API, or None. The sentence must also fit the complaint
+    `fault` and the name `case`."""
     every = (one for one in SENTENCES if one.rule == rule and api in one.apis.split())
     fits = (one for one in every if re.search(one.of, fault) and case in (*one.cases, *([] if one.cases else [case])))
     return next(fits, None)
 
 
 def promises(api: str, case: str) -> bool:
-    """Whether the API's reference promises that the form of request of the case is accepted. `case` is a name."""
+    """Returns whether the API's reference says that a server accepts requests like that of the case named `case`."""
     return sentence(REFUSES, api, case=case) is not None

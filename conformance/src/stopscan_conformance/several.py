@@ -18,8 +18,8 @@ EARLY = 0.05  # seconds: a client does not leave a whole answer before this time
 
 
 async def together(runs: Sequence[Awaitable[Findings]]) -> list[Findings]:
-    """Runs all `runs` at the same time, and returns their results. If one raises an error, raises it when all have
-    ended."""
+    """Runs all `runs` at the same time, and returns their results. If one of them raises an error, waits for the others
+    and then raises the error."""
     findings: list[Findings] = []
     for result in await asyncio.gather(*runs, return_exceptions=True):
         if isinstance(result, BaseException):
@@ -38,8 +38,8 @@ def at_once(every: Sequence[Run]) -> Run:
 
 
 def in_turn(every: Sequence[Run]) -> Run:
-    """Returns a run that starts the runs of `every` one after another, until one finds something wrong. The later runs
-    are left out: if a request gets no answer, each later request would only wait for its timeout."""
+    """Returns a run that starts the runs of `every` one after another. It ends at the first run that finds something
+    wrong: if the server no longer answers, every further request would only wait for its timeout."""
 
     async def run(server: Server) -> Findings:
         findings: list[Findings] = []
@@ -63,8 +63,8 @@ def on_one_connection(every: Sequence[Single]) -> Run:
 
 
 async def leave(server: Server, api: Api, request: Request, clients: int, pieces: int = 1) -> None:
-    """Sends the request from `clients` clients that leave after `pieces` pieces of text. Raises `NotSupported` if all
-    answers have ended by then."""
+    """Lets `clients` clients send the request, and leave after `pieces` pieces of text. Raises `NotSupported` if all
+    answers were complete before the clients left."""
     answers = await asyncio.gather(*(ask(server, api, request, leave=pieces) for _ in range(clients)))
     if all(answer.end is not None for answer in answers):
         raise NotSupported(TOO_FAST)
@@ -81,8 +81,8 @@ def leaving(abandoned: Single, pieces: int = 1) -> Run:
 
 
 def leaving_early(abandoned: Single, short: Single) -> Run:
-    """Returns a run in which several clients ask for a long answer, and leave before they have read any of it, while
-    the server generates it. They leave after several times the seconds that the answer to `short` takes."""
+    """Returns a run in which several clients ask for a long whole answer, and leave while the server still generates
+    it. To choose the time at which they leave, the run first measures how long the answer to `short` takes."""
 
     async def run(server: Server) -> Findings:
         seconds = (await ask(server, short.api, short.request)).seconds
@@ -99,9 +99,9 @@ def leaving_early(abandoned: Single, short: Single) -> Run:
 
 
 def prompted_twice(single: Single, before: str = "") -> Run:
-    """Returns a run that sends the request twice, the second time with `before` in front of the prompt. The answers
-    must have different ids. With `before`, the server must count more prompt tokens the second time; without it,
-    equally many."""
+    """Returns a run that sends the request twice. The two answers must have different ids. The second request has the
+    text `before` in front of its prompt. If `before` is not empty, the server must count more prompt tokens for the
+    second request, otherwise the same count for both."""
 
     async def run(server: Server) -> Findings:
         if before and not (await probe(server, single.api)).count_prompt:

@@ -1,4 +1,4 @@
-"""`Single`, a case of one request with its correct answers. The other kinds of cases are built from it."""
+"""`Single`: one request and its correct answers. The other kinds of cases are built from it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ TOO_FAST = "not tested: the server answers too fast"
 
 
 class NotSupported(Exception):  # noqa: N818
-    """Raised if the server does not support the request, or if the kit cannot see whether the server is correct."""
+    """Raised if a case cannot be judged: the server refuses the request, or the answer does not show whether the server
+    is correct."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +62,8 @@ class Single:
         raise NotSupported(answer.error)
 
     def _spelled(self, answer: Answer, findings: Findings) -> Findings:
-        """Judges the tokens that have log probabilities. They must be the tokens of the answer's text, and may go on
-        with tokens of the stop."""
+        """Judges the log probabilities. Their tokens must spell the text of the answer. Tokens of the stop may
+        follow."""
         spelled = self.api.spelled(answer.wire, self.request) if self.request.extras.options.get("logprobs") else None
         joined, text = "".join(spelled or []), answer.text
         # If a token ends in the middle of a character, nothing is judged, because servers write such tokens in
@@ -123,14 +124,15 @@ def _expected(api: Api, task: Task, ids: Sequence[int]) -> Expected:
 
 
 def _answers(text: str) -> tuple[tuple[str, str], ...]:
-    """Returns the three correct pairs (answer, reasoning): the two separated, the whole text as the answer, and the
-    answer without the reasoning."""
+    """Returns three pairs (answer, reasoning), which are all correct. A server may separate the reasoning from the
+    answer, send the whole text as the answer, or leave the reasoning out."""
     answer, reasoning = REASONING.sub("", text), "".join(REASONING.findall(text))
     return (answer, reasoning), (text, ""), (answer, "")
 
 
 def _also(task: Task, recital: Recital, apart: bool) -> dict[str, tuple[tuple[str, str], ...]]:
-    """Maps the name of a rule of the level "advice" to the answers that break this rule and no other."""
+    """Returns answers that break only a rule of the level "advice". The keys are the names of the rules, the values the
+    answers that break the rule."""
     if apart:
         return {"stop-in-reasoning": (*_answers(recite(task, protected=False).text), *_joined(task))}
     half = recital.text.rstrip("\N{REPLACEMENT CHARACTER}")

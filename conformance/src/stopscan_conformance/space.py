@@ -1,8 +1,8 @@
 """The space of requests. A `Point` describes a request; its fields are the dimensions of the space. `small`, `deep` and
 `thorough` return the points (requests) that a run sends.
 
-To add a value to a dimension, add it to `DIMENSIONS`, and define it: in `_AMONG` for stops, in `options.json` for other
-options of a request, in `generated.py` for connections, for earlier requests and for requests at the same time.
+To add a value to a dimension, add it to `DIMENSIONS`, and define what it does: values of `among` in `_AMONG`, values of
+`says` in `options.json`, and values of `company`, `kept` and `after` in `generated.py`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from stopscan_conformance.scripts import BORDER, FOLDER, NEAR, made_scripts, wri
 
 @dataclass(frozen=True)
 class Point:
-    """A request. The default of each field is its smallest value. If a request fails, `least_failing` looks for a
-    smaller one that also fails, in which more fields have their defaults.
+    """A request. Each field has its smallest value as the default. If a request fails, `least_failing` looks for a
+    smaller request that also fails: one with more fields at their defaults.
 
     The stop begins in token `place` of `script`, `skip` characters after the start of the token, and has `length`
     characters. If `place` is None, the stop never comes.
@@ -53,15 +53,14 @@ class Point:
 
     @property
     def longest(self) -> int:
-        """The most tokens that the answer can have, roughly: the tokens up to the stop, or 300 (a limit) if the stop
-        never comes, or the whole script if the limit allows it."""
+        """About how many tokens the answer has at most. If the stop never comes, a limit of 300 ends the answer."""
         if self.limit == "all":
             return len(script(self.script).pieces)
         return 300 if self.place is None else self.place + self.length // 3
 
     def smaller(self) -> Iterator[Point]:
-        """Yields smaller points (requests): copies in which one field has its default, or, if it is a number, lies
-        halfway between its value and its default."""
+        """Yields smaller points (requests). In each of them, one field has its default value instead of its own value.
+        For a field with a number, also yields a point in which it has the number halfway to the default."""
         least = Point()
         for field in fields(self):
             value, default = getattr(self, field.name), getattr(least, field.name)
@@ -100,9 +99,9 @@ SMALL = 700  # the most tokens of an answer, except in `deep` and in four points
 
 
 def small(seed: int) -> list[Point]:
-    """Returns points (requests) for a default run: for each value of each field a point that has this value, points
-    whose stop is at a border (such as 128 tokens), and random points. Only four points have long answers: two with
-    stops across large borders, and two with stops after many tokens."""
+    """Returns the points (requests) of a default run: for each value of each field a point with this value, points with
+    a stop across a border (such as token 128), and random points. Only four points have long answers: two with stops
+    across large borders, and two with stops after many tokens."""
     far = (Point(place=1022, length=12), INSIDE, at_character(65533, 8, stream=True), Point(place=FAR))
     short = [point for point in deep(seed) if point.longest <= SMALL]
     return [*far, *short]  # the long answers first, so that the short ones run beside them
@@ -231,8 +230,8 @@ def at_character(start: int, length: int, *, stream: bool) -> Point:
 
 
 def least_failing(point: Point, fails: Callable[[Point], bool], *, tries: int = 30) -> Point:
-    """Returns the smallest failing point (request) that can be found with `tries` calls of `fails`. Each call tries a
-    point in which one more field is smaller."""
+    """Returns the smallest point (request) that this function finds and that fails. It calls `fails` at most `tries`
+    times, each time with a point in which one more field is smaller."""
     shrinking = True
     while shrinking:
         shrinking = False
@@ -246,8 +245,8 @@ def least_failing(point: Point, fails: Callable[[Point], bool], *, tries: int = 
     return point
 
 
-# The functions below make the stops of a point (request). Its own stop is the text at `Point.place` in the script, or
-# `NEVER` if it has no place. `Point.among` adds other stops.
+# The functions below make the stops of a point (request). Its main stop is the text at `Point.place` in the script, or
+# `NEVER` if `Point.place` is None. `Point.among` says which other stops there are.
 NEVER = "@never@"
 
 
@@ -275,8 +274,8 @@ def script(name: str) -> Script:
 
 
 def stop_of(point: Point) -> str:
-    """Returns the stop of a point (request): the text of the script at the point's place, or `NEVER` if it has no
-    place. The scripts named `looks-...` have a stop of their own."""
+    """Returns the stop of a point (request). A script named `looks-...` has a fixed stop. Otherwise the stop is the
+    text of the script at `point.place`, or `NEVER` if `point.place` is None."""
     name = point.script.removeprefix("looks-")
     if name in NEAR and name != point.script:
         return NEAR[name][1]
@@ -284,8 +283,7 @@ def stop_of(point: Point) -> str:
 
 
 def stops_of(point: Point) -> list[str]:
-    """Returns all stop strings of the point (request) in the order in which they are sent. A stop token is not among
-    them."""
+    """Returns all stop strings of the point (request) in the order in which they are sent, without the stop token."""
     stop = stop_of(point)
     kind, _, number = point.among.partition("-")
     if kind == "decoys":
@@ -305,8 +303,9 @@ def _later(point: Point) -> str:
 
 
 def _at_borders(point: Point) -> list[str]:
-    """Returns stops that never come, but whose beginning is held: the text around each border, with a "#" at its end.
-    The borders are every 128th token, up to eight of them, and the offsets in `CHARACTER_BORDERS`."""
+    """Returns stops that never come, although most of each stop is in the text. There is one for each border: the six
+    characters around it, and then a "#". The borders are every 128th token, up to eight of them, and the offsets in
+    `CHARACTER_BORDERS`."""
     one = script(point.script)
     tokens = [one.starts[border] for border in range(BORDER, len(one.pieces), BORDER)][:8]
     places = [*tokens, *(border for border in CHARACTER_BORDERS if border < len(one.text))]
@@ -314,7 +313,8 @@ def _at_borders(point: Point) -> list[str]:
 
 
 def _at_tokens(point: Point) -> list[str]:
-    """Returns stops that never come: the text at every third token, with a "#" as the last character."""
+    """Returns stops that never come. Each stop is five characters of the text, from the start of a token on, and then a
+    "#". There is one for every third token."""
     one = script(point.script)
     return [one.text[at : at + 5] + "#" for at in one.starts[3:180:3]]
 
@@ -339,8 +339,7 @@ _AMONG: Mapping[str, Callable[[str, Point], list[str]]] = {
 
 
 def stop_pieces_of(point: Point) -> tuple[int, ...]:
-    """Returns a tuple with the index of the piece that is the stop token of the point (request), or an empty tuple if
-    it has no stop token."""
+    """Returns the indexes of the pieces that are stop tokens of the point (request): one index or none."""
     return (point.place or 0,) if point.among in ("id", "id-first") else ()
 
 
@@ -363,13 +362,13 @@ PAIRS: Mapping[str, tuple[Point, Point]] = {
 # The other options of a request.
 CHATS = ("openai-chat", "anthropic", "ollama-chat")
 LONG_PROMPT = "Here is what was said before, and it is long. " * 60
-# Maps each value of `Point.says` to the fields that it adds to a request. If these differ between APIs, there are
-# several entries, and `apis` lists the APIs of an entry. Without `apis`, an entry is for all APIs.
+# For each value of `Point.says`: a list of entries with the fields that it adds to a request. An entry with the key
+# `apis` is only for the APIs listed there, an entry without it is for all APIs.
 OPTIONS: Mapping[str, list[dict[str, Any]]] = written(FOLDER / "options.json")
 
 
 def extras(says: str, api: str, stop: str = "") -> Extras | None:
-    """Returns the fields that a request of `api` gets for a value of `says`, or None if the API has no field for it."""
+    """Returns the fields that `says` adds to a request of `api`, or None if the API has no such field."""
     if says in OPTIONS:
         words = next((one for one in OPTIONS[says] if api in one.get("apis", [api])), None)
         fields = ("options", "limits", "parts")

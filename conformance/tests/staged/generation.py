@@ -30,8 +30,8 @@ Piece = tuple[int, bytes]
 
 
 async def step(script: str, slower: int = 1) -> None:
-    """Waits for the time in which a model would generate a token. In scripts for cases that compare times, the wait
-    blocks the event loop, so that answers that run at the same time slow each other down."""
+    """Waits as long as a model takes to generate a token. For the scripts of cases that compare times, the wait blocks
+    the event loop, so that simultaneous answers slow each other down."""
     blocks = "stream" in script or script == "thought"
     await asyncio.sleep(PACE_SECONDS * (0 if blocks else slower if script == "paced" else slower - 1))
     end = time.perf_counter() + (STEP_SECONDS * slower if blocks else 0)
@@ -57,8 +57,8 @@ class Scanner:
 
 
 class Generation:
-    """Generates one answer. Iterating over it yields its parts, `(kind, text)`. After that, `end` says why the answer
-    ended, and `tokens` is the number of its tokens."""
+    """Generates one answer. A loop over the object yields the pieces of the text, each as `(kind, text)`. After the
+    loop, `end` says why the answer ended, and `tokens` is the count of its tokens."""
 
     def __init__(self, staged: Staged, ask: Ask) -> None:
         self.staged = staged

@@ -75,8 +75,8 @@ def one_at_a_time(app: App) -> App:
 
 
 def busy(times: int, status: int = 503) -> Callable[[App], App]:
-    """Returns a wrapper that is busy at first: it refuses a request with stops `times` times, with the header
-    Retry-After, and answers it when it is sent once more."""
+    """Returns a wrapper that first refuses each request with stops: it answers `times` times with `status` and the
+    header Retry-After. After that, it answers the request as usual."""
 
     def around(app: App) -> App:
         seen: Counter[bytes] = Counter()
@@ -105,8 +105,9 @@ def busy(times: int, status: int = 503) -> Callable[[App], App]:
 
 
 def sending(change: Callable[[Any, dict[str, Any]], Any]) -> Callable[[App], App]:
-    """Returns a wrapper of an ASGI application. In place of each message of the application, it sends the messages that
-    `change(message, known)` returns. `known` has the headers of the request and the media type of the answer."""
+    """Returns a wrapper of an ASGI application. Whenever the application sends a message, the wrapper calls
+    `change(message, known)`, and sends the returned messages instead. `known` has the headers of the request and the
+    media type of the answer."""
 
     def around(app: App) -> App:
         async def changed(scope: Any, receive: Any, send: Any) -> None:
@@ -304,8 +305,8 @@ async def signed(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
 
 
 def speculated(made: Generation) -> int:
-    """Counts tokens as a server does whose speculative decoding has generated three tokens after the stop in the same
-    step: three more if a stop ended the answer, but not more than the limit."""
+    """Counts three tokens too many if a stop ended the answer, but no more tokens than the limit allows. A server with
+    speculative decoding counts like this if a step has generated three more tokens after the stop."""
     return min(made.tokens + 3 * (made.end[0] == "stop_sequence"), made.ask.max_tokens)
 
 
@@ -313,8 +314,8 @@ CACHE: set[int] = set()
 
 
 def cached_prompt(message: Any) -> Any:
-    """Changes the usage as if the server had a cache of prompts: if an earlier prompt had the same length, all of its
-    tokens but one count as read from the cache."""
+    """Changes the usage as if the server had a cache of prompts. If an earlier prompt was as long as this one, all of
+    this prompt's tokens except one count as read from the cache."""
     tokens = message["usage"]["input_tokens"]
     new, read = (1, tokens - 1) if tokens in CACHE else (tokens, 0)
     CACHE.add(tokens)

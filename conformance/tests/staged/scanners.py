@@ -47,7 +47,7 @@ class Simple:
         return min(self.found(), key=lambda one: (one[0] + len(one[1]), one[0]), default=None)
 
     def hold(self) -> int:
-        """Returns the number of characters at the end of the text that may begin a stop."""
+        """Returns how many characters at the end of the text must be held, because a stop may begin with them."""
         return max((n for stop in self.stops for n in range(len(stop)) if self.text.endswith(stop[:n])), default=0)
 
 
@@ -62,14 +62,14 @@ def finding(find: Callable[[Simple, int], Found | None]) -> type[Simple]:
 
 
 def ordered(key: Callable[[int, str], Any]) -> type[Simple]:
-    """Returns a class of scanners in which, of several stops in the text, the one with the least `key(start of the
-    stop, stop)` fires."""
+    """Returns a class of scanners that choose by `key`. If the text has several stops, the stop with the smallest
+    `key(start, stop)` fires, where `start` is its offset."""
     return finding(lambda one, _: min(one.found(), key=lambda found: key(*found), default=None))
 
 
 def only(which: Callable[[str, int, int, list[int]], Any]) -> type[Simple]:
-    """Returns a scanner in which a stop fires only if `which(text, start, end, starts)` returns true. `start` and `end`
-    are offsets of the stop in `text`, and `starts` has the offset of each token."""
+    """Returns a class of scanners in which a stop fires only if `which(text, start, end, starts)` returns true. The
+    stop is `text[start:end]`, and `starts` has the offset of each token."""
 
     class Only(Simple):
         def __init__(self, stops: list[str]) -> None:
@@ -85,8 +85,8 @@ def only(which: Callable[[str, int, int, list[int]], Any]) -> type[Simple]:
 
 
 def cutting(at: Callable[[Simple, int, str], int]) -> type[Simple]:
-    """Returns a class of scanners with one defect: at a stop they cut the text at the offset `at(scanner, start,
-    stop)`, and not at `start`."""
+    """Returns a class of scanners with one defect. When a stop fires, they cut the text at `at(scanner, start, stop)`
+    instead of at `start`, the offset of the stop."""
 
     def find(one: Simple, before: int) -> Found | None:
         found = Simple.find(one, before)
@@ -122,8 +122,8 @@ class Around:
         return self.inner.match
 
     def restart(self) -> str:
-        """Returns the held text, and goes on with a new scanner, so that a stop which has begun in the text before
-        cannot fire."""
+        """Sends the held text and forgets it: returns the text, and makes a new scanner. A stop that has begun in the
+        text cannot fire any more."""
         held = self.inner.flush()
         self.inner = Scanner(self.stops)
         return held

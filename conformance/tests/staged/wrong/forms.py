@@ -169,7 +169,8 @@ def without_number_check(body: Any) -> Any:
 
 
 def items(status: str) -> Any:
-    """Returns a function that gives all items of an incomplete response the status `status`."""
+    """Returns a function that changes a response with the status "incomplete": all its output items get the status
+    `status`."""
 
     def change(response: Any) -> Any:
         if response["status"] != "incomplete":

@@ -77,8 +77,8 @@ def end_turn(made: Generation) -> tuple[str, Any]:
 
 
 class FollowsOnce(Simple):
-    """Defect: at a mismatch, falls back to a shorter beginning of the stop only once, and then starts over. So it does
-    not find the stop `aabaab` in `aabaaabaab`."""
+    """Defect: does not find the stop `aabaab` in `aabaaabaab`. At a character that does not match, the scanner tries
+    only one shorter beginning of the stop, and then starts over."""
 
     def __init__(self, stops: list[str]) -> None:
         super().__init__(stops)
@@ -97,8 +97,8 @@ class FollowsOnce(Simple):
 
 
 class SwapsWhatItHolds(Simple):
-    """Defect: if the held text has the same length (5 characters or more) before and after a token, loses the text that
-    could be sent after this token."""
+    """Defect: can lose text. If equally many characters (5 or more) are held before and after a token, drops the text
+    that should be sent after this token."""
 
     held = 0
 
@@ -109,14 +109,14 @@ class SwapsWhatItHolds(Simple):
 
 
 class LosesBeforeTheMatch(Simple):
-    """Defect: when a stop fires, loses the text in front of it that was held and is not a part of it."""
+    """Defect: when a stop fires, loses held text that comes before the stop."""
 
     def send(self, end: int) -> str:
         return "" if self.match is not None and end > self.sent else super().send(end)
 
 
 class StaysBehind(Simple):
-    """Defect: after two characters of a stop have come once, sends no more text until a stop fires."""
+    """Defect: once it has held two characters or more, sends no more text until a stop fires."""
 
     stuck = False
 
@@ -187,8 +187,8 @@ class OnlyTheLastLogprob(Ended):
 
 
 class BlanksOfEachToken(Generation):
-    """Defect: removes the leading blank of each token but the first, as decoders do that decode each token
-    separately."""
+    """Defect: removes the blank at the beginning of every token except the first. Decoders that decode each token alone
+    do this."""
 
     async def texts(self) -> Parts:
         begun = False

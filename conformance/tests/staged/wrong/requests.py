@@ -41,8 +41,8 @@ def at_most_four(given: Any) -> list[str]:
 
 
 def forgets(name: str, which: Callable[[Any], Any]) -> Callable[[Ask], Ask]:
-    """Returns a function that makes the server forget a field of a request, `name` (stops or token ids), if
-    `which(body)` is true."""
+    """Returns a function that empties the field `name` of a request (its stops or its stop token ids) if `which(body)`
+    is true."""
     return lambda ask: replace(ask, **{name: []}) if which(ask.body) else ask
 
 
@@ -244,8 +244,8 @@ def listed(given: Any) -> list[Any]:
     return given if isinstance(given, list) else [given]
 
 
-# The keys: what is forgotten (stops or ids), the option that makes the server forget it, and the value of `says` in the
-# case that finds this. The values: the APIs of the case, each with "stream" or "whole".
+# A key has what the server forgets (stops or ids), the option of the request that makes it forget, and the value of
+# `says` in the case that finds the defect. The value has the APIs of this case, each with "stream" or "whole".
 FORGOTTEN = {
     ("stops", "temperature", "temperature"): "openai-chat-stream anthropic-stream generate-stream",
     ("stops", "seed", "seed"): "openai-chat-whole",

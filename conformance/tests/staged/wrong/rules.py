@@ -15,8 +15,8 @@ from staged.wrong.table import wrong
 
 
 def first_but_longest(one: Simple, before: int) -> Found | None:
-    """Defect: if a stop has come that is also the first three characters of a longer stop, waits for more text. Then
-    the longest stop in the text fires."""
+    """Defect: when the text ends with a stop of three characters, and a longer stop begins with them, waits for more
+    text. After that, the longest stop in the text fires."""
     found = Simple.find(one, before)
     if found and any(stop != found[1] and one.text[found[0] :] == stop[:3] for stop in one.stops):
         return None
@@ -24,9 +24,9 @@ def first_but_longest(one: Simple, before: int) -> Found | None:
 
 
 def without_fallback(*, looks_again: bool) -> type[Simple]:
-    """Returns a class of scanners that compare a stop character by character, and start over at a mismatch. So they
-    miss a stop that begins within the characters that had matched, such as "aab" in "aaab". If `looks_again` is true,
-    the character that did not match may be the first of the next attempt."""
+    """Returns a class of scanners that compare a stop with the text character by character. When a character does not
+    match, they start over after it, so they do not find "aab" in "aaab". If `looks_again` is true, they start over with
+    the character that did not match."""
 
     def find(one: Simple, before: int) -> Found | None:
         for stop in one.stops:
@@ -107,8 +107,8 @@ def bare(text: str) -> str:
 
 
 class OnlyTheFirstTokenId(Around):
-    """Defect: compares only the first token of each stop. That is its first byte, because the tokenizer makes a token
-    of each byte."""
+    """Defect: fires at the first byte of a stop. This happens in a server that compares only the first token of a stop,
+    if its tokenizer makes a token of each byte."""
 
     def __init__(self, stops: list[str]) -> None:
         super().__init__(stops)

@@ -37,8 +37,8 @@ def shared(made: Generation) -> Shared:
 
 
 def kept(name: str, then: Callable[[Any, Any], Any], *, by_connection: bool = False) -> Callable[[Ask], Ask]:
-    """Returns a function that carries a field over from request to request: it sets `name` to `then(value of the
-    previous request, own value)`."""
+    """Returns a function that lets a request inherit a field from the previous request: the field `name` becomes
+    `then(previous value, value of this request)`."""
     known: dict[Any, Any] = {}
 
     def ask(ask: Ask) -> Ask:
@@ -50,7 +50,8 @@ def kept(name: str, then: Callable[[Any, Any], Any], *, by_connection: bool = Fa
 
 
 def or_before(before: Any, mine: Any) -> Any:
-    """Returns `mine`, the value of this request, or, if it is empty, the value of the previous request."""
+    """Returns `mine`, the value of this request. If that is empty, returns `before`, the value of the previous
+    request."""
     return mine or before
 
 
@@ -66,7 +67,7 @@ class OneScanner:
 
 
 class OneListOfStops:
-    """Defect: uses one list of stops for all requests: that of the newest request."""
+    """Defect: all running requests use the stops of the newest request."""
 
     def __init__(self) -> None:
         self.stops: list[str] = []
@@ -90,8 +91,8 @@ class NullIsTheLast:
 
 
 class AfterARefusal:
-    """Defect: if the previous request was refused because of its stops, uses `then(refused stops, own stops)` as the
-    stops of the next request."""
+    """Defect: remembers the stops of a request that was refused because of them. The next request gets the stops
+    `then(refused stops, stops of this request)`."""
 
     def __init__(self, then: Callable[[Any, list[str]], list[str]]) -> None:
         self.then = then
@@ -113,8 +114,8 @@ def with_refused(refused: Any, stops: list[str]) -> list[str]:
 
 
 class LeftByARefusal:
-    """Defect: keeps the stops of a request that was refused because of its limit or temperature, and uses them for the
-    next request if that has no stops."""
+    """Defect: remembers the stops of a request that was refused because of its limit or temperature. If the next
+    request has no stops, it gets these."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -163,8 +164,8 @@ def nth(which: Callable[[int], bool], then: Chunks, *, by_connection: bool = Fal
 
 
 def after_leaving(then: Chunks, *, held: bool = False) -> Chunks:
-    """Returns a function that answers a request with `then`, which has a defect, if a client of an earlier request has
-    left, and correctly otherwise. If `held` is true, only clients count that left while text was held."""
+    """Returns a function that answers correctly until a client leaves. It answers the next request with `then`, which
+    has a defect. If `held` is true, a client counts only if it leaves while text is held."""
 
     async def chunks(made: Generation) -> Parts:
         here = shared(made)
@@ -287,9 +288,9 @@ def but(*names: str) -> Key:
 
 
 def cached(key: Key, *, partial: bool = False, end: bool = True) -> Chunks:
-    """Returns a function that answers a request from a cache if an earlier request has the same `key`. If `partial` is
-    true, the unfinished answer to a client that left is cached, too. If `end` is false, a cached answer is reported to
-    end by EOS."""
+    """Returns a function that stores each answer, and sends it again if a later request has the same `key`. If
+    `partial` is true, it also stores the incomplete answer to a client that left. If `end` is false, a stored answer
+    gets the end "eos"."""
 
     async def chunks(made: Generation) -> Parts:
         answers: dict[Any, Any] = made.staged.memory.setdefault("answers", {})
@@ -321,8 +322,8 @@ class Flight:
 
 
 def merged(key: Key, *, late: bool = False) -> Chunks:
-    """Returns a function that gives a request the same answer as a running request with the same key. If `late` is
-    true, the text that the running request has already sent is left out."""
+    """Returns a function that sends a request the answer to another request with the same key that is still running. If
+    `late` is true, it leaves out the text that the other request got before."""
 
     async def chunks(made: Generation) -> Parts:
         flying: dict[Any, Flight] = made.staged.memory.setdefault("flying", {})

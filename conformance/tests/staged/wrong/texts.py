@@ -188,8 +188,8 @@ def only_first(*, tokens: int = 10**9, characters: int = 10**9) -> Make:
 
 
 def anew_every(*, tokens: int = 0, characters: int = 0, loses: bool = False) -> Make:
-    """Makes scanners that forget the beginning of a stop every `tokens` tokens or every `characters` characters. If
-    `loses` is true, they also lose the text that was held for it."""
+    """Makes scanners that forget the beginning of a stop after every `tokens` tokens or `characters` characters. If
+    `loses` is true, they do not send the held text."""
 
     class AnewEvery(Around):
         def read(self, text: str) -> str:
@@ -230,8 +230,8 @@ def decoded_anew_every(count: int) -> type:
 
 
 def at(which: Callable[[Generation], Any], then: Callable[[Generation, int, str], Iterator[str]]) -> type[Generation]:
-    """Returns a `Generation` class with one defect: it handles a token with `then` if `which(generation)` is true, and
-    otherwise correctly."""
+    """Returns a `Generation` class with one defect: it handles a token with `then` if `which(generation)` is true. It
+    handles all other tokens correctly."""
 
     class At(Generation):
         def answer(self, token: int, text: str) -> Iterator[str]:
@@ -271,8 +271,8 @@ def first_after_reasoning(made: Generation) -> bool:
 
 
 def first_of_a_long_prompt(made: Generation) -> bool:
-    """Whether the token is the first one after a long prompt. In engines a defect may be only there, because they may
-    compute long prompts with another kernel."""
+    """Whether the token is the first one after a long prompt. An engine may compute a long prompt with another kernel,
+    so it may have a defect only at this token."""
     return made.tokens == 1 and len(made.ask.prompt) > 400
 
 
@@ -300,8 +300,8 @@ class TellsTheEdge(Generation):
 
 
 def far_inside(*, tokens: int = 10**9, characters: int = 10**9) -> Make:
-    """Makes scanners that miss a stop inside a token, with text before and after the stop, but only far into the
-    text."""
+    """Makes scanners with a defect that shows only far into the text: they do not find a stop that is inside one token,
+    with other text before and after it."""
 
     class FarInside(Around):
         def read(self, text: str) -> str:
@@ -325,8 +325,8 @@ def far_cut(tokens: int) -> Make:
 
 
 class EqualHold(Around):
-    """Defect: if the held text has the same length before and after a token, sends nothing, and loses the text that
-    could be sent after this token."""
+    """Defect: if equally many characters are held before and after a token, drops the text that should be sent after
+    this token."""
 
     held = 0
 

@@ -23,8 +23,8 @@ def before_a_first_letter(one: Simple) -> int:
 
 
 def cut(at: Callable[[str], int]) -> Chunks:
-    """Returns a function that collects text, and after each part sends its first `at(text)` characters. The rest waits
-    for the next part or for the end of the answer."""
+    """Returns a function that collects the text that is not sent yet. After each part of the answer, it sends the first
+    `at(text)` characters of the collected text, and keeps the rest."""
 
     async def chunks(made: Generation) -> Parts:
         waiting, last = "", "answer"
@@ -111,8 +111,8 @@ async def replayed_slowly(made: Generation) -> Parts:
 
 
 def bursts(full: Callable[[list[tuple[str, str]], float], bool]) -> Chunks:
-    """Returns a function that collects parts of the answer, and sends all of them when `full(parts, seconds since the
-    last sending)` is true."""
+    """Returns a function that collects parts of the answer. It sends all of them when `full(parts, seconds)` is true,
+    where `seconds` is the time since it last sent parts."""
 
     async def chunks(made: Generation) -> Parts:
         waiting: list[tuple[str, str]] = []
@@ -130,8 +130,8 @@ def bursts(full: Callable[[list[tuple[str, str]], float], bool]) -> Chunks:
 
 
 def rest_at_once(after: int) -> Chunks:
-    """Returns a function that sends the first `after` pieces of text when they come, and all later text as one piece at
-    the end."""
+    """Returns a function that sends `after` pieces of text as they come. It sends all later text as one piece, at the
+    end."""
 
     async def chunks(made: Generation) -> Parts:
         number, rest = 0, ""
@@ -177,7 +177,7 @@ def gives_up(limit: int) -> Make:
 
 
 class LateAfterAHold(Around):
-    """Defect: sends held text one token late, if it turns out not to be a stop."""
+    """Defect: when held text turns out not to be a stop, sends it one token too late."""
 
     def __init__(self, stops: list[str]) -> None:
         super().__init__(stops)
@@ -205,8 +205,8 @@ class GoesOnAfterTheSecond(GoesOnUncounted):
 
 
 def goes_on_if(which: Callable[[Generation, str], Any]) -> Chunks:
-    """Returns a function that keeps generating after the client has left, if `which(generation, last)` is true. `last`
-    is "answer" or "reasoning": the kind of the last text that was sent."""
+    """Returns a function that keeps generating when the client leaves, if `which(generation, last)` is true. `last` is
+    the kind of the text that was sent last: "answer" or "reasoning"."""
 
     async def chunks(made: Generation) -> Parts:
         ended, last = False, ""
@@ -223,8 +223,8 @@ def goes_on_if(which: Callable[[Generation, str], Any]) -> Chunks:
 
 
 def goes_on_by_its_own_clock(made: Generation) -> None:
-    """Defect: keeps generating after the client has left, in bursts. The next answer may fall into a pause between
-    them."""
+    """Defect: keeps generating after the client has left, but with pauses. An answer that is measured during a pause
+    does not show the defect."""
 
     async def rest() -> None:
         for burst in range(8):
@@ -254,8 +254,7 @@ async def left_by_the_clock(made: Generation) -> Parts:
 
 
 async def who_left_the_queue_is_answered(made: Generation) -> Parts:
-    """Defect: answers one request at a time. If a client leaves while its request waits, the answer is still
-    generated."""
+    """Defect: answers one request at a time, and also generates the answer to a client that left while it waited."""
     lock: asyncio.Lock = made.staged.memory.setdefault("lock", asyncio.Lock())
     try:
         await lock.acquire()
