@@ -45,7 +45,7 @@ def cut_texts(batch: pa.Table, stops: StopSet) -> pa.Table:
 
 
 def cut_token_ids(batch: pa.Table, stops: StopSet, vocabulary: Vocabulary) -> pa.Table:
-    """Cuts `token_ids` as `cut_texts` cuts text. `tokens_kept` is how many ids (and logprobs) to keep."""
+    """Cuts `token_ids` as `cut_texts` cuts text. The column `tokens_kept` says how many ids (and logprobs) to keep."""
     cuts = list(finished(batch["token_ids"].to_pylist(), stops, vocabulary))
     return with_columns(
         batch,
@@ -120,7 +120,8 @@ def generated(tokenizer: Tokenizer, rows: int) -> pa.Table:
 
 
 def timed(run: Callable[[], pa.Table]) -> tuple[float, pa.Table]:
-    """Calls `run` twice. Returns the seconds and the result of the second call: the first also starts the workers."""
+    """Calls `run` twice, because the first call also starts the workers. Returns the seconds and the result of the
+    second call."""
     run()
     start = perf_counter()
     result = run()

@@ -1,8 +1,9 @@
-//! The place of a `StopScanner` in a Rust front end, between the decoder and the sender: `cargo run --example host`.
+//! A server's front end that finds stops with a `StopScanner`: `cargo run --example host`.
 //!
-//! The engine sends the tokens of each step, and a reason when it ends the request itself. The front end decodes the
-//! tokens, sends the text that is safe, and reports which stop of the user's list matched. A request has hidden stops,
-//! which are cut from the answer, and visible stops, which stay in it. Both may be strings, patterns or token ids.
+//! The engine computes the tokens of a request, step by step. If the engine ends the request, it also says why. The
+//! front end decodes the tokens, scans the text, and sends the text that is safe. When a stop fires, the front end
+//! reports which stop it is. Hidden stops are cut from the answer, visible stops stay in it. A stop is a string, a
+//! pattern or a token id.
 
 use stopscan::{Options, StopMatch, StopScanner, StopSet, StopSetError};
 
@@ -16,10 +17,11 @@ struct StopConfig {
     visible_token_ids: Vec<u32>,
     /// Whether every stop string and pattern stays in the answer.
     include_stop: bool,
-    /// In this many tokens at the start, no stop counts.
+    /// No stop fires in the first `min_tokens` tokens.
     min_tokens: usize,
-    /// The markers of the model's reasoning, in which no stop string fires, and whether the prompt ends inside it.
+    /// The markers around the model's reasoning. Between them no stop string or pattern fires.
     reasoning: Option<(&'static str, &'static str)>,
+    /// Whether the prompt ends with the opening marker, so that the answer begins with reasoning.
     starts_in_reasoning: bool,
 }
 
@@ -34,7 +36,8 @@ struct Event {
 
 #[derive(Debug, PartialEq)]
 enum Finish {
-    /// A stop string or a pattern: its index in its list, and where it begins in the text, in bytes.
+    /// A stop string or a pattern fired. `index` is its index in the list of the request, `byte_offset` is where it
+    /// begins in the text.
     Sequence {
         index: usize,
         byte_offset: usize,
@@ -87,8 +90,7 @@ impl<'a, D: FnMut(u32) -> String> StopDecoder<'a, D> {
         self.tokens += 1;
         let armed = self.tokens > self.config.min_tokens;
         if armed && self.config.stop_token_ids.contains(&token_id) {
-            // A hidden stop token adds no text. It ends the text, so the held text cannot become a stop string any
-            // more.
+            // The text of a hidden stop token is not sent. The held text is sent now, because no text follows it.
             return self.flush(Finish::Token(token_id), event);
         }
         let delta = (self.decode)(token_id);
@@ -102,8 +104,8 @@ impl<'a, D: FnMut(u32) -> String> StopDecoder<'a, D> {
         event.finish = output.stop_match.map(Finish::from);
     }
 
-    /// Sends the held text at the end of the stream. The stream ends for `reason`, unless a pattern fires that matches
-    /// only at the end, such as `END$`.
+    /// Ends the stream: adds the held text to the event, and `reason` as the finish. But a pattern such as `END$` may
+    /// fire at the end of the text. Then this pattern is the finish.
     fn flush(&mut self, reason: Finish, event: &mut Event) {
         let output = self.scanner.flush();
         event.text += output.text;
@@ -135,8 +137,8 @@ fn main() -> Result<(), StopSetError> {
 mod tests {
     use super::*;
 
-    /// Returns the text that a client gets, and why the stream ended. Checks that both are the same whether the engine
-    /// sends one token a step or all tokens at once.
+    /// Runs the stream twice: with one token in each step, and with all tokens in one step. Checks that the results are
+    /// equal. Returns the text that a client gets, and why the stream ended.
     fn run(config: StopConfig) -> (String, Option<Finish>) {
         let at_once = StopDecoder::new(&config, decode).unwrap().step(&[0, 1, 2, 3, 4, 5, 6, 7], Some("length"));
         let mut decoder = StopDecoder::new(&config, decode).unwrap();

@@ -38,8 +38,7 @@ def trained_tokenizer() -> Tokenizer:
 
 
 def deltas(tokenizer: Tokenizer, text: str) -> Iterator[str]:
-    """Yields the text of each token, as a generator loop decodes it: an incomplete character waits for its other
-    bytes."""
+    """Yields the text of each token. If a character has several tokens, its text comes with the last of them."""
     stream = DecodeStream(skip_special_tokens=True)
     for token_id in tokenizer.encode(text).ids:
         yield stream.step(tokenizer, token_id) or ""

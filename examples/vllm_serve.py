@@ -73,7 +73,7 @@ def stream(client: OpenAI, model: str) -> list[str]:
     texts = []
     for chunk in chunks:
         for choice in chunk.choices:
-            # If a chunk has several tokens, because the client reads slowly, its text counts for the last of them.
+            # If the client reads slowly, a chunk has several tokens. The list gets its text at the last of these tokens.
             texts += [""] * (len(choice.model_extra["token_ids"] or []) - 1) + [choice.text]
     return texts
 

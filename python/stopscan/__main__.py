@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for fd in (STDIN, STDOUT):
             msvcrt.setmode(fd, os.O_BINARY)  # text mode translates line ends
     else:
-        # If the reader closes the pipe, end without a traceback, as cat does. SIGINT is set below for Ctrl-C.
+        # If the reader closes the pipe, the process ends without a traceback, as cat does.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:

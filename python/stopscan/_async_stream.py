@@ -13,9 +13,9 @@ Stream = TypeVar("Stream", bound="AsyncDeltaStream[Any]")
 class AsyncDeltaStream(Generic[Item]):
     """The base of all async streams: an async iterator over deltas.
 
-    A step is one call of ``__anext__``. Items (texts or segments) stay in ``_ready`` until a step returns them. If a
-    task is cancelled while it closes the source, no item is lost: the next step first closes the source, then returns
-    an item.
+    A step is one call of ``__anext__``. It returns one item: a text or a segment. Items that are not returned yet are in
+    ``_ready``, so no item is lost if a task is cancelled while it closes the source. The next step then closes the
+    source, and returns an item.
     """
 
     __slots__ = (
@@ -47,7 +47,7 @@ class AsyncDeltaStream(Generic[Item]):
         return self
 
     def __copy__(self) -> NoReturn:
-        # A shallow copy would share the source and the scanner. A deep copy works if the source can be copied.
+        # Both streams would read from one source into one scanner. `deepcopy` works if the source can be copied.
         raise TypeError(f"cannot copy {type(self).__name__!r} object")
 
     async def __anext__(self) -> Item:
@@ -67,7 +67,7 @@ class AsyncDeltaStream(Generic[Item]):
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
-        """Closes the source, as a stop does. Items that are ready are still returned. Held text stays in ``held``.
+        """Closes the source and ends the stream. Items that are ready are still returned. Held text stays in ``held``.
 
         If closing the source fails, the error reaches the caller. If another task is in the stream, ``aclose`` raises
         ``RuntimeError``. In both cases the stream stays open, and ``aclose`` can be called again. If ``aclose`` is
@@ -128,8 +128,8 @@ class AsyncDeltaStream(Generic[Item]):
         self._ready = items[::-1]
 
     async def _finish_close(self) -> None:
-        """Closes the source, because a stop has fired or ``aclose`` was cancelled. If this fails after a stop, the text
-        before the stop is returned first: ``__anext__`` raises the error afterwards."""
+        """Closes the source after a stop, or after an ``aclose`` that was cancelled. If closing fails after a stop, keeps
+        the error: ``__anext__`` raises it after it has returned the text before the stop."""
         self._error = None
         try:
             await self._close()
@@ -153,7 +153,8 @@ class AsyncDeltaStream(Generic[Item]):
         try:
             await _close(self._iterator)
         finally:
-            # An API client's stream and its iterator are different objects. Only closing the stream ends the request.
+            # Close the stream, too: its iterator may be another object. In an API client, only the stream's `close`
+            # ends the request.
             if self._deltas is not self._iterator:
                 await _close(self._deltas)
 
