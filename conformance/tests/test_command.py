@@ -55,7 +55,8 @@ def test_right_server(staged_url: str, tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_a_promise_alone_counts_the_cases_that_test_it(staged_url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """`--only PROMISE` leaves out the cases that do not test the promise. They must not count as passes."""
+    """`--only PROMISE` leaves out the cases that do not test the promise. The run must not count these cases as
+    passed."""
     assert run(f"{staged_url}/right", "--only", "late", "--only", "*/no-stop", "--only", "*/split") == 0
     assert "2 pass, 0 fail, 0 not supported" in capsys.readouterr().out  # only the streams test `late`
 
@@ -98,7 +99,7 @@ def test_what_was_measured_before_the_server_died_is_printed(
     assert run(f"{staged_url}/dies", *options, api="openai-chat") == 2
     out, err = capsys.readouterr()
     assert "no end of the answer in 2 s" in out
-    # A single request may take 1 s, and each of two requests at once 2 s.
+    # The time limit is 1 s for a request alone. If two requests run at once, it is 2 s for each of them.
     assert "dies is slow: openai-chat did not recite 26 tokens in 1 s" in err
     summary = json.loads((tmp_path / "out.json").read_text())["summary"]
     assert summary["pass"] >= 1

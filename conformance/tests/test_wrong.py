@@ -22,7 +22,8 @@ def test_there_are_enough() -> None:
 
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.name)
 def test_wrong_server_fails(staged_url: str, wrong: Wrong) -> None:
-    # The timeout of 5 s ends an answer that would never end. It must be long enough for the correct text before that.
+    # These servers never end an answer. The timeout of 5 s ends it. Before that, there must be enough time for the
+    # correct part of the text.
     server = Server(f"{staged_url}/{quote(wrong.name)}", model="reciter", timeout=5 if wrong in ENDLESS else 30)
     level = "usual" if wrong in reports.WRONG else "advice"
     result = slowing(BY_NAME[wrong.case], server, "fail", level=level)

@@ -1,4 +1,4 @@
-"""Finds out what a server can do: once for each API, before the cases of the API."""
+"""Finds out what a server can do through an API, before the cases of this API are sent."""
 
 from __future__ import annotations
 
@@ -110,7 +110,8 @@ async def _recites(server: Server, api: Api) -> tuple[str | None, Answer]:
         raise ConnectionError(f"{server.url} is down: {api.name}: {answer.error}")
     if answer.wire.status in LOCKED:
         raise RuntimeError(f"{server.url} refuses the API key: {api.name}: {answer.error}")
-    # An answer that has the first 3 characters of the alphabet comes from the right model. The cases judge the rest.
+    # If the answer has the first 3 characters of the alphabet, the server runs the kit's model. The rest of the answer
+    # is not compared here, but in the cases.
     if answer.wire.status == 200 and PROBE_TEXT[:3] not in answer.text + answer.wire.text:
         raise RuntimeError(
             f"{server.url} serves another model than the kit's (stopscan-conformance reciter): "

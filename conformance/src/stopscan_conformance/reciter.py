@@ -111,8 +111,8 @@ class Reciter:
         return self._ids[name][self._scripts[name].index(_encoded(piece))]
 
     def write(self, directory: str | Path, /, *, layers: int = 1) -> Path:
-        """Writes the checkpoint into `directory`, and returns the path. Makes the directory if it is missing. More
-        layers only make the model slower."""
+        """Writes the checkpoint into `directory`, and returns its path. Makes the directory if it is missing. With more
+        layers the model gives the same answers, but is slower."""
         path = Path(directory)
         path.mkdir(parents=True, exist_ok=True)
         files = {

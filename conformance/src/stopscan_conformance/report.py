@@ -30,8 +30,8 @@ MOST_SHOWN = 6
 
 @dataclass(frozen=True)
 class Baseline:
-    """An earlier run, from a file that `--json` wrote: its failures, its seed, the version of the kit, and in `run` the
-    whole content of the file."""
+    """An earlier run, read from a file that `--json` wrote. It has the failures and the seed of that run, and the
+    version of the kit. `run` is the whole content of the file."""
 
     failures: frozenset[Failure]
     seed: int | None = None
@@ -201,7 +201,8 @@ def _sources(rule: Rule, api: str, results: Results) -> list[str]:
 
 
 def _shown(report: Report, fresh: Results, *, shrink: bool) -> Iterator[str]:
-    """Yields the command that repeats the first failure, for each API and each set of broken rules."""
+    """Yields commands that repeat failures. Failures of the same API that break the same rules are of one kind, and
+    only the first failure of each kind gets a command."""
     seen: set[tuple[str, tuple[str, ...]]] = set()
     for case, result in fresh.items():
         kind = (case.api, tuple(result.broken))

@@ -152,8 +152,8 @@ def _looks() -> Iterator[Point]:
 
 
 def _borders() -> Iterator[Point]:
-    """Yields points (requests) in which a stop or held text lies across a border, such as 128 tokens or 4096
-    characters, and points with long texts. Servers that process text in blocks may miss such a stop."""
+    """Yields points (requests) in which a stop or held text lies across a border, such as token 128 or character 4096,
+    and points with long texts. Servers that process text in blocks may miss a stop across a border."""
     for index, border in enumerate((BORDER, 2 * BORDER, 8 * BORDER)):
         for skip, place, length in ((0, border - 2, 12), (1, border - 1, 7)):
             yield Point(place=place, skip=skip, length=length, stream=bool((index + skip) % 2))

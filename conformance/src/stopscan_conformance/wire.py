@@ -14,8 +14,8 @@ BOM = b"\xef\xbb\xbf"
 
 
 class Event(NamedTuple):
-    """A server-sent event, a line of JSON or a whole answer. `data` is the parsed JSON, or the text if that is not
-    JSON. `time` is the time at which the last byte of the event came."""
+    """A server-sent event, a line of JSON or a whole answer. `data` is the parsed JSON. If the data is not JSON, it is
+    the text. `time` is the time at which the last byte of the event came."""
 
     name: str | None
     data: Any

@@ -43,8 +43,8 @@ def unusual(
 
 
 def redirects(status: int) -> Callable[[App], App]:
-    """Returns a wrapper that answers each request with a redirect, and serves it when the client sends it to the new
-    path."""
+    """Returns a wrapper that answers each request with a redirect to another path. The client sends the request to that
+    path, and then gets the answer."""
 
     def around(app: App) -> App:
         async def moved(scope: Any, receive: Any, send: Any) -> None:
@@ -193,7 +193,8 @@ def measured(message: Any, known: Any) -> Any:
 
 
 def blanks_first(message: Any, known: Any) -> Any:
-    """Sends blanks before the JSON. Some servers do so while the answer is generated, to keep the connection open."""
+    """Sends blanks before the JSON. Some servers send blanks while they generate the answer, to keep the connection
+    open."""
     return whole_body(message, known, lambda start, body: (start, b" \n \r\n" + body))
 
 
