@@ -73,7 +73,7 @@ def stream(client: OpenAI, model: str) -> list[str]:
     texts = []
     for chunk in chunks:
         for choice in chunk.choices:
-            # If the client reads slowly, a chunk has several tokens. The list gets its text at the last of these tokens.
+            # If the client reads slowly, a chunk has several tokens. Then its text is put at the last of these tokens.
             texts += [""] * (len(choice.model_extra["token_ids"] or []) - 1) + [choice.text]
     return texts
 

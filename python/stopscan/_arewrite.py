@@ -10,8 +10,9 @@ class AsyncRewriteStream(AsyncDeltaStream[str]):
     """Iterates asynchronously over deltas and yields their text, with the keys of a ``RewriteSet`` replaced. Also an
     async context manager. Made by ``arewrite``. Never yields an empty string.
 
-    The async iterable of deltas is the source. At its end, the stream yields the held text, rewritten. If the source
-    raises, the error reaches the caller, and ``held`` keeps the withheld text.
+    The async iterable of deltas is the source. When the source ends, the stream yields the held text with its
+    keys replaced. When the source raises an error, the stream raises this error, and ``held`` still has the withheld
+    text.
     """
 
     __slots__ = ()

@@ -13,8 +13,8 @@ Stream = TypeVar("Stream", bound="AsyncDeltaStream[Any]")
 class AsyncDeltaStream(Generic[Item]):
     """The base of all async streams: an async iterator over deltas.
 
-    A step is one call of ``__anext__``. It returns one item: a text or a segment. Items that are not returned yet are in
-    ``_ready``, so no item is lost if a task is cancelled while it closes the source. The next step then closes the
+    A step is one call of ``__anext__``. It returns one item: a text or a segment. Items that are not returned yet are
+    in ``_ready``, so no item is lost if a task is cancelled while it closes the source. The next step then closes the
     source, and returns an item.
     """
 
@@ -128,8 +128,8 @@ class AsyncDeltaStream(Generic[Item]):
         self._ready = items[::-1]
 
     async def _finish_close(self) -> None:
-        """Closes the source after a stop, or after an ``aclose`` that was cancelled. If closing fails after a stop, keeps
-        the error: ``__anext__`` raises it after it has returned the text before the stop."""
+        """Closes the source after a stop, or after an ``aclose`` that was cancelled. If closing fails after a stop, the
+        error is kept: ``__anext__`` raises it after it has returned the text before the stop."""
         self._error = None
         try:
             await self._close()

@@ -31,7 +31,7 @@ __all__ = [
     "truncate",
 ]
 
-# Bases with the members that several classes share. They exist only here, not in the compiled module.
+# Base classes with the members that several classes share. The compiled module does not have these base classes.
 
 _Out = TypeVar("_Out", covariant=True)
 
@@ -88,7 +88,9 @@ class _Scanner(_Copied):
         """The stop that fired, or ``None``. Its ``offset`` counts code points of the input, markers included."""
     @property
     def held(self) -> str:
-        """The text that is withheld: a hidden stop, or a marker that is not in the output, may begin with it."""
+        """The text that is withheld because it may be the beginning of a hidden stop, or of a marker that is not
+        in the output.
+        """
     @property
     def unused(self) -> str:
         """The text after the stop in the delta or token that completed the stop."""
@@ -102,7 +104,7 @@ class _Scanner(_Copied):
         the vocabulary.
         """
     def restore(self, snapshot: bytes) -> None:
-        """Replaces the state of the stream by that of ``snapshot``. Returns nothing.
+        """Replaces the state of the stream by the state in ``snapshot``. Returns nothing.
 
         Raises ``ValueError`` for a snapshot that was made with another set or other options, for damaged bytes,
         and for an unknown version of the format. After an error the stream is as before.
@@ -118,14 +120,16 @@ class _OfTokens(_Scanner):
         """The number of tokens that were fed, for a usage report."""
     @property
     def tokens_kept(self) -> int:
-        """The number of tokens up to the last one with text in the output. Cut ids and logprobs to this length."""
+        """How many tokens to keep: all tokens up to the last one that has text in the output. Cut token ids and
+        logprobs to this length.
+        """
     @property
     def tokens_in(self) -> dict[str, int]:
-        """The number of tokens of each region, for a usage report. Each call makes a new dict.
+        """How many tokens each region has, for a usage report. Each call makes a new dict.
 
-        A token counts in the region of its last character. A token that a stop cuts counts if some of its text
-        was emitted. A token that completes a marker counts in no region, nor does a stop token or EOS that ends
-        the stream. Without regions the dict is ``{"answer": tokens_kept}``.
+        A token counts in the region of its last character. If a stop cuts a token in two, the token counts if
+        some of its text was emitted. Two kinds of tokens count in no region: a token that completes a marker,
+        and a stop token or EOS that ends the stream. Without regions the dict is ``{"answer": tokens_kept}``.
         """
 
 @type_check_only
@@ -137,15 +141,16 @@ class _Stream(Iterator[_Out]):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
     ) -> None: ...
     def close(self) -> None:
-        """Closes the source as a stop does. The stream yields the output that is ready, then ends. Held text stays in
-        ``held``.
+        """Closes the source. The stream then yields the output that is ready, and ends. Held text stays in ``held``.
 
-        If closing the source fails, the error reaches the caller; if another thread is in the stream, ``close`` raises
-        ``RuntimeError``. In both cases the stream stays open, and ``close`` can be called again.
+        If closing the source fails, ``close`` raises the source's error. If another thread is using the stream,
+        ``close`` raises ``RuntimeError``. In both cases the stream stays open, and ``close`` can be called again.
         """
     @property
     def held(self) -> str:
-        """The text that is withheld: a hidden stop, a marker that is not in the output, or a key may begin with it."""
+        """The text that is withheld because it may be the beginning of a hidden stop, a key, or a marker that is
+        not in the output.
+        """
     @property
     def closes(self) -> bool:
         """Whether the source can be closed. A plain iterator, such as transformers' streamer, cannot be closed: the model
@@ -156,9 +161,7 @@ class _Stream(Iterator[_Out]):
 class _ScanStream(_Stream[_Out]):
     @property
     def match(self) -> StopMatch | None:
-        """The stop that fired, or ``None``. If the source reads this attribute while it makes a delta, it gets the
-        value from before this delta.
-        """
+        """The stop that fired, or ``None``. The attribute does not change while the source makes a delta."""
     @property
     def unused(self) -> str:
         """The text after the stop in the delta that completed the stop."""
@@ -352,16 +355,17 @@ class StopScanner(_Scanner):
     def flush(self) -> str:
         r"""Returns the held text, which belongs to the open region. Call ``flush`` at the end of the stream.
 
-        A stop or marker that began before the flush is forgotten. A pattern that waits for the next character,
-        such as one that ends with ``\b``, may complete here.
+        The held text can then no longer become a stop or marker. But a pattern that waits for the next
+        character, such as one that ends with ``\b``, may complete here.
         """
 
 @final
 class StopStream(_ScanStream[str]):
     """Iterates over deltas and yields non-empty text that is safe to emit. Also a context manager. Made by ``scan``.
 
-    The iterable of deltas is the source. At its end, the stream yields the held text. As soon as a stop fires, the
-    stream closes the source. If the source raises, the error reaches the caller, and ``held`` keeps the withheld text.
+    The iterable of deltas is the source. When the source ends, the stream yields the held text. When a stop fires, the
+    stream closes the source. When the source raises an error, the stream raises this error, and ``held`` still has the
+    withheld text.
     """
     @property
     def stops(self) -> StopSet:
@@ -371,8 +375,8 @@ class StopStream(_ScanStream[str]):
 class RewriteSet(_Copied):
     """Keys and their replacements, compiled: immutable, hashable, picklable, shared by any number of threads and streams.
 
-    Text is read from left to right. Where keys begin, the longest of them is replaced, and reading continues after that
-    key. All other text stays. Replacements are not searched for keys.
+    The text is read from left to right. If several keys begin at the same place, the longest of them is replaced. The
+    search goes on after this key. All other text stays. Replacements are not searched for keys.
 
     ``RewriteSet(replacements)`` returns ``replacements`` itself if it is a ``RewriteSet``.
 
@@ -408,7 +412,7 @@ class Rewriter(_Copied):
     def __new__(cls, replacements: RewriteSet | Mapping[str, str]) -> Self: ...
     @property
     def held(self) -> str:
-        """The text that is withheld because it may still become a key, or a longer key."""
+        """The text that is withheld because it may be the beginning of a key, or of a longer key."""
     @property
     def set(self) -> RewriteSet:
         """The ``RewriteSet`` of the rewriter."""
@@ -432,7 +436,7 @@ class Rewriter(_Copied):
         process or on another machine. The bytes do not contain the set.
         """
     def restore(self, snapshot: bytes) -> None:
-        """Replaces the state of the stream by that of ``snapshot``. Returns nothing.
+        """Replaces the state of the stream by the state in ``snapshot``. Returns nothing.
 
         Raises ``ValueError`` for a snapshot that was made with another set, for damaged bytes, and for an unknown
         version of the format. After an error the stream is as before.
@@ -443,8 +447,8 @@ class RewriteStream(_Stream[str]):
     """Iterates over deltas and yields their text with keys replaced, but no empty text. Also a context manager. Made by
     ``rewrite``.
 
-    The iterable of deltas is the source. At its end, the stream yields the held text, rewritten. If the source raises,
-    the error reaches the caller, and ``held`` keeps the withheld text.
+    The iterable of deltas is the source. When the source ends, the stream yields the held text with its keys replaced.
+    When the source raises an error, the stream raises this error, and ``held`` still has the withheld text.
     """
     @property
     def set(self) -> RewriteSet:
@@ -548,8 +552,8 @@ class TokenScanner(_OfTokens):
         """Returns the text that is safe to emit after ``token_id``. After the end of the stream the result is ``""``.
 
         Raises ``ValueError`` for an id that the tokenizer does not have, and ``TypeError`` for an id that is not an
-        integer. After an error the stream is as before. The tokenizer may lack the id of an EOS, the id of a stop token
-        that ends the stream, and any id after the end of the stream.
+        integer. After an error the stream is as before. Some ids are accepted even if the tokenizer does not have them:
+        an EOS, a stop token that ends the stream, and every id after the end of the stream.
         """
     def feed_many(self, token_ids: Iterable[int], /) -> str:
         """Returns what is safe to emit after all of ``token_ids``: the results of ``feed`` for each id, joined.
@@ -561,8 +565,9 @@ class TokenScanner(_OfTokens):
         """Ends the stream for ``reason`` and returns the rest of its text: the held text, and U+FFFD if the last
         character is incomplete.
 
-        ``reason`` is a reason of ``Finish`` other than ``"stop_sequence"`` and ``"stop_token"``, which only the
-        stream sets. Other values raise ``ValueError``. After the end the result is empty, and nothing changes.
+        ``reason`` is any reason of ``Finish`` except ``"stop_sequence"`` and ``"stop_token"``, which only the
+        stream sets. Other values raise ``ValueError``. After the end of the stream the result is empty, and
+        nothing changes.
         """
 
 @final
@@ -615,8 +620,9 @@ class TokenSegmenter(_OfTokens):
         """Ends the stream for ``reason`` and returns the rest of its text: the held text, and U+FFFD if the last
         character is incomplete.
 
-        ``reason`` is a reason of ``Finish`` other than ``"stop_sequence"`` and ``"stop_token"``, which only the
-        stream sets. Other values raise ``ValueError``. After the end the result is empty, and nothing changes.
+        ``reason`` is any reason of ``Finish`` except ``"stop_sequence"`` and ``"stop_token"``, which only the
+        stream sets. Other values raise ``ValueError``. After the end of the stream the result is empty, and
+        nothing changes.
         """
 
 def formats() -> list[tuple[str, str, list[tuple[str, list[tuple[str, str, bool, bool]]]]]]:
@@ -771,16 +777,17 @@ class Segmenter(_Scanner):
     def flush(self) -> list[tuple[str, str, int]]:
         r"""Returns the held text, which belongs to the open region. Call ``flush`` at the end of the stream.
 
-        A stop or marker that began before the flush is forgotten. A pattern that waits for the next character,
-        such as one that ends with ``\b``, may complete here.
+        The held text can then no longer become a stop or marker. But a pattern that waits for the next
+        character, such as one that ends with ``\b``, may complete here.
         """
 
 @final
 class SegmentStream(_ScanStream[tuple[str, str, int]]):
     """Iterates over deltas and yields segments that are safe to emit. Also a context manager. Made by ``split``.
 
-    The iterable of deltas is the source. At its end, the stream yields the held text. As soon as a stop fires, the
-    stream closes the source. If the source raises, the error reaches the caller, and ``held`` keeps the withheld text.
+    The iterable of deltas is the source. When the source ends, the stream yields the held text. When a stop fires, the
+    stream closes the source. When the source raises an error, the stream raises this error, and ``held`` still has the
+    withheld text.
     """
     @property
     def segments(self) -> SegmentSet:

@@ -15,8 +15,8 @@ use crate::turns::{GIL, Turn, Turns};
 
 /// Keys and their replacements, compiled: immutable, hashable, picklable, shared by any number of threads and streams.
 ///
-/// Text is read from left to right. Where keys begin, the longest of them is replaced, and reading continues after that
-/// key. All other text stays. Replacements are not searched for keys.
+/// The text is read from left to right. If several keys begin at the same place, the longest of them is replaced. The
+/// search goes on after this key. All other text stays. Replacements are not searched for keys.
 ///
 /// ``RewriteSet(replacements)`` returns ``replacements`` itself if it is a ``RewriteSet``.
 ///
@@ -166,7 +166,7 @@ impl Rewriter {
         bytes(py, snapshot.as_bytes())
     }
 
-    /// Replaces the state of the stream by that of ``snapshot``. Returns nothing.
+    /// Replaces the state of the stream by the state in ``snapshot``. Returns nothing.
     ///
     /// Raises ``ValueError`` for a snapshot that was made with another set, for damaged bytes, and for an unknown
     /// version of the format. After an error the stream is as before.
@@ -176,7 +176,7 @@ impl Rewriter {
         self.stream.change(|core| core.restore(&snapshot))?.or_raise()
     }
 
-    /// The text that is withheld because it may still become a key, or a longer key.
+    /// The text that is withheld because it may be the beginning of a key, or of a longer key.
     #[getter]
     fn held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
         self.stream.held(py)

@@ -21,8 +21,9 @@ use crate::turns::{GIL, NOBODY, in_use, this_thread};
 
 /// Iterates over deltas and yields non-empty text that is safe to emit. Also a context manager. Made by ``scan``.
 ///
-/// The iterable of deltas is the source. At its end, the stream yields the held text. As soon as a stop fires, the
-/// stream closes the source. If the source raises, the error reaches the caller, and ``held`` keeps the withheld text.
+/// The iterable of deltas is the source. When the source ends, the stream yields the held text. When a stop fires, the
+/// stream closes the source. When the source raises an error, the stream raises this error, and ``held`` still has the
+/// withheld text.
 #[pyclass(module = "stopscan", frozen, extends = DeltaStream)]
 pub(crate) struct StopStream {
     /// The ``StopSet`` of the stream.
@@ -54,8 +55,9 @@ pub(crate) fn scan(
 
 /// Iterates over deltas and yields segments that are safe to emit. Also a context manager. Made by ``split``.
 ///
-/// The iterable of deltas is the source. At its end, the stream yields the held text. As soon as a stop fires, the
-/// stream closes the source. If the source raises, the error reaches the caller, and ``held`` keeps the withheld text.
+/// The iterable of deltas is the source. When the source ends, the stream yields the held text. When a stop fires, the
+/// stream closes the source. When the source raises an error, the stream raises this error, and ``held`` still has the
+/// withheld text.
 #[pyclass(module = "stopscan.segments", frozen, extends = DeltaStream)]
 pub(crate) struct SegmentStream {
     /// The ``SegmentSet`` of the stream.
@@ -89,8 +91,8 @@ pub(crate) fn split(
 /// Iterates over deltas and yields their text with keys replaced, but no empty text. Also a context manager. Made by
 /// ``rewrite``.
 ///
-/// The iterable of deltas is the source. At its end, the stream yields the held text, rewritten. If the source raises,
-/// the error reaches the caller, and ``held`` keeps the withheld text.
+/// The iterable of deltas is the source. When the source ends, the stream yields the held text with its keys replaced.
+/// When the source raises an error, the stream raises this error, and ``held`` still has the withheld text.
 #[pyclass(module = "stopscan", frozen, extends = DeltaStream)]
 pub(crate) struct RewriteStream {
     /// The ``RewriteSet`` of the stream.
@@ -153,8 +155,7 @@ macro_rules! stop_getters {
     ($class:ident) => {
         #[pymethods]
         impl $class {
-            /// The stop that fired, or ``None``. If the source reads this attribute while it makes a delta, it gets the
-            /// value from before this delta.
+            /// The stop that fired, or ``None``. The attribute does not change while the source makes a delta.
             #[getter]
             fn r#match(slf: &Bound<'_, Self>) -> PyResult<Option<Py<StopMatch>>> {
                 match &slf.as_super().get().reader {
@@ -219,11 +220,10 @@ impl DeltaStream {
         error.map_or(Ok(None), |error| Err(PyErr::from_value(error.into_bound(py).into_any())))
     }
 
-    /// Closes the source as a stop does. The stream yields the output that is ready, then ends. Held text stays in
-    /// ``held``.
+    /// Closes the source. The stream then yields the output that is ready, and ends. Held text stays in ``held``.
     ///
-    /// If closing the source fails, the error reaches the caller; if another thread is in the stream, ``close`` raises
-    /// ``RuntimeError``. In both cases the stream stays open, and ``close`` can be called again.
+    /// If closing the source fails, ``close`` raises the source's error. If another thread is using the stream,
+    /// ``close`` raises ``RuntimeError``. In both cases the stream stays open, and ``close`` can be called again.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.source.close(py)
     }
@@ -245,7 +245,8 @@ impl DeltaStream {
         self.source.error.try_lock().map_or(Ok(()), |error| visit.call(&*error))
     }
 
-    /// The text that is withheld: a hidden stop, a marker that is not in the output, or a key may begin with it.
+    /// The text that is withheld because it may be the beginning of a hidden stop, a key, or a marker that is
+    /// not in the output.
     #[getter]
     fn held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
         look_at!(self, stream => stream.held(py), |stream| stream.held(py))

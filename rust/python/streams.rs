@@ -37,7 +37,7 @@ macro_rules! stream_methods {
                 bytes(py, self.stream.guarded().snapshot()?.as_bytes())
             }
 
-            /// Replaces the state of the stream by that of ``snapshot``. Returns nothing.
+            /// Replaces the state of the stream by the state in ``snapshot``. Returns nothing.
             ///
             /// Raises ``ValueError`` for a snapshot that was made with another set or other options, for damaged bytes,
             /// and for an unknown version of the format. After an error the stream is as before.
@@ -59,7 +59,8 @@ macro_rules! stream_methods {
                 self.stream.guarded().found(py)
             }
 
-            /// The text that is withheld: a hidden stop, or a marker that is not in the output, may begin with it.
+            /// The text that is withheld because it may be the beginning of a hidden stop, or of a marker that is not
+            /// in the output.
             #[getter]
             fn held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
                 self.stream.guarded().held(py)
@@ -111,8 +112,8 @@ macro_rules! delta_methods {
         impl $class {
             /// Returns the held text, which belongs to the open region. Call ``flush`` at the end of the stream.
             ///
-            /// A stop or marker that began before the flush is forgotten. A pattern that waits for the next character,
-            /// such as one that ends with ``\b``, may complete here.
+            /// The held text can then no longer become a stop or marker. But a pattern that waits for the next
+            /// character, such as one that ends with ``\b``, may complete here.
             fn flush<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, $out>> {
                 self.stream.flush(py)
             }

@@ -92,8 +92,9 @@ macro_rules! token_class {
             /// Ends the stream for ``reason`` and returns the rest of its text: the held text, and U+FFFD if the last
             /// character is incomplete.
             ///
-            /// ``reason`` is a reason of ``Finish`` other than ``"stop_sequence"`` and ``"stop_token"``, which only the
-            /// stream sets. Other values raise ``ValueError``. After the end the result is empty, and nothing changes.
+            /// ``reason`` is any reason of ``Finish`` except ``"stop_sequence"`` and ``"stop_token"``, which only the
+            /// stream sets. Other values raise ``ValueError``. After the end of the stream the result is empty, and
+            /// nothing changes.
             #[pyo3(signature = (reason = None), text_signature = "($self, reason='eos')")]
             fn flush<'py>(
                 &self,
@@ -115,17 +116,18 @@ macro_rules! token_class {
                 self.stream.guarded.unlocked.unread.seen()
             }
 
-            /// The number of tokens up to the last one with text in the output. Cut ids and logprobs to this length.
+            /// How many tokens to keep: all tokens up to the last one that has text in the output. Cut token ids and
+            /// logprobs to this length.
             #[getter]
             fn tokens_kept(&self) -> PyResult<usize> {
                 self.stream.guarded.look(|stream| stream.tokens_kept())
             }
 
-            /// The number of tokens of each region, for a usage report. Each call makes a new dict.
+            /// How many tokens each region has, for a usage report. Each call makes a new dict.
             ///
-            /// A token counts in the region of its last character. A token that a stop cuts counts if some of its text
-            /// was emitted. A token that completes a marker counts in no region, nor does a stop token or EOS that ends
-            /// the stream. Without regions the dict is ``{"answer": tokens_kept}``.
+            /// A token counts in the region of its last character. If a stop cuts a token in two, the token counts if
+            /// some of its text was emitted. Two kinds of tokens count in no region: a token that completes a marker,
+            /// and a stop token or EOS that ends the stream. Without regions the dict is ``{"answer": tokens_kept}``.
             #[getter]
             fn tokens_in<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
                 self.stream.tokens_in(py)
@@ -188,8 +190,8 @@ impl TokenScanner {
     /// Returns the text that is safe to emit after ``token_id``. After the end of the stream the result is ``""``.
     ///
     /// Raises ``ValueError`` for an id that the tokenizer does not have, and ``TypeError`` for an id that is not an
-    /// integer. After an error the stream is as before. The tokenizer may lack the id of an EOS, the id of a stop token
-    /// that ends the stream, and any id after the end of the stream.
+    /// integer. After an error the stream is as before. Some ids are accepted even if the tokenizer does not have them:
+    /// an EOS, a stop token that ends the stream, and every id after the end of the stream.
     #[pyo3(signature = (token_id, /))]
     #[inline]
     fn feed<'py>(&self, token_id: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {

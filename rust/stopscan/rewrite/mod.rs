@@ -17,8 +17,8 @@ use rules::Rules;
 
 /// Keys and their replacements: compiled once, immutable, shared by any number of threads and streams.
 ///
-/// Text is read from left to right. Where keys begin, the longest of them is replaced, and reading continues after that
-/// key. All other text stays. Replacements are not searched for keys.
+/// The text is read from left to right. If several keys begin at the same place, the longest of them is replaced. The
+/// search goes on after this key. All other text stays. Replacements are not searched for keys.
 ///
 /// ```
 /// use stopscan::RewriteSet;
@@ -208,7 +208,7 @@ impl Rewriter {
         Ok(&self.out)
     }
 
-    /// The text that is withheld because it may still become a key, or a longer key.
+    /// The text that is withheld because it may be the beginning of a key, or of a longer key.
     pub fn held(&self) -> &str {
         self.set.0.text(self.node)
     }
