@@ -51,8 +51,8 @@ OPENAI = {"name": "id model", "integer": "created", "0": "choices.0.index", "1":
 WHOLE = {**OPENAI, "right if there": "usage", "object if there": "choices.0.logprobs"}
 OLLAMA = {"name": "model", "count if there": "prompt_eval_count eval_count"}
 
-# First level: the API, and whether the answer is a stream. Second level: the type of the event, or "" if events have no
-# type. Third level: the kind of a key, with the names of the keys of this kind in an answer.
+# The keys that an answer has, in a dict of three levels. First level: the API, and whether the answer is a stream.
+# Second level: the type of the event, or "" if events have no type. Third level: each kind, with the keys of this kind.
 NEEDED: dict[tuple[str, bool], dict[str, dict[str, str]]] = {
     ("openai-chat", False): {
         "": {

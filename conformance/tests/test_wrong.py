@@ -22,8 +22,8 @@ def test_there_are_enough() -> None:
 
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.name)
 def test_wrong_server_fails(staged_url: str, wrong: Wrong) -> None:
-    # These servers never end an answer. The timeout of 5 s ends it. Before that, there must be enough time for the
-    # correct part of the text.
+    # The servers in `ENDLESS` never end an answer, so the timeout ends it. 5 s are enough for the correct part of the
+    # text, which comes first.
     server = Server(f"{staged_url}/{quote(wrong.name)}", model="reciter", timeout=5 if wrong in ENDLESS else 30)
     level = "usual" if wrong in reports.WRONG else "advice"
     result = slowing(BY_NAME[wrong.case], server, "fail", level=level)

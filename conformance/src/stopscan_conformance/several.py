@@ -63,8 +63,8 @@ def on_one_connection(every: Sequence[Single]) -> Run:
 
 
 async def leave(server: Server, api: Api, request: Request, clients: int, pieces: int = 1) -> None:
-    """Lets `clients` clients send the request, and leave after `pieces` pieces of text. Raises `NotSupported` if all
-    answers were complete before the clients left."""
+    """Sends the request from several clients, each of which leaves after `pieces` pieces of text. Raises `NotSupported`
+    if all answers were complete before the clients left."""
     answers = await asyncio.gather(*(ask(server, api, request, leave=pieces) for _ in range(clients)))
     if all(answer.end is not None for answer in answers):
         raise NotSupported(TOO_FAST)

@@ -53,7 +53,8 @@ class Point:
 
     @property
     def longest(self) -> int:
-        """About how many tokens the answer has at most. If the stop never comes, a limit of 300 ends the answer."""
+        """An estimate of the most tokens that the answer can have. If the stop never comes, a limit of 300 ends the
+        answer."""
         if self.limit == "all":
             return len(script(self.script).pieces)
         return 300 if self.place is None else self.place + self.length // 3
