@@ -15,21 +15,20 @@ use pyo3::sync::MutexExt;
 
 use crate::errors::runtime_error;
 
-/// Whether a GIL lets only one thread run at a time, so that fast paths need no lock. The size of Python objects shows
-/// this: they are larger in a free-threaded Python. With `always_lock`, a build for tests behaves like a free-threaded
-/// Python.
+/// Whether this Python has a GIL. Under the GIL only one thread runs at a time, so fast paths need no lock. The size of
+/// a Python object tells: it is larger in a free-threaded Python. The flag `always_lock`, for tests, makes this false.
 pub(crate) const GIL: bool = !cfg!(always_lock) && size_of::<pyo3::ffi::PyObject>() == 2 * size_of::<usize>();
 
 /// A value that only one call at a time uses.
 pub(crate) struct Turns<T> {
-    /// Whether a call that changes the value is running, or is waiting for calls that read it.
+    /// Whether a call that changes the value has begun: it is running, or it waits for calls that read the value.
     changing: AtomicBool,
     /// The thread whose call uses the value, or `NOBODY`.
     holder: AtomicU32,
     value: Mutex<T>,
 }
 
-/// A guard: while a call has it, only this call may use the value of a `Turns`.
+/// A guard. The call that holds it may use the value of a `Turns`, and no other call may.
 pub(crate) struct Turn<'a, T> {
     turns: &'a Turns<T>,
     changes: bool,
@@ -41,8 +40,8 @@ impl<T> Turns<T> {
         Turns { changing: AtomicBool::new(false), holder: AtomicU32::new(NOBODY), value: Mutex::new(value) }
     }
 
-    /// Returns the value for a call that changes it. Raises `RuntimeError` if another such call is running. The error
-    /// calls the value `name`.
+    /// Returns the value to a call that changes it. Raises `RuntimeError` if another call is already changing the
+    /// value. The error message contains `name`, the name of the value.
     #[inline]
     pub(crate) fn change(&self, name: &str) -> PyResult<Turn<'_, T>> {
         let thread = this_thread();
@@ -107,7 +106,7 @@ impl<T> Drop for Turn<'_, T> {
 /// Stands for no thread: a number that no thread has.
 pub(crate) const NOBODY: u32 = 0;
 
-/// Returns the number of this thread, which no other thread of the process has.
+/// Returns the id of this thread. No other thread of the process has the same id.
 #[inline]
 pub(crate) fn this_thread() -> u32 {
     static THREADS: AtomicU32 = AtomicU32::new(NOBODY);

@@ -13,10 +13,10 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 use stopscan::host::{Cursor, NOTHING_PASSES, Place, Shape, ask_memory, code_points};
 use stopscan::{Emit, Set, Vocabulary};
 
-/// The state of the fast path, which reads plain text without the lock. `U` keeps the tokens that were read in this
-/// way: `UnreadTokens` for a stream of tokens, `()` for a stream of deltas.
+/// The state of the fast path, which reads plain text without the lock of the stream. `U` is `UnreadTokens` for a
+/// stream of tokens, and `()` for a stream of deltas.
 ///
-/// The fields that plain text needs come first, so that reading plain text touches one cache line of a stream.
+/// The fields that plain text needs come first, so that they share one cache line.
 #[derive(Default)]
 #[repr(C)]
 pub(crate) struct Unlocked<U> {
@@ -24,11 +24,11 @@ pub(crate) struct Unlocked<U> {
     passed: AtomicUsize,
     /// If the shape of a text (the kinds of its bytes) passes this filter, no stop or marker begins in the text.
     filter: AtomicU64,
-    /// How many of the `passed` bytes are not the first byte of their code point.
+    /// How many of the `passed` bytes are continuation bytes of UTF-8: not the first byte of a character.
     continued: AtomicUsize,
-    /// The open node (a region, or a state of one) plus 1 if the stream is idle. Otherwise 0.
+    /// The index of the current node (a region, or a state of a region) plus 1. It is 0 while the fast path is closed.
     node: AtomicU32,
-    /// The part (see `Segmenter`) to which the next text of an idle stream belongs.
+    /// The part (see `Segmenter`) to which the next text belongs. Only valid while the fast path is open.
     part: AtomicU32,
     pub(crate) unread: U,
 }
@@ -42,7 +42,8 @@ impl<U> Unlocked<U> {
         Place { bytes, code_points: bytes - continued }
     }
 
-    /// Opens the fast path of an idle stream at `node` in `part`. Text whose shape passes `filter` is plain.
+    /// Opens the fast path of a stream at `node` and in `part`, in which no stop or marker has begun. Text whose shape
+    /// passes `filter` is plain.
     pub(crate) fn open(&self, node: u32, part: u32, filter: u64) {
         self.node.store(node + 1, Relaxed);
         self.part.store(part, Relaxed);
@@ -55,7 +56,7 @@ impl<U> Unlocked<U> {
         self.node.load(Relaxed).checked_sub(1)
     }
 
-    /// The part (see `Segmenter`) to which the next text of an idle stream belongs.
+    /// The part (see `Segmenter`) to which the next text belongs. Only valid while the fast path is open.
     #[inline(always)]
     pub(crate) fn part(&self) -> u32 {
         self.part.load(Relaxed)
@@ -75,11 +76,11 @@ impl<U> Unlocked<U> {
 /// next few tokens mostly show that it is not. If they do not, the core reads the tokens.
 const MOST: usize = 4;
 
-/// The number of all fed tokens, and the ids of those that the core, the stream behind the lock, must still read. In
-/// the first of these tokens a stop or marker may have begun; the others may continue it.
+/// Counts the tokens that were fed to a stream. Also keeps the ids of the tokens that the core (the stream behind the
+/// lock) has not read yet, because a stop or marker may have begun in the first of them.
 #[derive(Default)]
 pub(crate) struct UnreadTokens {
-    /// The number of all tokens that were fed, including those that the core has read.
+    /// How many tokens were fed, including those that the core has read.
     seen: AtomicUsize,
     /// The state of the automaton that finds stops and markers, after it read `ids`. The root (0) if there are no ids.
     state: AtomicU32,
@@ -93,7 +94,7 @@ impl UnreadTokens {
         self.seen.load(Relaxed)
     }
 
-    /// Sets the number of fed tokens, after the core has read all of them.
+    /// Sets the count of fed tokens, after the core has read all of them.
     pub(crate) fn set_seen(&self, seen: usize) {
         self.seen.store(seen, Relaxed);
     }
@@ -127,9 +128,9 @@ impl UnreadTokens {
 }
 
 impl Unlocked<UnreadTokens> {
-    /// Reads a token of which only the `shape` of its text is known (its length and the kinds of its bytes). If no stop
-    /// or marker can begin in the text, returns the open node, and all of the text is safe to emit. Otherwise returns
-    /// `None` and changes nothing.
+    /// Fast path for a token. `shape` is the length of its text and the kinds of its bytes. If no stop or marker can
+    /// begin in the text, counts the token and returns the current node: all of the text is safe to emit. Otherwise
+    /// returns `None` and changes nothing.
     #[inline(always)]
     pub(crate) fn pass(&self, shape: Shape) -> Option<u32> {
         if !shape.passes(self.filter.load(Relaxed)) {
@@ -140,9 +141,10 @@ impl Unlocked<UnreadTokens> {
         Some(self.node.load(Relaxed).wrapping_sub(1)) // the filter lets text pass only if a node is open
     }
 
-    /// Reads a token in which a stop or marker may begin or go on. Returns the text that is safe to emit: the text held
-    /// so far and the token's, except the end that must still be held. `node` is the open node. If a stop or marker
-    /// completes in the token, or goes on for more than `MOST` tokens, returns `None` and changes nothing.
+    /// Fast path for a token in which a stop or marker may begin or go on. `node` is the current node. Returns the text
+    /// that is safe to emit: the held text and the text of the token, without the end that must be held now. Returns
+    /// `None` and changes nothing if a stop or marker completes in the token, or if one stays unfinished for more than
+    /// `MOST` tokens.
     pub(crate) fn walk<'a, E: Emit>(
         &self,
         set: &Set<E>,

@@ -11,9 +11,9 @@ pub const MAX_SET_BYTES: usize = 8_000_000;
 /// The most regions of a set. Each state of a region counts, and so does the text outside protected regions.
 pub const MAX_REGIONS: usize = 100;
 
-/// The error of a [`StopSet`](crate::StopSet) or [`SegmentSet`](crate::SegmentSet) that cannot be compiled, or of a
-/// scanner that cannot begin in the region that the options name. The message names the string, pattern, region or
-/// option at fault, if there is one.
+/// The error if a [`StopSet`](crate::StopSet) or [`SegmentSet`](crate::SegmentSet) cannot be compiled, or if a scanner
+/// cannot begin in the region that its options name. The message names the string, pattern, region or option at fault,
+/// if there is one.
 ///
 /// ```
 /// use stopscan::StopSet;
@@ -40,15 +40,15 @@ pub enum StopSetErrorKind {
     TwoMeanings,
     /// A marker can never complete, because another marker of its region completes inside it.
     Unreachable,
-    /// A region is missing, has no name or is given twice. Or the set has no regions, or both regions and protected
-    /// pairs.
+    /// A region is missing, has no name, or is given twice; the set has no regions; or it has both regions and
+    /// protected pairs.
     Region,
     /// A pattern is not supported, or the patterns are too large.
     Pattern,
     /// An argument of [`Repeat`](crate::Repeat) is out of range.
     Repeat,
-    /// The kind of an error in the options: both `region` and `start_protected` are set, or `start_protected` is set
-    /// and the set has no protected region.
+    /// The options cannot be used: both `region` and `start_protected` are set, or `start_protected` is set for a set
+    /// without protected regions.
     Start,
     /// The set has too many bytes or regions.
     TooLarge,
@@ -87,8 +87,8 @@ impl StopSetError {
         }
     }
 
-    /// If the error is about an empty stop, a pair with an empty marker, or a refused pattern: its index in the list
-    /// that the user gave. Otherwise `None`.
+    /// The index of the empty stop, of the pair with an empty marker, or of the refused pattern, in the list that the
+    /// user gave. `None` for any other error.
     ///
     /// ```
     /// use stopscan::StopSet;

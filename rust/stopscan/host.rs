@@ -34,17 +34,18 @@ impl<E: Emit> Set<E> {
         self.graph().region(node) as usize
     }
 
-    /// Returns the length of `text` if no stop or marker completes in it or is unfinished at its end: all of it is then
-    /// safe, and the stream only has to count it and, if the set has patterns or loops, to note it for them. Otherwise,
-    /// and if `text` is long, returns `None`. `node` is the current node, at which no stop or marker has begun.
+    /// Fast path: returns the length of `text` if no stop or marker completes in it or is unfinished at its end. All of
+    /// the text is then safe to emit. The stream only has to count it and, if the set has patterns or loops, to note it
+    /// for them. Returns `None` for any other text, and for long text. `node` is the current node, at which no stop or
+    /// marker has begun.
     #[inline(always)]
     pub fn plain_length(&self, node: u32, text: &str) -> Option<Place> {
         let graph = self.graph();
         graph.plain_length(node, text).or_else(|| begins_in_vain(graph, node, text))
     }
 
-    /// Whether streams need the text itself, and not only its length, even if no stop or marker begins in it: patterns
-    /// need the last character, and loops need all of it.
+    /// Whether streams need plain text itself, and not only its length. Patterns need the last character of the text,
+    /// and loops need all of it.
     pub fn needs_text(&self) -> bool {
         !self.graph().patterns().patterns.is_empty() || self.graph().repeat().is_some()
     }
@@ -69,8 +70,8 @@ impl<E: Emit> Set<E> {
 }
 
 /// Returns the length of `text` if stops or markers may begin in it, but none completes in it or is unfinished at its
-/// end. Otherwise returns `None`; also if `text` is long, or if the node has patterns. A marker that leads back to
-/// `node` counts as completed, too, because it changes the state of loops.
+/// end. Returns `None` for any other text, for long text, and if the node has patterns. A marker that leads back to
+/// `node` completes like any other marker, because it changes the state of loops.
 #[inline(never)]
 fn begins_in_vain(graph: &Graph, node: u32, text: &str) -> Option<Place> {
     if text.len() >= LONG {
@@ -100,13 +101,13 @@ impl<E: Emit> Stream<E> {
         self.part
     }
 
-    /// Counts plain text, in which no stop or marker begins, as read. `length` is the length of this text.
+    /// Counts text of this `length` as read. No stop or marker may begin in this text.
     pub fn skip(&mut self, length: Place) {
         self.read = self.read + length;
     }
 
-    /// Reads plain `text`, which has this `length`, for patterns and loops, and returns `true`. If a loop may complete
-    /// in the text, returns `false` and changes nothing.
+    /// Reads plain `text` of this `length`: counts it, notes it for patterns and loops, and returns `true`. But if a
+    /// loop may complete in the text, changes nothing and returns `false`.
     #[inline(always)]
     pub fn skip_text(&mut self, text: &str, length: Place) -> bool {
         let skipped = self.history.as_mut().is_none_or(|history| history.try_note_plain(text));

@@ -116,16 +116,16 @@ impl Snapshot {
     }
 
     /// Returns the value that `decode` reads from the bytes of the state. `decode` must read all of them. It also
-    /// returns the fingerprint of the set and options with which it decodes: if the snapshot has another fingerprint,
-    /// the result is an error.
+    /// returns the fingerprint of the set and the options for which it reads. If the snapshot has another fingerprint,
+    /// returns an error.
     pub(crate) fn decode<T>(
         &self,
         decode: impl FnOnce(&mut Reader<'_>) -> Option<(T, Fingerprint)>,
     ) -> Result<T, SnapshotError> {
         let (fingerprint, mut reader) = self.parts()?;
         match decode(&mut reader) {
-            // The checksum was correct, so the bytes are not damaged. That they cannot be read means that they were
-            // written with another set.
+            // The checksum is correct, so the bytes are not damaged. If they cannot be read, they were written with
+            // another set.
             None => Err(SnapshotError::OtherSet),
             Some((_, other)) if other.to_bytes() != fingerprint => Err(SnapshotError::OtherSet),
             Some((state, _)) if reader.0.is_empty() => Ok(state),
@@ -186,8 +186,8 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// Reads the number of items that follow. Returns `None` if it is greater than the number of bytes left, because
-    /// each item has at least one byte: so a caller does not allocate memory for items that do not exist.
+    /// Reads how many items follow. Each item has at least one byte. If the count is greater than the number of bytes
+    /// left, returns `None`, so that no caller allocates memory for items that do not exist.
     pub(crate) fn count(&mut self) -> Option<usize> {
         self.number().filter(|&count| count <= self.0.len())
     }

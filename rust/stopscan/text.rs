@@ -56,14 +56,14 @@ pub(crate) struct Held {
 }
 
 impl Clone for Held {
-    /// Copies only the held text, and not the whole buffer, which may have much released text until `begin` drops it.
+    /// Copies only the held text. The buffer may also have much released text, until `begin` drops it.
     fn clone(&self) -> Held {
         Held { buffer: self.as_str().to_owned(), start: 0 }
     }
 }
 
 /// The text that becomes safe to emit with a delta. If text was held before, it is the range `from..to` of the buffer
-/// of `Held`; otherwise it is the first `of_delta` bytes of the delta itself.
+/// of `Held`. If not, it is the first `of_delta` bytes of the delta.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Released {
     /// A range, and not a slice, so that the buffer is not borrowed. `from` and `to` are equal if no text was held
@@ -200,9 +200,9 @@ impl Plain {
     #[inline(always)]
     pub(crate) fn code_points(&self, delta: &str) -> Option<usize> {
         let text = delta.as_bytes();
-        // Loops of a fixed number of rounds are faster: deltas differ in length, and the processor would mispredict the
-        // end of a loop of `len` rounds. Text of 1 to 8 bytes takes 8 rounds, of which the last ones read the last byte
-        // again. Longer text is read as two blocks of fixed length, which may overlap.
+        // Loops with a fixed number of rounds are faster. Deltas differ in length, so the processor would mispredict
+        // the end of a loop of `len` rounds. Text of 1 to 8 bytes takes 8 rounds, and the last rounds read the last
+        // byte again. Longer text is read as two blocks of fixed length, which may overlap.
         let marks = match text.len() {
             0 => 0,
             1..=8 => (0..8).fold(0, |marks, at| marks | self.marks[text[at.min(text.len() - 1)] as usize]),
@@ -268,8 +268,8 @@ impl Shape {
         }
     }
 
-    /// Returns true only if the text has none of the bytes from which `filter` was made. If false, the text may have
-    /// one of these bytes, or another byte of the same kind.
+    /// Returns true only if the text has none of the bytes from which `filter` was made. If it returns false, the text
+    /// may have one of these bytes, or another byte of the same kind.
     #[inline(always)]
     pub fn passes(self, filter: u64) -> bool {
         self.0 & filter == 0
@@ -298,8 +298,9 @@ fn kinds_of(bytes: impl IntoIterator<Item = u8>) -> u64 {
     bytes.into_iter().fold(0, |kinds, byte| kinds | 1 << KINDS[byte as usize]) & FILTER
 }
 
-/// Newline, space and each punctuation mark have a kind each. Digits share 1 kind, upper case letters 5, lower case
-/// letters 4, the first bytes of characters that are not ASCII 2, and control characters 1.
+/// Newline, space and each punctuation mark have a kind of their own. All digits have one kind, and all other control
+/// characters have one. Upper case letters share 5 kinds, lower case letters share 4, and the first bytes of characters
+/// that are not ASCII share 2.
 const fn kinds() -> [u8; 256] {
     let mut kinds = [0; 256];
     let mut next = 0;

@@ -18,8 +18,8 @@ use prefilter::Prefilter;
 use trie::Trie;
 pub(crate) use words::{WordKind, Words};
 
-/// A state, stored as its number times the width of a dense row. That is the place in `Automaton::dense` at which the
-/// state's row begins, so a step to the next state is one addition and one load.
+/// A state, stored as its index times the width of a dense row. This product is the place in `Automaton::dense` at
+/// which the row of the state begins, so a step to the next state is one addition and one load.
 pub(crate) type State = u32;
 
 /// The state before any text.
@@ -55,7 +55,8 @@ pub(crate) struct Config {
 #[derive(Debug)]
 pub(crate) struct Automaton {
     pub(crate) words: Words,
-    /// For each stop, the longest marker that is a suffix of the stop. For each marker, the marker itself.
+    /// For each stop, the longest marker with which the stop ends. In text in which no stop fires, this marker
+    /// completes. For each marker, the marker itself.
     markers: Vec<u32>,
     plain: Plain,
     /// The column of each byte in a dense row; column 0 is for bytes that occur in no word.
@@ -69,31 +70,31 @@ pub(crate) struct Automaton {
     first_child: Vec<u32>,
     /// The byte that leads to each state from its parent.
     labels: Vec<u8>,
-    /// For each state, the state with the longest text that is a proper suffix of its own text.
+    /// For each state, its fallback: the state with the longest text that is a proper suffix of the text of this state.
     fallbacks: Vec<u32>,
     /// For each state, the longest word that completes there.
     outputs: Vec<u32>,
-    /// For each state, the number of bytes that a stream holds back in this state: the length of the longest suffix of
-    /// the state's text that is a proper prefix of a hidden stop, or of a marker that is taken out.
+    /// For each state, how many bytes at the end of the text are held: the length of the longest suffix that may still
+    /// become a hidden stop, or a marker that is taken out.
     holds: Vec<u32>,
-    /// The same as `holds`, but for markers only: used in streams in which every stop is visible. Empty if no marker is
-    /// taken out.
+    /// The same as `holds`, but counts only markers. It is used in streams in which every stop is visible. Empty if no
+    /// marker is taken out.
     marker_holds: Vec<u32>,
     prefilter: OnceLock<Option<Prefilter>>,
 }
 
 impl Automaton {
-    /// Makes the automaton of `words`, which must be distinct and not empty. Leaves out two kinds of words that can
-    /// never complete: the `hopeless` words, inside which a pattern completes first, and the pruned words, inside which
-    /// another word completes first. Also returns, for each word, whether it was pruned.
+    /// Makes the automaton of `words`, which must be distinct and not empty. Leaves out the `hopeless` words, because a
+    /// pattern always completes inside them first. Also returns for each word whether it was pruned: left out because
+    /// another word always completes inside it first.
     pub(crate) fn new(words: Words, hopeless: &[bool], config: Config) -> (Automaton, Vec<bool>) {
         let mut order: Vec<u32> = (0..words.len_with_literals() as u32).collect();
         order.retain(|&word| hopeless.get(word as usize) != Some(&true));
         order.sort_unstable_by(|&one, &other| words.compare(one, other));
         let (mut automaton, pruned) = Trie::new(&words, &order, config).build();
         if pruned.contains(&true) {
-            // Text would be held for the states of a pruned word, although the word can never complete. Build again
-            // without the pruned words, so that they have no states.
+            // A stream would hold text at the states of a pruned word, although the word can never complete. Build the
+            // automaton again without the pruned words.
             order.retain(|&word| !pruned[word as usize]);
             drop(automaton);
             (automaton, _) = Trie::new(&words, &order, config).build();
@@ -122,7 +123,7 @@ impl Automaton {
     }
 
     /// Scans `text` up to the first byte that completes a marker or, if `armed`, a stop. Returns the index of the word
-    /// and the number of bytes up to its end.
+    /// that completed, and where it ends in `text`, in bytes.
     #[inline]
     pub(crate) fn scan(&self, state: &mut State, text: &str, armed: bool) -> Option<(usize, usize)> {
         let mut end = 0;
@@ -131,7 +132,7 @@ impl Automaton {
             if let Some(index) = self.completed(*state, armed) {
                 return Some((index, end));
             }
-            // The word is a stop, but no stop fires in unarmed text, so go on.
+            // A stop completed in unarmed text, in which no stop fires. Go on.
         }
     }
 
@@ -146,7 +147,7 @@ impl Automaton {
     }
 
     /// Returns how many bytes at the end of the text must be held, because they may become a hidden stop or a marker
-    /// that is taken out. If not `hides_stops`, stops stay in the output, so bytes are held only for markers.
+    /// that is taken out. If `hides_stops` is false, stops stay in the output, so bytes are held only for markers.
     #[inline]
     pub(crate) fn held(&self, state: State, hides_stops: bool) -> usize {
         if state == ROOT {
@@ -183,8 +184,8 @@ impl Automaton {
         output.checked_sub(1).map(|word| word as usize)
     }
 
-    /// Returns the lowest state whose text has 0 bytes, the lowest state whose text has 1 byte, and so on. These are
-    /// boundaries, because states with longer texts have greater numbers.
+    /// Returns the first state whose text has 0 bytes, the first state whose text has 1 byte, and so on. States are
+    /// sorted by the lengths of their texts.
     pub(crate) fn levels(&self) -> Box<[State]> {
         let below = |&number: &u32| {
             Some(self.first_child[number as usize]).filter(|&below| (below as usize) < self.labels.len())
@@ -229,8 +230,8 @@ impl Automaton {
         let mut at = 0;
         while at < text.len() {
             if current == ROOT {
-                // Skip bytes with which no word begins: most bytes. This is faster than a transition for each byte,
-                // because a transition has to wait for the previous one.
+                // Most bytes begin no word. Skip them without a transition, because each transition has to wait for the
+                // one before it.
                 match text[at..].iter().position(|&byte| self.plain.begins(byte)) {
                     Some(passed) => at += passed,
                     None => break,
@@ -256,9 +257,9 @@ impl Automaton {
         }
     }
 
-    /// Steps from a state without a row: follows an edge of the state or of one of its fallbacks. The last fallback is
-    /// the root, which has a row. Every byte deepens the state by at most one and every fallback makes it shallower, so
-    /// a text of n bytes takes at most 2n edges and fallbacks.
+    /// Steps from a state without a dense row: follows the edge of the state for `byte`. If there is none, tries the
+    /// fallback of the state, and so on, up to a state with a dense row. The cost is linear in the length of the text:
+    /// a byte makes the text of the state at most one byte longer, and each fallback makes it shorter.
     #[cold]
     fn sparse_step(&self, state: State, byte: u8) -> u32 {
         let mut number = self.number(state);

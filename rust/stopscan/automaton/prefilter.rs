@@ -4,8 +4,8 @@ use aho_corasick::packed::{Config, MatchKind, Searcher};
 
 use super::{Automaton, ROOT, State, Words};
 
-/// The prefilter compares only the first bytes of a word, at most this many, so that it loses little time on text that
-/// begins like a word and then differs. The automaton compares the rest, in linear time.
+/// The prefilter compares only the first `PREFIX` bytes of each word. So it loses little time on text that begins like
+/// a word and then differs. The automaton compares the rest, in linear time.
 const PREFIX: usize = 8;
 
 /// The prefilter is used as long as its jumps skip at least this many bytes on average. With shorter jumps, reading

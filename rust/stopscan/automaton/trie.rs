@@ -109,8 +109,8 @@ impl<'a> Trie<'a> {
         self.automaton.outputs.push(output);
     }
 
-    /// Adds `word`, at the state whose text is the whole word: stores the longest marker with which `word` ends, and
-    /// returns the state's item for `outputs`. `fallback` is the fallback of the state.
+    /// Adds `word` at the state whose text is this word. Stores in `markers` the longest marker with which the word
+    /// ends. Returns the item of the state for `outputs`. `fallback` is the fallback of the state.
     fn add_output(&mut self, word: u32, fallback: usize) -> u32 {
         let markers = &mut self.automaton.markers;
         markers[word as usize] = match self.words.kind(word as usize) {
@@ -123,9 +123,9 @@ impl<'a> Trie<'a> {
         word + 1
     }
 
-    /// Prunes the words of `range` that are longer than `depth` bytes: they can never complete, because the word
-    /// `output` completes inside them first. But if `output` is only a stop, markers are not pruned: they can complete
-    /// in text in which no stop fires.
+    /// The word `output` completes after the first `depth` bytes of every word of `range`. Prunes those that are
+    /// longer, because they can never complete. But if `output` does not end with a marker, longer markers stay: they
+    /// can complete in text in which no stop fires.
     fn prune(&mut self, range: Range<usize>, depth: usize, output: u32) {
         let marker_completes = self.automaton.markers[output as usize - 1] != NONE;
         for at in range {
@@ -136,9 +136,9 @@ impl<'a> Trie<'a> {
         }
     }
 
-    /// Stores how many bytes a stream holds back in a state: the whole text of the state if it may become a hidden stop
-    /// or a marker that is taken out, otherwise as many bytes as in the state's fallback. `range` has the words that
-    /// begin with the text of the state.
+    /// Stores how many bytes are held in a new state. If the text of the state may become a hidden stop or a marker
+    /// that is taken out, the whole text is held (`depth` bytes). Otherwise as many bytes are held as in the state
+    /// `fallback`. `range` has the words that begin with the text.
     fn add_holds(&mut self, range: Range<usize>, depth: usize, fallback: usize) {
         let holds_stops = self.begins(range.clone(), depth, WordKind::Hidden);
         let holds_markers = self.holds_markers && self.begins(range, depth, WordKind::Marker);
@@ -150,8 +150,9 @@ impl<'a> Trie<'a> {
         }
     }
 
-    /// Returns whether the text of a state is a proper prefix of a word of this `kind` that was not pruned. `range` has
-    /// the places in `order` of all words that begin with the text, and `depth` is the number of its bytes.
+    /// Returns whether a word of this `kind` begins with the text of a state, is longer than the text, and was not
+    /// pruned. `range` has the places in `order` of all words that begin with the text, and `depth` is its length in
+    /// bytes.
     fn begins(&self, mut range: Range<usize>, depth: usize, kind: WordKind) -> bool {
         range.any(|at| {
             let word = self.order[at] as usize;
@@ -159,8 +160,8 @@ impl<'a> Trie<'a> {
         })
     }
 
-    /// Adds the dense row of a state, if there is still room: a copy of the row of its fallback, in which the
-    /// transitions to the state's own children are then set.
+    /// Adds the dense row of a state, if there is still room: copies the row of its fallback, and then sets the
+    /// transitions to the children of the state.
     fn add_row(&mut self, number: usize) {
         let automaton = &mut self.automaton;
         let width = 1 << automaton.shift;
@@ -181,8 +182,8 @@ impl<'a> Trie<'a> {
     }
 }
 
-/// Returns an upper bound of the number of states: the root, and one state for each byte of each word. The bytes that a
-/// word shares with the beginning of the previous word in `order` count only once.
+/// Returns an upper bound of the number of states: one for the root and, for each word, one for each byte after the
+/// prefix that the word shares with the previous word in `order`.
 fn states(words: &Words, order: &[u32]) -> usize {
     let mut before = "";
     let added = |&word: &u32| {

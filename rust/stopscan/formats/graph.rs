@@ -125,9 +125,9 @@ impl Format {
             .fold(SegmentSet::builder(), |builder, state| builder.region(state.name, state.markers))
     }
 
-    /// Makes a state of the answer with this `name`. From it, the opening markers of calls lead to the states in
-    /// `calls`, and the closing marker of the reasoning leads to the state `after`. But if the closing marker of the
-    /// reasoning is a phrase, it stays ordinary text of the answer, because an answer may contain the phrase.
+    /// Makes a state of the answer with this `name`. The opening markers of calls lead from it to the states in
+    /// `calls`. The closing marker of the reasoning leads to the state `after`. But if that marker is a phrase, it is
+    /// ordinary text of the answer, because an answer may contain the phrase.
     fn answer_state(&self, name: &'static str, calls: &Calls, after: &'static str) -> State {
         let mut state = State::new(name);
         if name != after || self.reopens {
@@ -168,12 +168,12 @@ impl Format {
         vec![thoughts, titled]
     }
 
-    /// Makes the states of calls.
+    /// Makes the states of calls. Every call ends at a closing marker of calls.
     ///
-    /// - A call ends at any closing marker of calls.
-    /// - If the format's calls are `unclosed` (have no closing marker), a call ends at the opening marker of the next.
-    /// - A bare call, whose opening marker stays in its text, also ends at the marker of the next bare call. In other
-    ///   calls, that marker is ordinary text or, if the format has bodies, begins the body of the call.
+    /// - If calls have no closing marker (`unclosed`), a call ends at the opening marker of the next call.
+    /// - A bare call, whose opening marker stays in its text, also ends at the opening marker of the next bare call.
+    /// - In other calls, the opening marker of a bare call is ordinary text. If the format has bodies, this marker
+    ///   begins the body of the call.
     fn calls(&self, calls: &Calls, after: &'static str) -> Vec<State> {
         let call = |name| {
             let mut call = State::new(name);
@@ -237,9 +237,9 @@ impl Format {
     }
 }
 
-/// The names of the states of calls that lead back to the same state of the answer. If calls are `unclosed` (have no
-/// closing marker), the opening marker of the next call leads from `marked` to `next` and from `next` to `marked`: a
-/// change of state begins a new part, so each call is a part of its own.
+/// The names of the states of calls that lead back to the same state of the answer. If calls have no closing marker
+/// (`unclosed`), the opening marker of the next call leads from `marked` to `next`, or from `next` to `marked`. So each
+/// call begins with a change of state, and is a part of its own.
 struct Calls {
     /// The state after an opening marker.
     marked: &'static str,

@@ -33,22 +33,23 @@ type Pair = (&'static str, &'static str);
 pub struct Format {
     name: &'static str,
     source: &'static str,
-    /// All states of a format with headers. Empty for any other format: its states are made from the fields below.
+    /// All states of a format whose parts begin with headers. Empty for any other format: its states are made from the
+    /// fields that follow.
     states: &'static [(&'static str, Markers)],
     reasoning: &'static [Pair],
     tool_call: &'static [Pair],
     answer: &'static [Pair],
     /// Markers that begin a call in the answer and stay in the text of the call.
     bare: &'static [&'static str],
-    /// The closing marker of a call's body: a part of the call that begins with a marker of `bare`, and in which no
-    /// other marker counts. Empty for a format without bodies: a call then ends at its closing marker, even if an
-    /// argument of the call quotes that marker. (So do the format's own parsers.)
+    /// The closing marker of the body of a call. A body begins with a marker of `bare`, and no marker but this one
+    /// counts in it. Empty if the format has no bodies: a call then ends at its closing marker, even if an argument of
+    /// the call quotes that marker, as in the format's own parsers.
     body: &'static str,
     /// A title, such as `thought`, that may follow the opening marker of the reasoning. It is left out of the text like
     /// the marker.
     title: &'static str,
-    /// Whether an answer may have more than one part of reasoning: after the reasoning has ended, its opening marker
-    /// opens it again.
+    /// Whether the opening marker of the reasoning opens the reasoning again after it has ended. An answer may then
+    /// have several parts of reasoning.
     reopens: bool,
     /// Whether the closing marker of the reasoning is a phrase that an answer may also contain.
     phrase: bool,
@@ -132,8 +133,8 @@ impl Format {
         self
     }
 
-    /// Does the same as `bare`, but each of the markers begins the body of a call: text that may quote any marker, up
-    /// to the marker `closing`.
+    /// Sets the markers that begin bare calls, as `bare` does. In this format, each of these markers also begins the
+    /// body of a call. A body may quote any marker except `closing`, which ends it.
     const fn bodies(mut self, openings: &'static [&'static str], closing: &'static str) -> Format {
         self.body = closing;
         self.bare(openings)

@@ -8,8 +8,8 @@ const CALL: (&str, &str) = ("<tool_call>", "</tool_call>");
 const FUNCTION: &[&str] = &["<function="];
 const END_FUNCTION: &str = "</function>";
 
-/// The formats without headers. If calls have markers inside markers, only the outermost are listed: the others are
-/// text of the call.
+/// The formats without headers. If the calls of a format have markers inside markers, only the outermost are listed.
+/// The inner ones are text of the call.
 pub(super) static PARTS: &[Format] = &[
     Format::parts(
         "think",
@@ -128,10 +128,10 @@ pub(super) static PARTS: &[Format] = &[
         .reasoning(&[("<seed:think>", "</seed:think>")])
         .tool_call(&[("<seed:tool_call>", "</seed:tool_call>")])
         .bodies(FUNCTION, END_FUNCTION),
-    // Granite's calls are a JSON array, without a closing marker. (The last bracket cannot be the marker, because
-    // arguments contain brackets, too.) So text after the array also counts as a call. Granite 3.0 writes
-    // `<|tool_call|>` before the array, 3.1 writes `<tool_call>`. According to vLLM, quantized models write `Here's`
-    // instead of `Here is`.
+    // Granite's calls are a JSON array without a closing marker, so text after the array also counts as a call. (The
+    // last bracket of the array cannot serve as the marker, because arguments contain brackets.) Granite 3.0 writes
+    // `<|tool_call|>` before the array, Granite 3.1 writes `<tool_call>`. According to vLLM, quantized models write
+    // `Here's` instead of `Here is`.
     Format::parts("granite", "Granite 3.0 to 3.3: vLLM's granite")
         .reasoning(&[
             ("Here is my thought process:", "Here is my response:"),

@@ -9,8 +9,8 @@ use crate::error::{ErrorKind, MAX_REGIONS, MAX_SET_BYTES, Role, StopSetError};
 use crate::patterns::{Compiled, Compiler, PatternList};
 use crate::room;
 
-/// `compile` needs at most `MEMORY_OF_BYTE` bytes of memory for each byte of the stops and markers, `MEMORY_OF_WORD`
-/// bytes for each stop or marker, and the rows of the automata.
+/// The most memory that `compile` needs: `MEMORY_OF_BYTE` bytes for each byte of the stops and markers,
+/// `MEMORY_OF_WORD` bytes for each stop or marker, and the rows of the automata.
 const MEMORY_OF_BYTE: usize = 32;
 const MEMORY_OF_WORD: usize = 256;
 
@@ -88,9 +88,8 @@ fn live(names: Option<&[String]>, plans: &[Plan<'_>], protects: bool) -> Result<
     Ok(plans.iter().map(|plan| names.iter().any(|name| plan.region == name)).collect())
 }
 
-/// Refuses a set that is too large or for which there is not enough memory, so that no later step has to check the size
-/// or the memory. Each node at which stops fire has its own copy of all stops, so the stops count once for each of
-/// these nodes.
+/// Refuses a set that is too large, or for which there is not enough memory. Later steps need not check this again.
+/// Each node at which stops fire has a copy of all stops, so the stops count once for each of these nodes.
 fn check_size(recipe: &Recipe, plans: &[Plan<'_>], live: &[bool]) -> Result<(), StopSetError> {
     let strings = || recipe.stop.iter().chain(&recipe.visible);
     let stops = || strings().chain(&recipe.patterns).chain(&recipe.visible_patterns);
@@ -165,7 +164,7 @@ pub fn keep(name: impl Into<String>) -> Target {
 }
 
 /// Makes a target whose marker stays in the text and does not begin a new part. The target must be a state of the same
-/// region. In a [`StopSet`](crate::StopSet), where all markers stay in the text, it means the same as a plain name.
+/// region. In a [`StopSet`](crate::StopSet) all markers stay in the text, so `stay(name)` means the same as `name`.
 ///
 /// ```
 /// use stopscan::{SegmentSet, Segmenter, Target, stay};
@@ -331,8 +330,8 @@ impl<'a> Roles<'a> {
         Ok(distinct)
     }
 
-    /// Records the role of `text` (such as hidden stop, or marker). Returns true for a new text, false if the text
-    /// already has the same role or one that fits it, and an error if the two roles contradict each other.
+    /// Records the role of `text`, such as hidden stop or marker. Returns whether the text is new. Returns an error if
+    /// the text already has another role. Only a marker may have two roles: opening and closing.
     fn add(&mut self, text: &'a str, role: Role) -> Result<bool, StopSetError> {
         match self.0.insert(text, role) {
             None => Ok(true),

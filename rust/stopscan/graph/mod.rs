@@ -26,17 +26,16 @@ pub struct Graph {
     nodes: Box<[Node]>,
     /// The names of the regions, in the order of their first nodes.
     regions: Box<[Box<str>]>,
-    /// For each stop string, its index in the list that the user gave: the list of hidden stops or that of visible
-    /// stops.
+    /// The index of each stop string in the list that the user gave: the hidden stops or the visible stops.
     indices: Box<[u32]>,
     patterns: PatternList,
     /// How often and how long text must repeat to end a stream. `None` if the set has no stop for loops.
     repeat: Option<Repeat>,
-    /// The stop strings of a set in whose regions no stop fires: no automaton has them, but the set must still list
-    /// them. Empty for all other sets.
+    /// The stop strings of a set in whose regions no stop fires. No automaton has these strings, but the set must still
+    /// list them. Empty for all other sets.
     dormant: Words,
-    /// Whether the set protects regions: between the markers of a pair, no stop fires. Then each node after the first
-    /// is the region of one pair.
+    /// Whether the set has protected regions: no stop fires between the markers of a pair. Node 0 is then ordinary
+    /// text, and each later node is the text between the markers of one pair.
     protects: bool,
     /// Whether markers stay in the text, as in a `StopSet`.
     stay: bool,
@@ -127,9 +126,9 @@ impl Graph {
         &self.node(node).plain
     }
 
-    /// Returns the length of `text` if it is short and no stop or marker begins in it, or else `None`. Call this only
-    /// if no stop or marker has begun before `text`. The automaton need not read such text: the caller only counts it,
-    /// and notes it in the stream's `History`.
+    /// Fast path: returns the length of `text` if it is short and no stop or marker begins in it. The automaton need
+    /// not read this text: the caller only counts it, and notes it in the stream's `History`. Returns `None` for any
+    /// other text. Call this only if no stop or marker has begun before `text`.
     #[inline(always)]
     pub(crate) fn plain_length(&self, node: u32, text: &str) -> Option<Place> {
         Some(Place { code_points: self.plain(node).code_points(text)?, bytes: text.len() })
@@ -151,8 +150,7 @@ impl Graph {
         (0..self.len() as u32).flat_map(|node| self.markers(node))
     }
 
-    /// Returns the marker of `node` whose text is `text`. Also finds a marker that cannot complete because a stop
-    /// inside it completes first.
+    /// Returns the marker of `node` whose text is `text`, even if a stop inside this marker always completes first.
     pub(crate) fn marker(&self, node: u32, text: &str) -> Option<Word> {
         self.word(node, self.words(node).stops()..self.words(node).len(), text)
     }
@@ -196,8 +194,8 @@ impl Graph {
         self.regions().enumerate().filter(move |(region, _)| live(*region)).map(|(_, name)| name)
     }
 
-    /// For the state of `cursor`, returns the stop or marker that has begun (the longest suffix of the text so far with
-    /// which a stop or marker begins): its index, and how many of its bytes were read.
+    /// Returns the stop or marker that has begun at `cursor`: its index, and how many of its bytes were read. If
+    /// several have begun, returns one that began first.
     pub(crate) fn partial(&self, cursor: Cursor) -> (u32, usize) {
         let text = self.node(cursor.node).automaton.text(cursor.state);
         let word = self.words(cursor.node).with_literals().position(|word| word.as_bytes().starts_with(&text));
@@ -205,7 +203,7 @@ impl Graph {
     }
 
     /// The reverse of `partial`: returns the cursor at `node` after the first `length` bytes of the stop or marker with
-    /// the index `word`. Returns `None` if the node has no such word, or the word no such prefix.
+    /// the index `word`. Returns `None` if `node` has no word with this index, or no state for these bytes.
     pub(crate) fn resume(&self, node: u32, word: u32, length: usize) -> Option<Cursor> {
         let Node { automaton, .. } = self.nodes.get(node as usize)?;
         if length == 0 {
@@ -267,7 +265,7 @@ impl Graph {
     }
 
     /// Returns bytes that are equal for two sets if and only if the sets have the same stops and nodes. An empty string
-    /// ends each list of stops or markers, which is unambiguous, because no stop or marker is empty.
+    /// ends each list of stops or markers. It cannot be mistaken for a stop or marker, because none is empty.
     fn identity(&self) -> Vec<u8> {
         fn write<'a>(writer: &mut Writer, texts: impl Iterator<Item = &'a str>) {
             texts.chain([""]).for_each(|text| writer.bytes(text.as_bytes()));
@@ -333,8 +331,9 @@ impl Cursor {
 }
 
 impl Graph {
-    /// Scans `text` up to the end of the first stop, or of the first marker that is taken out. Ignores stops unless
-    /// `armed`. A marker moves the cursor to the node to which it leads. `text` begins at `place` in the stream.
+    /// Scans `text`, which begins at `place` in the stream, up to the end of the first stop, or of the first marker
+    /// that is taken out. If `armed` is false, stops are ignored. A marker that completes moves the cursor to the node
+    /// to which it leads.
     #[inline]
     pub(crate) fn scan(
         &self,
@@ -382,7 +381,7 @@ impl Graph {
                 None => (rest.len(), rest.len()),
             };
             if let Some(loops) = &mut history.loops {
-                // If another stop or a marker completes at the same character as the loop, the loop does not count.
+                // The loop does not count if another stop or a marker completes at the same character.
                 let looped = loops.feed(&rest[..character], armed);
                 if let Some(looped) = looped.filter(|looped| found.is_none() || looped.end < character) {
                     *cursor = Cursor::start(cursor.node);
@@ -402,9 +401,9 @@ impl Graph {
         }
     }
 
-    /// Scans `text`, which begins at `place`, came as one token, and is exactly the text of `marker`, a marker of the
-    /// cursor's node. No stop or marker that completes before the last character counts. If several complete at the
-    /// last character, the longest counts.
+    /// Scans a token whose text is exactly the text of `marker`, a marker of the cursor's node. `text` is this text,
+    /// and begins at `place` in the stream. A stop or marker that completes before the last character does not count.
+    /// If several complete at the last character, the longest counts.
     pub(crate) fn scan_marker(
         &self,
         cursor: &mut Cursor,
@@ -447,8 +446,8 @@ impl Graph {
         self.node(cursor.node).automaton.scan(&mut cursor.state, text, false).is_some()
     }
 
-    /// Scans `text` up to the next stop or marker that completes, and returns it. Does not move the cursor to the node
-    /// to which a marker leads; `arrive` does that.
+    /// Scans `text` up to the first stop or marker that completes, and returns it. The cursor stays at its node, even
+    /// after a marker: only `arrive` moves it to the node to which the marker leads.
     fn find_completed(
         &self,
         cursor: &mut Cursor,
@@ -477,8 +476,8 @@ impl Graph {
         (!self.stay).then_some(Completed::Marker(word))
     }
 
-    /// Returns the node (a region, or a state of a region) at which a stream begins if the assistant's own part of the
-    /// prompt is `prefix`. Only the markers in `prefix` count, not the stops.
+    /// Returns the node (a region, or a state of a region) at which a stream begins after `prefix`, the assistant's own
+    /// part of the prompt. The markers in `prefix` count, the stops do not.
     pub(crate) fn node_after(&self, prefix: &str) -> u32 {
         let mut cursor = Cursor::default();
         let mut rest = prefix;
@@ -514,14 +513,13 @@ impl History {
         }
     }
 
-    /// Returns whether no match of a pattern has begun, and the strings' automaton has no second state that only finds
-    /// markers (see `PatternState::markers`).
+    /// Returns whether no match of a pattern has begun and `PatternState::markers` is `None`.
     pub(crate) fn is_idle(&self) -> bool {
         self.threads.as_ref().is_none_or(PatternState::is_idle)
     }
 
-    /// Records, for patterns and loops, text in which no stop or marker begins. Call this only if no stop or marker has
-    /// begun before `text`. Returns the loop that the text completes, if there is one.
+    /// Notes `text` for patterns and loops. No stop or marker may begin in `text`, or have begun before it. Returns the
+    /// loop that `text` completes, if there is one.
     pub(crate) fn note_plain(&mut self, text: &str, armed: bool) -> Option<Loop> {
         if let Some(threads) = &mut self.threads {
             threads.forget(text);
@@ -529,16 +527,15 @@ impl History {
         self.loops.as_mut()?.feed(text, armed)
     }
 
-    /// Returns how many bytes at the end of the text, which ends with `delta`, must be held because a match of a
-    /// pattern may have begun. If `hides_stops` is false, matches stay in the output, so no text is held for them. The
-    /// history then only keeps a copy of the text of an unfinished match, as it does for a visible pattern.
+    /// Returns how many bytes at the end of the text must be held for matches of patterns that have begun. The text
+    /// ends with `delta`. If `hides_stops` is false, matches stay in the output, so no text is held for them. The
+    /// history then keeps a copy of the text of unfinished matches, as it does for visible patterns.
     pub(crate) fn hold(&mut self, delta: &str, hides_stops: bool) -> usize {
         self.threads.as_mut().map_or(0, |threads| threads.hold(delta, hides_stops))
     }
 
-    /// The copy of emitted text that is kept for unfinished matches whose text is not held: when such a match
-    /// completes, its text is reported. It begins with the first such match. Matches of visible patterns are not held
-    /// and, in a stream that hides no stop, no matches are.
+    /// A copy of emitted text, for unfinished matches whose text is not held: when one of them completes, its text is
+    /// reported. The copy begins where the first of them begins. Text is not held for matches that stay in the output.
     pub(crate) fn kept_text(&self) -> &str {
         self.threads.as_ref().map_or("", PatternState::text)
     }
@@ -563,8 +560,8 @@ impl History {
         self.threads.as_ref()?.confirmed_at_end(graph.machines(cursor.node).1?).map(Completed::Pattern)
     }
 
-    /// Does the same as `note_plain` and returns `true`, unless a loop may complete in `text`: then changes nothing and
-    /// returns `false`.
+    /// Fast path: if no loop can complete in `text`, does the same as `note_plain` and returns `true`. Otherwise
+    /// changes nothing and returns `false`.
     #[inline(always)]
     pub(crate) fn try_note_plain(&mut self, text: &str) -> bool {
         if let Some(loops) = &mut self.loops

@@ -17,8 +17,8 @@ const LINE_FEED: [[u32; 2]; 1] = [[0x0A, 0x0A]];
 #[derive(Clone, Debug)]
 pub(super) struct Alphabet {
     ascii: [ClassId; 128],
-    /// Unicode is divided into stretches: rows of code points of one class. This is the first code point of each
-    /// stretch, and `classes` has the class of each.
+    /// Unicode is divided into stretches: ranges of code points of one class. `bounds` has the first code point of each
+    /// stretch, and `classes` has the class of each stretch.
     bounds: Vec<u32>,
     classes: Vec<ClassId>,
     /// The first code point of each class.
@@ -26,8 +26,8 @@ pub(super) struct Alphabet {
 }
 
 impl Alphabet {
-    /// Makes the classes for the automaton `nfa`, so that each of its sets of characters consists of whole classes. If
-    /// a pattern has look-around, such as `\b`, all characters of a class are also of the same [`Kind`].
+    /// Makes the classes for the automaton `nfa`: each set of characters in `nfa` consists of whole classes. If a
+    /// pattern has look-around, such as `\b`, all characters of a class are also of the same [`Kind`].
     pub(super) fn new(nfa: &Nfa, work: &mut Work) -> Result<Alphabet, TooLarge> {
         let all = Alphabet { ascii: [0; 128], bounds: vec![0], classes: vec![0], examples: vec![0] };
         let mut sets = Vec::with_capacity(nfa.sets() + 2);
@@ -40,15 +40,15 @@ impl Alphabet {
         all.split(&sets, work)
     }
 
-    /// Returns this alphabet with classes split where necessary, so that each of `sets` (of characters) consists of
-    /// whole classes.
+    /// Returns this alphabet with some classes split, so that each of `sets` consists of whole classes. A set is a list
+    /// of ranges of characters.
     fn split(&self, sets: &[&[[u32; 2]]], work: &mut Work) -> Result<Alphabet, TooLarge> {
         let mut bounds = self.bounds.clone();
         bounds.extend(sets.iter().copied().flatten().flat_map(|&[first, last]| [first, last + 1]));
         work.sort(&mut bounds)?;
         let mut ids: Vec<usize> = bounds.iter().map(|&bound| self.search(bound).into()).collect();
-        // For each class, the last set that split it, and the new class that this made: the characters of the class
-        // that are in the set.
+        // For each class, the last set that split it, and the new class that has the characters of the class in that
+        // set.
         let mut splits = vec![(usize::MAX, 0); self.len()];
         for (set, &ranges) in sets.iter().enumerate() {
             for &range in ranges {
@@ -122,8 +122,8 @@ impl Alphabet {
         self.examples.len()
     }
 
-    /// Returns the kind of the first character of a class. If a pattern has look-around, such as `\b`, this is the kind
-    /// of all characters of the class; otherwise the kind does not matter.
+    /// Returns the kind of the first character of a class. If a pattern has look-around, such as `\b`, all characters
+    /// of the class are of this kind. Without look-around the kind does not matter.
     pub(super) fn kind(&self, class: ClassId) -> Kind {
         char::from_u32(self.examples[class as usize]).map_or(Kind::Other, Kind::of)
     }
@@ -150,9 +150,9 @@ impl Alphabet {
 
     /// Returns for each byte whether it begins a character of a marked class.
     pub(super) fn first_bytes(&self, marked: &[bool], work: &mut Work) -> Result<[bool; 256], TooLarge> {
-        // A stretch (a row of code points of one class) may begin or end at a surrogate, which has no UTF-8. For a
-        // surrogate, take the first byte of U+D7FF, the code point before the surrogates, so that no first byte is
-        // missed.
+        // A stretch (a range of code points of one class) may begin or end at a surrogate, which has no UTF-8. 0xED,
+        // the first byte of U+D7FF, then takes the place of its first byte: U+D7FF is the code point before the
+        // surrogates, so no first byte is missed.
         let first_byte =
             |code| char::from_u32(code).map_or(0xED, |character| character.encode_utf8(&mut [0; 4]).as_bytes()[0]);
         let mut bytes = [false; 256];
@@ -168,8 +168,8 @@ impl Alphabet {
     }
 }
 
-/// A class that `with_letters` makes from a part of an old class. `letter` is the index of the class's only character
-/// in `letters`, or `None` if the class has no character of `letters`.
+/// A new class that `with_letters` makes from an old class. If its only character is one of `letters`, `letter` is the
+/// index of this character. Otherwise `letter` is `None`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
     pub(super) class: ClassId,
@@ -213,7 +213,8 @@ impl Kind {
     }
 }
 
-/// Returns whether a stream can decide a look-around. `\b` and `\B` are ASCII, whatever the flags of the pattern are.
+/// Returns whether a stream can decide a look-around. `\b` and `\B` are always ASCII, even if the flags of the pattern
+/// ask for Unicode.
 pub(super) fn is_supported(look: Look) -> bool {
     use Look::*;
     matches!(look, Start | End | StartLF | EndLF | WordAscii | WordAsciiNegate | WordUnicode | WordUnicodeNegate)

@@ -20,8 +20,8 @@ use crate::graph::Distinct;
 use crate::room;
 use crate::text::{Place, Plain};
 
-/// The patterns of a set with at most this many characters and classes need little memory: they are compiled without
-/// first checking that there is enough.
+/// If the patterns of a set have at most this many characters and classes, they need little memory. They are then
+/// compiled without a check that there is enough.
 const FEW_POSITIONS: usize = 64;
 
 /// The patterns of a set are compiled with at most this many bytes of memory.
@@ -52,8 +52,8 @@ pub(crate) struct Compiled {
 /// The automata of the patterns that are not plain text, and the machines (tables) that are made of them for a region
 /// without stop strings. A set has one `Source`. For a region with strings, `hidden_with` makes a machine from it.
 pub(super) struct Source {
-    /// The automaton of all patterns, hidden and visible. A match that completes ends an unfinished match that contains
-    /// it, so the visible patterns, too, decide for how long text must be held for a hidden pattern.
+    /// The automaton of all patterns, hidden and visible. A match that completes ends every unfinished match that
+    /// contains it. So visible patterns also decide for how long text is held for a hidden pattern.
     dfa: Dfa,
     all: Machine,
     hidden: Option<Machine>,
@@ -71,14 +71,14 @@ impl<'a> Compiler<'a> {
         let source = if list.patterns.is_empty() { None } else { Some(source(list, &mut work)?) };
         let mut hold_work = Work::new(MAX_HOLD_WORK);
         if let Some(pattern) = source.as_ref().and_then(|source| source.endless) {
-            // For this pattern, text could be held for ever, unless a stop string completes inside each long match and
-            // so ends it. `region` checks that for each region, at a cost that grows with the bytes of the strings. If
-            // this cost would exceed the budget, refuse the set now.
+            // Text could be held for this pattern for ever, unless a stop string ends each long match. `region` checks
+            // that for each region. The longer the strings are, the more the check costs. If it would exceed its
+            // budget, refuse the set now.
             if LETTER * strings > MAX_HOLD_WORK {
                 return Err(unbounded(list, pattern));
             }
-            // The check gets only the rest of `MAX_WORK`: if the set is refused in the end, this must not take longer
-            // than any other refusal.
+            // The check gets only what is left of `MAX_WORK`. So refusing this set takes no longer than refusing any
+            // other set.
             hold_work = Work::new(work.left().min(MAX_HOLD_WORK));
         }
         Ok(Compiler { list, source, hold_work, pruning_work: Work::new(MAX_PRUNING_WORK) })
@@ -105,8 +105,8 @@ impl<'a> Compiler<'a> {
         }
         let visible = literals.iter().filter(|&&index| self.list.is_visible(index)).count();
         words.add_literals(literals.iter().map(|&index| &*self.list.patterns[index]), visible);
-        // A stop string inside which a match of a pattern always completes never fires, so it is left out. A marker is
-        // not left out: in unarmed text the match does not fire, and the marker completes.
+        // A stop string never fires if a match of a pattern always completes inside it, so leave it out. Do not leave
+        // out markers: in unarmed text the match does not fire, and the marker completes.
         let is_marker = |index: usize| (words.stops()..words.len()).contains(&index);
         let mut hopeless = Vec::with_capacity(words.len_with_literals());
         for (index, text) in words.with_literals().enumerate() {
@@ -168,8 +168,8 @@ pub(super) fn source(list: &PatternList, work: &mut Work) -> Result<Source, Stop
     })
 }
 
-/// Makes the automaton of `patterns`. Sets `costs` to how often each pattern's nodes were visited: if the automaton is
-/// too large, this shows which pattern is the reason.
+/// Makes the automaton of `patterns`. Sets `costs` to the cost of each pattern: how often its nodes were visited. If
+/// the automaton is too large, the costs show which pattern is the reason.
 fn automaton(
     patterns: &[(usize, Parsed)],
     costs: &mut Vec<usize>,
@@ -184,8 +184,8 @@ fn automaton(
 }
 
 impl Source {
-    /// Makes the automata of `patterns` and their machines (tables). Sets `costs` to how often each pattern's nodes
-    /// were visited: if an automaton is too large, this shows which pattern is the reason.
+    /// Makes the automata of `patterns` and their machines (tables). Sets `costs` to the cost of each pattern: how
+    /// often its nodes were visited. If an automaton is too large, the costs show which pattern is the reason.
     fn new(
         patterns: &[(usize, Parsed)],
         list: &PatternList,
@@ -193,8 +193,8 @@ impl Source {
         work: &mut Work,
     ) -> Result<Source, TooLarge> {
         let visible = &patterns[patterns.partition_point(|(index, _)| !list.is_visible(*index))..];
-        // If there are hidden and visible patterns, a stream scans with two machines, so each may have only half of the
-        // threads (unfinished matches). The machine `all` is not used for scanning then, so its threads are not
+        // If there are hidden and visible patterns, a stream scans with two machines, and each of them may have half of
+        // the threads (unfinished matches). No stream then scans with the machine `all`, so its threads are not
         // limited.
         let mixed = !visible.is_empty() && visible.len() < patterns.len();
         let threads = if mixed { MAX_THREADS / 2 } else { MAX_THREADS };
@@ -218,9 +218,9 @@ impl Source {
         Ok(Source { dfa: trimmed.dfa, all, hidden, visible, endless, threads })
     }
 
-    /// Returns the machine of the hidden patterns for a region with these strings, and the pattern, if any, for which
-    /// text could be held for ever. If stop strings end matches early, `least_hold` makes a machine for which less text
-    /// is held: this machine is returned, unless it is too large.
+    /// Returns two things. The first is the machine of the hidden patterns for a region with these `strings`. If strings
+    /// end matches early, less text has to be held. The machine is then the one that `least_hold` makes, unless that one
+    /// is too large. The second is a pattern for which text could be held for ever, if there is one.
     fn hidden_with(
         &self,
         strings: &Automaton,
@@ -251,20 +251,20 @@ impl Source {
     }
 
     /// Returns whether a match of a pattern always completes inside `stop`, before its last character, whatever text
-    /// comes before `stop`. Such a stop never fires. Also returns `false` if the budget `work` may not suffice for the
-    /// check: then text may be held for `stop` in vain.
+    /// comes before `stop`. If so, `stop` never fires. If the budget `work` may not suffice for this check, returns
+    /// `false`. At worst, text is then held for `stop` in vain.
     fn completes_inside(&self, stop: &str, work: &mut Work) -> bool {
         let inside = stop.char_indices().next_back().map_or("", |(last, _)| &stop[..last]);
-        // Each character may begin a match, and each unfinished match adds a little to the cost of each later
-        // character.
+        // The units for one character of the stop. A longer stop costs more for each character, because there may be
+        // more unfinished matches.
         let units = 2 + inside.len().min(MAX_THREADS) / 8;
         work.spend(Kind::ALL.len() * inside.len() * units).is_ok()
             && Kind::ALL.into_iter().all(|before| {
                 let completes = |machine: &Machine| {
                     let mut threads = Threads::default();
                     threads.before = before;
-                    // Calls `scan_unarmed`, although `scan` would do as well: the compiler inlines `scan`, which makes
-                    // streams faster, only while `scan` has a single caller.
+                    // `scan` would do as well, but is not called here. It has a single caller, so the compiler inlines
+                    // it there, and streams are faster.
                     scan_unarmed(&mut threads, machine, inside, Place::default()).is_some()
                 };
                 self.hidden.iter().chain(&self.visible).any(completes)
@@ -340,13 +340,13 @@ impl PatternList {
     pub(crate) fn is_literal(&self, pattern: usize) -> bool {
         let text = &self.patterns[pattern];
         let plain = !text.is_empty() && !text.contains(META);
-        // A string is held up to its last character. If `max_held` does not allow that for a hidden pattern, the
-        // pattern cannot be found like a string.
+        // A pattern that is found like a string is held up to its last character. If the pattern is hidden and
+        // `max_held` does not allow that, it cannot be found like a string.
         let fits = |most: usize| self.is_visible(pattern) || text.chars().nth(most.saturating_add(1)).is_none();
         plain && self.max_held.is_none_or(fits)
     }
 
-    /// Returns the index that a pattern of this list has in the list that the user gave.
+    /// Returns the index of `pattern` in the list that the user gave. `pattern` is an index in this list.
     pub(crate) fn index(&self, pattern: usize) -> usize {
         self.indices[pattern] as usize
     }

@@ -5,10 +5,10 @@ use super::dfa::{Accept, Dfa, StateId};
 use super::nfa::{Nfa, Node};
 use super::work::{Lists, Numbers, TooLarge, Work};
 
-/// Takes the place of the kind of the last character that was read, in a state for which this kind does not matter.
+/// Stands for any kind of character, in a state for which the kind of the last character does not matter.
 const ANY_BEFORE: u32 = Kind::ALL.len() as u32;
 
-/// Makes the deterministic automaton of `nfa`. Adds to `visits` how often each node of `nfa` was visited: if the
+/// Makes the deterministic automaton of `nfa`. Adds to `visits` how often each node of `nfa` was visited. If the
 /// automaton is too large, this shows which pattern is the reason.
 pub(super) fn determinize(
     nfa: &Nfa,
@@ -60,8 +60,8 @@ struct Builder<'a> {
     round: u32,
     /// Gives each state a number. A state is a list of nodes.
     states: Numbers,
-    /// A cache for `Builder::state`: gives a number to each distinct list of its arguments, which are nodes and the
-    /// kind of a character. `state_of_targets` has, for each number, the state that was returned.
+    /// A cache for the results of `Builder::state`. `targets` gives a number to each list of arguments (nodes, and the
+    /// kind of a character). `state_of_targets` has the state that was returned for each of these numbers.
     targets: Numbers,
     state_of_targets: Vec<StateId>,
     dfa: Dfa,
@@ -73,10 +73,10 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// Sets `reached` to the nodes that are reached from the nodes `from` without reading a character. `before` is the
-    /// kind of the last character, and `behind` is the kind of the next. A look-around such as `\b` is passed if it
-    /// holds between the two. If `behind` is `None`, the next character is not known yet: then a look-around that
-    /// depends on it is not passed, but its node is added to `reached`.
+    /// Sets `reached` to the nodes that are reached from the nodes `from` without reading a character. A look-around
+    /// such as `\b` is passed if it holds after a character of the kind `before` and before one of the kind `behind`.
+    /// If `behind` is `None`, the next character is not known yet. A look-around that depends on it is then not passed,
+    /// and its node is added to `reached`.
     fn closure(&mut self, from: &[u32], before: Kind, behind: Option<Kind>) -> Result<(), TooLarge> {
         self.round += 1;
         self.reached.clear();
@@ -104,8 +104,8 @@ impl Builder<'_> {
         self.work.sort(&mut self.reached)
     }
 
-    /// Returns the state after a character of the kind `before` that leads to `nodes`, which must be sorted. Overwrites
-    /// `nodes`.
+    /// Returns the state of the automaton for `nodes`, which must be sorted, after a character of the kind `before`.
+    /// Overwrites `nodes`.
     fn state(&mut self, nodes: &mut Vec<u32>, before: Kind) -> Result<StateId, TooLarge> {
         nodes.push(if self.nfa.looks { before as u32 } else { ANY_BEFORE });
         let (target, is_new) = self.targets.number(nodes, self.work)?;
@@ -169,7 +169,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Does the work of `expand` for a state in which a look-around, such as `\b`, depends on the next character.
+    /// The part of `expand` for a state in which a look-around, such as `\b`, depends on the next character.
     fn look(&mut self, state: StateId, nodes: &[u32], before: Kind) -> Result<(), TooLarge> {
         let mut all = Vec::new();
         for behind in Kind::ALL {
@@ -207,8 +207,8 @@ impl Builder<'_> {
         Ok(patterns)
     }
 
-    /// Adds to `self.next`, for each class of characters, the nodes to which this class leads from `nodes`. If `kind`
-    /// is given, only for classes of this kind.
+    /// For each class of characters, adds to `self.next` the nodes to which the class leads from `nodes`. If `kind` is
+    /// given, does so only for classes of this kind.
     fn collect_targets(&mut self, nodes: &[u32], kind: Option<Kind>) -> Result<(), TooLarge> {
         for &node in nodes {
             let Node::Read { set, next } = self.nfa.node(node, self.work)? else {

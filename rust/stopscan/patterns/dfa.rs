@@ -13,8 +13,8 @@ pub(super) const DEAD: StateId = 0;
 pub(super) struct Accept {
     /// The pattern that has matched, whatever comes next. The match is then over, so the state has no transitions.
     pub(super) now: u32,
-    /// The patterns that have matched only if a certain character comes next, such as `END\b`: for each kind of
-    /// character, the pattern that has matched before it. `Kind::Edge` is the end of the text.
+    /// For each kind of character, the pattern that has matched if a character of this kind comes next, as for `END\b`.
+    /// `Kind::Edge` is the end of the text.
     pub(super) confirmed: [u32; 4],
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Trimmed {
     pub(super) dfa: Dfa,
     /// The first state that accepts something.
     pub(super) first_accepting: usize,
-    /// For each state, the least number of characters that must follow before the character that completes a match.
+    /// For each state, how many characters must follow, at least, before the character that completes a match.
     pub(super) needs: Vec<u32>,
     /// Whether `Dfa::trim` left out states, because no match was possible from them.
     pub(super) lost_states: bool,
@@ -104,8 +104,8 @@ impl Dfa {
         self.accepts[state as usize] = accept;
     }
 
-    /// Makes an automaton of only the first `patterns` patterns of this automaton. Leaves out the states from which
-    /// none of these patterns can match, and puts the states in which one has matched last.
+    /// Makes an automaton of only the first `patterns` patterns. Leaves out the states from which none of them can
+    /// match. The states in which one of them has matched come last.
     pub(super) fn trim(&self, patterns: usize, work: &mut Work) -> Result<Trimmed, TooLarge> {
         let distances = self.distances(patterns, work)?;
         let is_live = |state: &StateId| distances[*state as usize] != u32::MAX;
@@ -134,8 +134,8 @@ impl Dfa {
             dfa.close_transitions();
         }
         dfa.starts = self.starts.map(|state| numbers[state as usize]);
-        // In a state in which a pattern has matched, the distance is 0, so its item in `needs` becomes `u32::MAX`. That
-        // is above any limit on held text, so a thread (unfinished match) in this state ends.
+        // If a pattern has matched in a state, the distance is 0, and the item in `needs` wraps around to `u32::MAX`.
+        // This is above any limit on held text, so a thread (unfinished match) in this state ends.
         let needs = order.iter().map(|&state| distances[state as usize].wrapping_sub(1)).collect();
         Ok(Trimmed { lost_states: dfa.len() < self.len(), dfa, first_accepting, needs })
     }
@@ -193,8 +193,8 @@ impl Dfa {
         }
         let lengthens =
             |state, transition: &&Transition| transition.target != state || begins[transition.class as usize];
-        // A topological sort of the states: for each state, the number of transitions to it from states that were not
-        // handled yet. A state is handled when this number is 0, which never happens on a cycle or after one.
+        // Sorts the states topologically. `open` counts, for each state, the transitions to it from states that were
+        // not handled yet. A state is handled when this count is 0. The count never becomes 0 on a cycle or after one.
         let mut open = work.vec(0_u32, self.len())?;
         for state in 1..self.len() as StateId {
             for transition in self.transitions(state, work)?.iter().filter(|transition| lengthens(state, transition)) {

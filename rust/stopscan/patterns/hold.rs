@@ -17,9 +17,8 @@ pub(super) const LETTER: usize = 8;
 /// Each byte that the strings' automaton reads costs this many units of work.
 const BYTE: usize = 4;
 
-/// Makes an automaton that matches as `dfa` does, except that an unfinished match ends as soon as another stop
-/// completes first. Also returns the alphabet of the new automaton: `alphabet` with a class of its own for each
-/// character of `strings`.
+/// Makes an automaton that matches as `dfa` does, but ends an unfinished match as soon as another stop completes first.
+/// Also returns the alphabet of the new automaton. In it, each character of `strings` has a separate class.
 pub(super) fn least_hold(
     dfa: &Dfa,
     table: &Table,
@@ -60,8 +59,8 @@ struct LeastHold<'a> {
     dfa: &'a Dfa,
     alphabet: &'a Alphabet,
     strings: &'a Automaton,
-    /// The characters of `strings`, sorted. In the new automaton, each of them is a class of its own: `parts` has the
-    /// new classes into which each class of `alphabet` is split.
+    /// The characters of `strings`, sorted. In the new automaton, each of them has a separate class. For each class of
+    /// `alphabet`, `parts` has the new classes into which it is split.
     letters: Vec<char>,
     parts: Lists<Part>,
     later: Later<'a>,
@@ -100,8 +99,9 @@ impl LeastHold<'_> {
         Ok(())
     }
 
-    /// Copies `transition`, which leaves the state of `key`, to the new automaton: a transition for each part into
-    /// which its class is split. Leaves out parts over which another stop completes before the match.
+    /// Copies `transition`, which leaves the state of `key`, to the new automaton. The class of the transition may be
+    /// split into parts, and each part gets a transition. Leaves out the parts over which another stop completes before
+    /// the match.
     fn add_parts(&mut self, key: Key, transition: Transition, work: &mut Work) -> Result<(), TooLarge> {
         let own = transition.target;
         let matches = self.dfa.accept(own, work)?.now != 0;
@@ -118,8 +118,8 @@ impl LeastHold<'_> {
                 Some(letter) => key.string_step(self.letters[letter as usize], self.strings, work)?,
                 None => ALL_FORGOTTEN,
             };
-            // A string that completes here ends this match, unless the match also completes here and has begun before
-            // the string: then the match fires.
+            // A string that completes here ends this match. But if the match also completes here, and has begun before
+            // the string, the match fires.
             if read.completes && (read.is_whole || !matches) {
                 continue;
             }
@@ -136,17 +136,16 @@ impl LeastHold<'_> {
     }
 }
 
-/// A state of the new automaton. It stands for an unfinished match, which is in the state `own` of the given automaton,
-/// and for the stops that have begun in the text of this match.
+/// A state of the new automaton. It stands for an unfinished match in the state `own` of the given automaton, and for
+/// the stops that have begun in the text of this match.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Key {
     own: StateId,
-    /// The states of the matches that began after the match of this key. They are a set, stored as its number in
-    /// `Later::sets`.
+    /// The states of the matches that began after the match of this key, as the number of a set in `Later::sets`.
     later: u32,
     strings: State,
-    /// Whether the text of the state `strings` (the beginning of a string) is the whole text of the match so far, and
-    /// not only the end of that text.
+    /// Whether the text of the state `strings` (the beginning of a string) is the whole text of the match so far. If
+    /// not, it is only the end of that text.
     is_whole: bool,
 }
 
@@ -169,16 +168,16 @@ impl Key {
     }
 }
 
-/// The matches that begin inside the match of a `Key`: the sets of their states, and a cache of the steps from set to
+/// The matches that begin inside the match of a `Key`, as sets of states. Also has a cache of the steps from set to
 /// set.
 struct Later<'a> {
     table: &'a Table,
     kinds: Vec<Kind>,
-    /// The states of each set, sorted. Each set except the empty one contains a start state, because another match may
+    /// The states of each set, sorted. Every set except the empty one contains a start state, because another match may
     /// begin at the next character.
     sets: Numbers,
-    /// The step from each set over each class of characters: the number of the next set plus two, `COMPLETES` if a
-    /// match completes, or `UNKNOWN` if the step was not computed yet.
+    /// For each set and each class of characters, where a character of this class leads: to another set (its number
+    /// plus two), or to a complete match (`COMPLETES`). `UNKNOWN` if it was not computed yet.
     steps: Vec<u32>,
 }
 
@@ -231,14 +230,14 @@ impl Later<'_> {
 #[derive(Clone, Copy)]
 struct StringStep {
     next: State,
-    /// Whether the text of the state `next` is the whole text of the match so far. If a word completes, this is true
-    /// only if that word is a stop string, not a literal.
+    /// Whether the text of the state `next` is the whole text of the match so far. If a literal (a pattern that is
+    /// plain text) completes, this is false.
     is_whole: bool,
     completes: bool,
 }
 
-/// The step to the root of the strings' automaton. It is taken for a character that occurs in no string, and for a
-/// character that completes the match, because the strings no longer matter then.
+/// A step to the root of the strings' automaton: all strings that have begun are forgotten. This step is taken for a
+/// character that occurs in no string. It is also taken if the match completes, because strings no longer matter then.
 const ALL_FORGOTTEN: StringStep = StringStep { next: ROOT, is_whole: false, completes: false };
 
 impl Key {
@@ -252,9 +251,9 @@ impl Key {
             step = StringStep { next, is_whole, completes };
         }
         if step.completes && step.is_whole {
-            // If a stop string is the whole text of a match, the string fires, not the match. A literal (a pattern that
-            // is plain text) fires instead of the match only if it comes first in the list of patterns. The order is
-            // not known here, so `is_whole` is false for a literal.
+            // If a stop string is the whole text of a match, the string fires, not the match. For a literal (a pattern
+            // that is plain text), that depends on the order of the patterns, which is not known here. So `is_whole` is
+            // false for a literal.
             let is_string = |word: usize| word < strings.words().len() && strings.is_word(step.next);
             step.is_whole = strings.completed(step.next, true).is_none_or(is_string);
         }

@@ -17,9 +17,9 @@ const MAX_HELD: usize = 65_536;
 /// back so much text. It is also the limit of visible patterns, for which no text is held back.
 pub(super) const ANY_LENGTH: usize = 1 << 27;
 
-/// A state and three more bits. They say whether a pattern has matched in this state if the next character is a line
-/// feed, a `Kind::Word` or a `Kind::Other`. The cells of all unfinished matches are combined with "or": mostly, the
-/// result shows that no match completes, and no single cell has to be looked at.
+/// A state, and three more bits. Each bit says whether a pattern has matched in this state if a certain character comes
+/// next: a line feed, a `Kind::Word` or a `Kind::Other`. A stream combines the cells of all unfinished matches with
+/// "or". Mostly the result shows that no match completes, so that no single cell has to be looked at.
 pub(super) type Cell = u16;
 
 /// The bits of a cell that are the state.
@@ -35,8 +35,8 @@ pub(super) enum Follows {
 }
 
 impl Follows {
-    /// Returns the bits that are set in the cell of each state in which a pattern has matched before such a character.
-    /// Cells of other states may have these bits as well.
+    /// Returns bits to test in a cell. If a pattern has matched before one of these characters in the state of a cell,
+    /// all of the bits are set in this cell. They may also be set in other cells.
     #[inline(always)]
     pub(super) fn bits(self) -> Cell {
         match self {
@@ -50,7 +50,7 @@ impl Follows {
 /// The transitions of an automaton as a dense table. A state has the same number in the table as in the automaton.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
-    /// For each class of characters and each state, the cell of the next state. The items of one class are neighbours
+    /// For each class of characters and each state, the next state as a [`Cell`]. The items of one class are neighbours
     /// in memory, because all unfinished matches of a stream read the same character.
     next: Vec<Cell>,
     states: usize,
@@ -86,15 +86,14 @@ impl Table {
         Ok(Table { next, states, first_accepting, accepts, needs: trimmed.needs.clone(), starts: dfa.starts })
     }
 
-    /// Returns the column of `class`: for each state, the cell of the state that follows it on a character of the
-    /// class.
+    /// Returns the part of the table for characters of `class`. For each state, it has the cell of the next state.
     #[inline(always)]
     pub(super) fn column(&self, class: ClassId) -> Column<'_> {
         Column(&self.next[class as usize * self.states..][..self.states])
     }
 
-    /// Returns the state to which a class leads from `state`, and spends from `work`. For code that compiles patterns;
-    /// `column`, which spends nothing, is for scanning.
+    /// Returns the state to which `class` leads from `state`. Spends from the budget `work`, so it is for code that
+    /// compiles patterns. Streams use `column`, which spends nothing.
     #[inline]
     pub(super) fn next(&self, class: ClassId, state: StateId, work: &mut Work) -> Result<StateId, TooLarge> {
         work.spend(1)?;
@@ -106,8 +105,8 @@ impl Table {
         state >= self.first_accepting
     }
 
-    /// Returns how many characters, at least, must follow in the state of `cell` before the character that completes a
-    /// match. A stream would hold these characters back.
+    /// Returns how many more characters a stream would hold, at least, before the character that completes a match. The
+    /// match is now in the state of `cell`.
     pub(super) fn needs(&self, cell: Cell) -> usize {
         self.needs[(cell & STATE) as usize] as usize
     }
@@ -151,8 +150,8 @@ impl Table {
             }
         }
         for text in texts {
-            // The successor of a state is the state after `text`. In each round, follow the successors of a state until
-            // they come to a state that was met before. If it was met in the same round, it is on a cycle.
+            // The successor of a state is the state after `text`. Each round begins at a state and follows successors,
+            // up to a state that was met before. If it was met in the same round, it is on a cycle.
             let mut met_in_round = work.vec(0, self.states)?;
             for round in 1..self.states {
                 let mut state = round;
@@ -196,7 +195,7 @@ impl Table {
 pub(super) struct Column<'a>(&'a [Cell]);
 
 impl Column<'_> {
-    /// Returns the cell of the next state, to which the class of this column leads from the state of `cell`.
+    /// Returns the cell to which the class of this column leads from the state of `cell`.
     #[inline(always)]
     pub(super) fn target(self, cell: Cell) -> Cell {
         self.0[(cell & STATE) as usize]
@@ -219,9 +218,9 @@ pub(crate) struct Machines {
     /// The machine of the visible patterns that are not plain text.
     pub(super) visible: Option<Machine>,
     /// For each word (stop string, marker or literal), the length in bytes of the shortest stop with which the word
-    /// ends, which may be the word itself; 0 for a marker.
+    /// ends. This stop may be the word itself. For a marker the length is 0.
     pub(super) shortest: Box<[u32]>,
-    /// For each length in bytes, the first state of the strings' automaton that stands for a prefix of this length.
+    /// For each length, the first state of the strings' automaton whose text has this many bytes.
     pub(super) levels: Box<[State]>,
     /// For each literal of the region (a pattern that is plain text), its index in the list of patterns.
     pub(super) literals: Box<[usize]>,
@@ -232,7 +231,7 @@ pub(crate) struct Machines {
 pub(super) struct Machine {
     pub(super) alphabet: Arc<Alphabet>,
     pub(super) table: Arc<Table>,
-    /// A match is given up if it has more code points than this before its last character.
+    /// The most code points that a match may have before its last character. A longer match is given up.
     pub(super) max_held: usize,
     begins: [bool; 256],
     /// The byte with which all matches begin, if there is only one such byte.
@@ -265,7 +264,7 @@ impl Machine {
     }
 
     /// Returns the index of a pattern for which ordinary text could be held back for ever, or `None` if there is none.
-    /// If there is such a pattern, but the budget `work` does not suffice to find out which, returns 0.
+    /// If the budget `work` suffices to find out that there is one, but not which, returns 0.
     pub(super) fn endless_pattern(&self, work: &mut Work) -> Result<Option<usize>, TooLarge> {
         let state = self.table.endless(&self.alphabet, work)?;
         Ok(state.map(|state| self.table.pattern_from(state, work).unwrap_or_default()))

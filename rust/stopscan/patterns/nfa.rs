@@ -6,12 +6,12 @@ use super::work::{Lists, Numbers, TooLarge, Work};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Node {
-    /// A node that reads one character of the set with this number, and goes on at the node `next`.
+    /// A node that reads one character of the set with the index `set`, and goes on at the node `next`.
     Read {
         set: u32,
         next: u32,
     },
-    /// A node that reads nothing and goes on at several nodes: those of the list with this number in `Nfa::splits`.
+    /// A node that reads nothing and goes on at several nodes. They are the list with this index in `Nfa::splits`.
     Split(u32),
     Look {
         look: Look,
@@ -29,7 +29,7 @@ pub(super) struct Nfa {
     splits: Lists<u32>,
     /// The sets of characters. A set is stored as the first and last code point of each of its ranges, in order.
     sets: Numbers,
-    /// The node from which all patterns begin: a split to the first node of each pattern.
+    /// The node at which matching begins. It leads to the first node of each pattern.
     pub(super) start: u32,
     pub(super) looks: bool,
 }

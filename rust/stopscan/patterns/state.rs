@@ -13,12 +13,13 @@ pub(crate) struct PatternState {
     pub(super) hidden: Threads,
     /// The matches of visible patterns that have begun.
     pub(super) visible: Threads,
-    /// A copy of the end of the text, for unfinished matches whose text is not held: those of visible patterns and, in
-    /// a stream that hides no stop, of all patterns. It begins where the first of these matches begins.
+    /// A copy of the end of the text, for unfinished matches whose text is not held. It begins where the first of these
+    /// matches begins. Text is not held for visible patterns, and in a stream that hides no stop it is held for no
+    /// pattern.
     pub(super) text: Held,
-    /// A second state of the strings' automaton, which only finds markers. When a match completes in unarmed text (in
-    /// which no stop fires), the stops that have begun and would contain the match are dropped from the first state,
-    /// and with them markers that have begun. This state keeps these markers: it goes on as if there had been no match.
+    /// A second state of the strings' automaton, which only finds markers. It is needed when a match completes in
+    /// unarmed text, in which no stop fires. The stops that have begun and would contain the match are then dropped
+    /// from the first state, and markers that have begun are lost with them. The second state still has these markers.
     /// `None` if both states are equal.
     pub(super) markers: Option<State>,
     /// How many bytes are held because of the state `markers`: they may be the beginning of a marker.
@@ -100,9 +101,8 @@ impl PatternState {
         hits.min_by_key(PatternHit::order)
     }
 
-    /// Scans `text`, in which no stop fires. When a match or a stop string completes, unfinished matches and stop
-    /// strings that would contain it are given up. `latest` says where the completed stop strings begin: the last of
-    /// these places.
+    /// Scans `text`, in which no stop fires. When a match or a stop string completes, gives up the unfinished matches
+    /// and stop strings that would contain it. `latest` is the last place at which a completed stop string begins.
     fn scan_unarmed_patterns(
         &mut self,
         automaton: &Automaton,
@@ -139,9 +139,9 @@ impl PatternState {
         self.held_for_markers = automaton.held(state, false);
     }
 
-    /// Scans `text` with the second state, `markers`, for a marker. `word` is the stop or marker that was found with
-    /// the first state, `state`, if any. Returns the marker or the word: the one that completes first or, if both end
-    /// at the same place, the longer one.
+    /// Scans `text` for a marker with the second state, `markers`. `word` is the stop or marker that the first state
+    /// has found, if any. Returns the one of the two that completes first. If both end at the same place, returns the
+    /// longer one.
     fn marker_first(
         &mut self,
         automaton: &Automaton,
@@ -163,8 +163,8 @@ impl PatternState {
         marker.filter(first).or(word)
     }
 
-    /// Gives up the stop strings that began `length` bytes ago or earlier: they contain a match that completed in
-    /// unarmed text.
+    /// Gives up the stop strings that began `length` bytes ago or earlier, because they contain a match that completed
+    /// in unarmed text.
     fn end_strings_through(&mut self, automaton: &Automaton, machines: &Machines, state: &mut State, length: usize) {
         if machines.length(*state) < length {
             return;
@@ -180,8 +180,8 @@ impl PatternState {
         }
     }
 
-    /// Returns the match that is complete only because the text ends here, as for `a$`. Returns `None` if the last
-    /// character is unarmed. The match ends where the text ends, so its `end` and `completed` are 0.
+    /// Returns the match that only the end of the text completes, as for `a$`. It ends at the end of the text that was
+    /// read, so its `end` and `completed` are 0. Returns `None` if the last character is unarmed.
     pub(crate) fn confirmed_at_end(&self, machines: &Machines) -> Option<PatternHit> {
         let hits = [(&self.hidden, &machines.hidden), (&self.visible, &machines.visible)].into_iter();
         let hits = hits.filter_map(|(threads, machine)| threads.confirmed_at_end(machine.as_ref()?));
@@ -212,8 +212,8 @@ impl PatternState {
         if hides_stops { self.hidden.held().max(self.held_for_markers) } else { self.held_for_markers }
     }
 
-    /// Returns how many bytes ago the first of those unfinished matches began whose text is not held, but kept in
-    /// `text`.
+    /// Returns how many bytes ago the first match began whose text is kept in `text` instead of being held. Returns 0
+    /// if there is none.
     fn kept(&self, hides_stops: bool) -> usize {
         self.visible.held().max(if hides_stops { 0 } else { self.hidden.held() })
     }
@@ -223,7 +223,7 @@ impl PatternState {
         self.hidden.held().max(self.visible.held())
     }
 
-    /// The end of the text, which is kept for unfinished matches whose text was emitted: if such a match completes, its
+    /// The end of the text, kept for unfinished matches whose text was already emitted. If one of them completes, its
     /// text is reported.
     pub(crate) fn text(&self) -> &str {
         self.text.as_str()
@@ -304,10 +304,10 @@ impl PatternState {
     }
 
     /// Returns the state as bytes: the matches of hidden patterns, the matches of visible patterns, and the text of the
-    /// state `markers`. The matches of either kind are written as these numbers:
+    /// state `markers`. Matches are written as these numbers:
     ///
-    /// - the kind of the last character that was read, plus the number of kinds if matches have begun and this
-    ///   character is unarmed
+    /// - the kind of the last character that was read; if matches have begun and this character is unarmed, the number
+    ///   of kinds is added
     /// - the kind of the character before the first unfinished match
     /// - the number of unfinished matches, and how many bytes ago each of them began
     fn to_bytes(&self, automaton: &Automaton) -> Vec<u8> {
@@ -323,8 +323,8 @@ impl PatternState {
         writer.0
     }
 
-    /// Reads the matches that `begun` wrote, of a stream whose text ends at `end`. Returns `None` if a stream in a
-    /// region with this automaton and machines cannot have written them.
+    /// Reads the matches that `begun` wrote. `end` is where the text of their stream ends. Returns `None` if no stream
+    /// in a region with this automaton and these machines can have written them.
     pub(crate) fn resume(
         automaton: &Automaton,
         machines: Option<&Machines>,

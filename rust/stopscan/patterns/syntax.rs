@@ -129,9 +129,9 @@ fn make_item_ascii(item: &mut ClassSetItem) -> Result<(), String> {
         ClassSetItem::Unicode(_) => return Err(no_properties()),
         ClassSetItem::Bracketed(class) => make_set_ascii(&mut class.kind)?,
         ClassSetItem::Union(union) => {
-            // Makes every item of a class such as `[a-z[^b]]` a class, if one item is a class. Without this, `(?i)`
-            // would be slow: regex-syntax folds the case of the inner classes and then, if any item is not a class, of
-            // the whole outer class again. With a negated inner class, that is nearly all of Unicode.
+            // If one item of a class is a class, as in `[a-z[^b]]`, makes every item a class. Otherwise `(?i)` would be
+            // slow. If any item is not a class, regex-syntax folds the case of the inner classes, and then folds the
+            // whole outer class again. With a negated inner class, that is nearly all of Unicode.
             union.items.iter_mut().try_for_each(make_item_ascii)?;
             let is_class = |item: &ClassSetItem| !matches!(item, ClassSetItem::Literal(_) | ClassSetItem::Range(_));
             if union.items.iter().any(is_class) {
@@ -262,8 +262,8 @@ const WITHOUT_CASE: RangeInclusive<char> = '\u{2E80}'..='\u{A4CF}';
 /// with all items before it. Under `(?i)`, it also folds each code point of an item.
 #[derive(Default)]
 struct ClassSteps {
-    /// Whether the pattern had a `(?i)` so far. It is taken to hold up to the end of the pattern, even if its group
-    /// ends earlier, so the count may be too high.
+    /// Whether a `(?i)` was seen in the pattern so far. It is taken to hold up to the end of the pattern, even if its
+    /// group ends earlier. So the count may be too high.
     folds: bool,
     steps: usize,
 }

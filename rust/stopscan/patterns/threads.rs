@@ -10,8 +10,8 @@ use super::dfa::DEAD;
 use super::machine::{Cell, Column, Follows, Machine};
 use crate::text::Place;
 
-/// Groups in equal states are merged, and states are moved eight at a time, only if there are more groups than this.
-/// For fewer groups, both cost more time than they save.
+/// If there are more groups than this, groups in equal states are merged, and states are moved eight at a time. For
+/// fewer groups, both cost more time than they save.
 const FEW: usize = 12;
 
 /// Ended threads are dropped only if there are more of them than this, because dropping them moves all other threads.
@@ -28,8 +28,8 @@ struct Thread {
     /// Two numbers in one: the upper 30 bits are the place in bytes, modulo 2^30. The lower two bits are the kind of
     /// the character before the place.
     bytes_and_kind: u32,
-    /// The index of a later thread of the same group, or this thread's own index if it is the root of the group. `OVER`
-    /// if this thread has ended.
+    /// The index of a later thread of the same group. The root of the group has its own index here. `OVER` if this
+    /// thread has ended.
     root: u32,
 }
 
@@ -38,8 +38,8 @@ impl Thread {
         Thread { code_points: here.code_points as u32, bytes_and_kind: (here.bytes as u32) << 2 | before as u32, root }
     }
 
-    /// Returns the place where the match may have begun. The stored numbers identify it, because it is less than 2^30
-    /// bytes before `end`.
+    /// Returns the place where the match may have begun. The stored numbers are remainders, but they suffice, because
+    /// the place is less than 2^30 bytes before `end`.
     fn place(self, end: Place) -> Place {
         let code_points = (end.code_points as u32).wrapping_sub(self.code_points) as usize;
         let bytes = ((end.bytes as u32) << 2).wrapping_sub(self.bytes_and_kind & !3) >> 2;
@@ -62,9 +62,9 @@ pub(super) struct Threads {
     begun: Vec<Thread>,
     /// The threads before this index have ended.
     first: usize,
-    /// The root of each group, sorted. (The threads in the same state are a group; its root is its latest thread.)
-    /// `states` has the state of each group, `DEAD` for a group that has ended. Such groups stay here until `merge` or
-    /// `compact` drops them.
+    /// The threads in the same state are a group, and the latest of them is its root. `roots` has the root of each
+    /// group, sorted. `states` has the state of each group, or `DEAD` if the group has ended. Ended groups stay here
+    /// until `merge` or `compact` drops them.
     roots: Vec<u32>,
     states: Vec<Cell>,
     /// When there are more groups than this, and more than `FEW`, those in equal states are merged.
@@ -175,8 +175,8 @@ impl Threads {
         }
     }
 
-    /// Sets the place of the next character to `here`. Then drops the earliest threads: those that have ended or can no
-    /// longer match within the machine's limit on held text, up to the first thread that still can.
+    /// Sets the place of the next character to `here`. Then drops the earliest threads, up to the first that can still
+    /// match within the machine's limit on held text.
     fn settle(&mut self, here: Place, machine: &Machine) {
         self.here = here;
         while self.first < self.begun.len() && self.is_over(self.first, machine) {
@@ -190,8 +190,8 @@ impl Threads {
         }
     }
 
-    /// Returns whether the thread (unfinished match) at `index` has ended, or can only match with more held text than
-    /// `max_held` allows.
+    /// Returns whether the thread (unfinished match) at `index` has ended, or would need more held text than `max_held`
+    /// to match.
     fn is_over(&mut self, index: usize, machine: &Machine) -> bool {
         let root = self.find(index);
         let state = self.state(root);
@@ -296,8 +296,8 @@ impl Threads {
         if self.roots.len() * 5 <= self.merge_at.max(FEW) * 4 {
             return; // dropping ended roots made enough room
         }
-        // Sorts the groups by their states, as integers: the upper half is the state, the lower half the group. To sort
-        // pairs would need twice as much machine code.
+        // Sorts the groups by their states. The state and the index of a group are packed into one integer, the state
+        // in the upper half. Sorting pairs would need twice as much machine code.
         let mut order: Vec<u64> =
             self.states.iter().zip(0..).map(|(&state, group)| u64::from(state) << 32 | group).collect();
         order.sort_unstable();
@@ -312,7 +312,7 @@ impl Threads {
     }
 
     /// Finds the earliest thread in whose state a pattern has matched. Returns the index of the pattern, and the
-    /// thread. `pattern_of` returns for a state the index of the pattern that has matched plus one, or 0.
+    /// thread. `pattern_of` returns the pattern that has matched in a state, as its index plus one, or 0 for none.
     fn earliest(&self, pattern_of: impl Fn(Cell) -> u32) -> Option<(usize, Thread)> {
         if !self.states.iter().any(|&state| pattern_of(state) != 0) {
             return None;
@@ -352,8 +352,8 @@ fn advance_many(states: &mut [Cell], column: Column<'_>) -> Cell {
     reached
 }
 
-/// Returns an index from which on no state has these bits. It may be up to 15 states greater than necessary: the search
-/// goes backwards in blocks of sixteen states, because vector instructions check a whole block at once.
+/// Returns an index from which on no state has all of these bits. The index may be up to 15 greater than necessary: the
+/// search goes backwards in blocks of sixteen states, because vector instructions check a block at once.
 #[inline(never)]
 fn end_of_last_with(bits: Cell, states: &[Cell]) -> usize {
     let without = |block: &&[Cell]| block.iter().fold(true, |none, state| none & (state & bits != bits));
@@ -384,9 +384,9 @@ struct Next<'a> {
 }
 
 impl PatternHit {
-    /// Returns a key for sorting: of several matches, the one with the least key fires. That is the one that completes
-    /// first; of several, the one that began first; then the one that ends first; then that of the first pattern in the
-    /// list. A stop string, which has the rank 0, comes before all patterns.
+    /// Returns a key for sorting: of several matches, the one with the least key fires. The parts of the key are, in
+    /// this order: where the match completes, where it begins, where it ends, and its rank. The rank of a pattern is
+    /// its index in the list plus one. The rank of a stop string is 0.
     pub(super) fn order(&self) -> (usize, usize, usize, usize) {
         (self.completed, self.start.bytes, self.end, self.pattern + 1)
     }
@@ -416,9 +416,9 @@ pub(super) fn scan(threads: &mut Threads, machine: &Machine, text: &str, place: 
     hit
 }
 
-/// Scans all of `text`, which begins at `place` and is unarmed, so no match fires. When a match completes, the
-/// unfinished matches that would contain it are given up. Returns the last place in the stream, in bytes, at which a
-/// completed match began.
+/// Scans all of `text`, which begins at `place` and is unarmed, so no match fires. When a match completes, gives up the
+/// unfinished matches that would contain it. Returns where the completed matches begin: the last of these places, in
+/// bytes of the stream.
 pub(super) fn scan_unarmed(threads: &mut Threads, machine: &Machine, text: &str, place: Place) -> Option<usize> {
     let mut scan = Scan { threads, machine, text, at: 0, here: place };
     let mut latest = None;
@@ -501,8 +501,8 @@ impl<'a> Scan<'a> {
         self.at += next.length;
     }
 
-    /// Of the matches that are complete if one of the characters `follows` comes next, finds the one that began last.
-    /// Ends this match and all that began earlier, because they would contain it. Returns where this match began.
+    /// Looks for matches that are complete if one of the characters `follows` comes next. Ends the one of them that
+    /// began last, and all matches that began before it, because they would contain it. Returns where it began.
     fn end_through(&mut self, follows: Follows) -> Option<usize> {
         if !self.threads.may_accept(follows) {
             return None;
@@ -516,9 +516,8 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// Restores unfinished matches that began at known places: scans `text`, which begins at `place`, and begins a match at
-/// each of the `starts`, offsets in bytes in `text`, and nowhere else. Returns `None` if one of these matches cannot
-/// begin, or ends before the end of `text`.
+/// Restores unfinished matches. Scans `text`, which begins at `place`, and begins matches only at `starts`: offsets in
+/// `text`, in bytes. Returns `None` if no match can begin at one of them, or if a match ends before the end of `text`.
 pub(super) fn replay(
     threads: &mut Threads,
     machine: &Machine,

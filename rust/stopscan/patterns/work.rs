@@ -40,7 +40,7 @@ pub(super) const MAX_THREADS: usize = 1_000;
 /// One unit of a budget pays for this many bytes of a new vector. So a budget also bounds the memory.
 const BYTES_PER_UNIT: usize = 32;
 
-/// To look up a list in `Numbers` costs this many units, and one unit more for each item of the list.
+/// Looking up a list in `Numbers` costs this many units, and one more for each item of the list.
 const LOOKUP: usize = 4;
 
 /// A budget: the number of units that are left.
@@ -137,8 +137,8 @@ impl<T: Copy> Lists<T> {
     }
 }
 
-/// Numbers lists of items, equal lists with the same number. It is a hash table, and all its keys (the lists) lie in
-/// one array.
+/// Gives a number to each list of items. Equal lists get the same number. It is a hash table whose keys (the lists) all
+/// lie in one array.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
     lists: Lists<u32>,

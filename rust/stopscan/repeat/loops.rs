@@ -23,15 +23,15 @@ pub struct Loops {
     /// As long as `text` has fewer bytes than this, new text only has to be kept: no search for loops is due, and no
     /// loop can complete.
     limit: usize,
-    /// A place in `text`: up to here, all `runs` (text that repeats and may become a loop) are known to go on.
+    /// A place in `text`. Up to this place, all `runs` (text that repeats and may become a loop) are known to go on.
     followed: usize,
-    /// How many bytes of `text` continue a character (are not its first byte), up to the last search for loops.
+    /// How many bytes of `text`, up to the last search for loops, are not the first byte of a character.
     continuing: usize,
     runs: Vec<Run>,
 }
 
-/// The greatest argument `divisible` of `Repeat::reach`. With it, `reach` already allows the longest period, so a
-/// greater number would change nothing.
+/// The greatest value of the argument `divisible` of `Repeat::reach`. With this value, `reach` already allows the
+/// longest period.
 const MAX_DIVISIBLE: u32 = 16;
 
 impl Loops {
@@ -43,8 +43,8 @@ impl Loops {
 
     /// Reads `text`, and returns the loop that completes first in it. After a loop, forgets all text that was read.
     ///
-    /// Text that is not `armed` can be a part of a loop, but no loop completes in it. If unarmed text loops and the
-    /// first armed character continues the loop, the loop completes at this character.
+    /// No loop completes in text that is not `armed`, but this text can be a part of a loop. If unarmed text already
+    /// loops, and the first armed character continues the loop, the loop completes at that character.
     #[inline]
     pub fn feed(&mut self, text: &str, armed: bool) -> Option<Loop> {
         if self.add(text) { None } else { self.scan(text, armed) }
@@ -211,14 +211,14 @@ impl Loops {
         let Loops { repeat, block, ref text, base, ref mut runs, .. } = *self;
         let doubled = ((base + text.len()) / block).trailing_zeros().min(MAX_DIVISIBLE);
         let last = repeat.reach(doubled, longest).min(text.len() / 2).min(text.len() - block);
-        // Skip periods that can only find a known run again. If the last `k` bytes have the period `p`, these are the
-        // periods up to `k - p`.
+        // Let a known run have the period `p` and `k` bytes so far. Skip the periods up to `k - p`, which can only find
+        // this run again.
         let known = runs.iter().filter(|run| run.period <= block);
         let known = known.map(|run| base + text.len() - run.start - run.period).max().unwrap_or(0);
         squares(text, known + 1..=last, block, |period, length| {
             let start = base + first_copy(text, period, length);
-            // Skip the period of a known run. Also skip a multiple of its period, unless the new run begins earlier:
-            // otherwise the known run becomes a loop no later than the new one.
+            // Skip the period of a known run. Also skip a multiple of this period if the known run does not begin
+            // later: it then becomes a loop no later than the new run.
             let is_known = |run: &Run| period % run.period == 0 && (run.start <= start || run.period == period);
             if !runs.iter().any(is_known) {
                 runs.extend(Run::new(&repeat, text, base, period, start));
@@ -232,8 +232,8 @@ impl Loops {
         self.repeat.max_period + self.continuing.min(3 * self.repeat.max_period)
     }
 
-    /// How many bytes at the end of the text a later search may still read: two periods, the bytes that come before the
-    /// next search, and up to `ROW` bytes more, because a search reads rows of `ROW` bytes.
+    /// How many bytes at the end of the text to keep for later searches: two periods, the text up to the next search,
+    /// and `ROW` bytes, because a search reads rows of `ROW` bytes.
     fn keep(&self) -> usize {
         3 * self.longest().max(self.block) + ROW
     }
@@ -260,8 +260,8 @@ impl Loops {
         }
     }
 
-    /// Makes the `Loop` to report for `run`, which has just become a loop: it ends at the end of the kept text. `end`
-    /// is the value of `Loop::end`.
+    /// Makes the `Loop` to report for `run`, which has just become a loop. The loop ends where the kept text ends.
+    /// `end` is the value for `Loop::end`.
     fn found(&self, run: &Run, end: usize) -> Loop {
         let Run { characters: period, .. } = *run;
         let length = self.repeat.length(period);

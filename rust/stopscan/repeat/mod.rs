@@ -36,8 +36,8 @@ pub use loops::Loops;
 /// A stop that fires when the text loops: when a block of at most `max_period` characters has come `count` times in a
 /// row. The copies must have at least `min_length` characters together, so a short block must come more often.
 ///
-/// The oldest copy may be incomplete: with the defaults, a block of 50 characters becomes a loop after 256 characters,
-/// not only after six whole copies (300 characters).
+/// The oldest copy may be incomplete. With the defaults, a block of 50 characters becomes a loop after 256 characters:
+/// five whole copies, and the last 6 characters of the copy before them.
 ///
 /// ```
 /// use stopscan::Repeat;
@@ -54,8 +54,8 @@ pub struct Repeat {
 }
 
 impl Repeat {
-    /// Makes a stop for `count` copies (3 or more) of at most `max_period` characters each (1 to 65,536) and
-    /// `min_length` characters together (32 or more).
+    /// Makes a stop for `count` copies (3 or more) of a block. The block may have at most `max_period` characters (1 to
+    /// 65,536). All copies together must have at least `min_length` characters (32 or more).
     pub fn new(count: usize, max_period: usize, min_length: usize) -> Result<Repeat, StopSetError> {
         let at_least = |name, value: usize, least| match value.cmp(&least) {
             Ordering::Less => Err(ErrorKind::Repeat { name, value, limit: least, bound: "at least" }),
@@ -86,23 +86,24 @@ impl Repeat {
         self.min_length
     }
 
-    /// The fewest characters with which text that repeats a block of `period` characters is a loop.
+    /// How many characters a loop has, at least, if it repeats a block of `period` characters.
     fn length(&self, period: usize) -> usize {
         self.count.saturating_mul(period).max(self.min_length)
     }
 
-    /// The number of bytes between two checks (searches for loops): half of `least`, but at most `MAX_BLOCK`. `least`
-    /// is the length of the shortest possible loop, without the first copy of the repeated block.
+    /// The number of bytes from one check (search for loops) to the next. It is half the length of the shortest
+    /// possible loop without the first copy of the repeated block, but at most `MAX_BLOCK`.
     fn block(&self) -> usize {
         let least = self.min_length - self.min_length / self.count;
         least.div_ceil(2).min(MAX_BLOCK)
     }
 
-    /// Returns the longest period that a check (search for loops) looks for. Long periods are looked for less often:
-    /// the checks are numbered, and `divisible` is how often the number of this check can be divided by two.
+    /// Returns the longest period for which a check (search for loops) looks. The checks are numbered, and `divisible`
+    /// is how often the number of this check can be divided by two. Long periods are looked for only at checks with a
+    /// great `divisible`, because these checks are rare.
     ///
-    /// Two checks that look for the same period are at most `count - 2` periods apart: one of them comes after the
-    /// second copy of a loop and before the last. They are also at most `longest` bytes apart: the kept text then still
+    /// Two checks that look for the same period are at most `count - 2` periods apart. So one of them comes after the
+    /// second copy of a loop and before the last. They are also at most `longest` bytes apart. So the kept text still
     /// has the first two copies.
     fn reach(&self, divisible: u32, longest: usize) -> usize {
         let distance = self.block() << divisible;

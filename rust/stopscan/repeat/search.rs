@@ -6,10 +6,11 @@ use super::Repeat;
 /// The number of periods that `equal` tests at once. A period is the distance in bytes after which text repeats.
 pub(super) const ROW: usize = 64;
 
-/// Finds *squares* at the end of `text`: the same bytes twice. Their length is the period. Calls `found` for each of
-/// the `periods` with which `text` ends in a square, the shortest first, with the period and the length of its *run*:
-/// how many bytes at the end of `text` equal the bytes one period before them. Skips runs that are shorter than `least`
-/// bytes.
+/// Finds *squares*: places where `text` ends with the same bytes twice. The length of one copy is the period. The *run*
+/// of a period is the number of bytes at the end of `text` that equal the bytes one period before them.
+///
+/// For each of the `periods` with a square, the shortest first, calls `found` with the period and the length of its
+/// run. Skips runs that are shorter than `least` bytes.
 pub(super) fn squares(text: &[u8], periods: RangeInclusive<usize>, least: usize, mut found: impl FnMut(usize, usize)) {
     let (mut period, last) = periods.into_inner();
     let places = [0, 3, 7, 1].map(|part| (least - 1) * part / 7);
@@ -33,9 +34,9 @@ pub(super) fn squares(text: &[u8], periods: RangeInclusive<usize>, least: usize,
     }
 }
 
-/// A fast check of the `ROW` periods from `period` on, with a bit for each; the lowest bit is for the shortest period.
-/// A bit is set if the bytes at four `places`, counted from the end of `text`, all equal the bytes one period before
-/// them.
+/// A fast check of `ROW` periods, from `period` on. Returns a bit for each period, the lowest bit for the shortest. The
+/// bit is set if the bytes at all four `places` equal the bytes one period before them. A place is counted from the end
+/// of `text`.
 #[inline]
 fn equal(text: &[u8], period: usize, places: [usize; 4]) -> u64 {
     let newest = places.map(|place| text[text.len() - 1 - place]);
@@ -51,8 +52,8 @@ fn equal(text: &[u8], period: usize, places: [usize; 4]) -> u64 {
     if words().fold(0, |any, word| any | word) == 0 {
         return 0;
     }
-    // Each of the eight bytes (lanes) of a word is 0 or 1. The multiplication collects them as the bits of the highest
-    // byte, so that the last lane is the lowest bit.
+    // A word has eight lanes (bytes), each of them 0 or 1. The multiplication collects the lanes as the bits of the
+    // highest byte. The last lane becomes the lowest bit.
     words().fold(0, |bits, word| bits << 8 | word.wrapping_mul(0x8040_2010_0804_0201) >> 56)
 }
 
@@ -72,8 +73,8 @@ pub(super) fn run_length(text: &[u8], period: usize, mut known: usize) -> usize 
     known + (known..old.len()).take_while(equal).count()
 }
 
-/// Returns eight bytes as a number, little-endian: those before the last `skipped` bytes of `bytes`. `None` if there
-/// are fewer than eight.
+/// Leaves out the last `skipped` bytes of `bytes`, and returns the last eight of the others as a little-endian number.
+/// Returns `None` if there are fewer than eight.
 #[inline]
 fn word(bytes: &[u8], skipped: usize) -> Option<u64> {
     bytes[..bytes.len() - skipped].last_chunk().map(|chunk| u64::from_le_bytes(*chunk))
@@ -132,8 +133,8 @@ impl Run {
         Some(Run { period, start, fires: start.saturating_add(bytes), characters })
     }
 
-    /// Returns for how many bytes, from the place `from` in `text` on, the run goes on: each byte equals the byte one
-    /// period before it.
+    /// Returns how many bytes of `text` continue the run, from the place `from` on. A byte continues the run if it
+    /// equals the byte one period before it.
     pub(super) fn lasts(&self, text: &[u8], from: usize) -> usize {
         let (new, before) = (&text[from..], &text[from - self.period..text.len() - self.period]);
         match new == before {
@@ -143,9 +144,9 @@ impl Run {
     }
 }
 
-/// Returns where a run (text that repeats) begins. The last `length` bytes of `text` equal the bytes `period` bytes
-/// before them, so the run begins `period` bytes before these last bytes. If that is inside a character, returns where
-/// the next character begins.
+/// Returns where a run (text that repeats) begins. The last `length` bytes of `text` equal the bytes one period before
+/// them, so the run begins one period before these last bytes. If this place is inside a character, the run begins at
+/// the next character.
 pub(super) fn first_copy(text: &[u8], period: usize, length: usize) -> usize {
     let cut = text[text.len() - length..].iter().take_while(|byte| continues(**byte)).count();
     text.len() - length + cut - period

@@ -1,6 +1,6 @@
 //! Compiles the keys of a `RewriteSet` into a trie. The text of a node is the beginning of a key. If a node has no
-//! child for the next byte, no longer key is possible; the node says which keys in its text are then replaced, and at
-//! which node to continue.
+//! child for the next byte, its text cannot become a longer key. The node then says which keys in its text are
+//! replaced, and at which node to continue.
 //!
 //! The method is LinMaxMatch (Song et al., "Fast WordPiece Tokenization", 2021), which was made for tokenizers.
 
@@ -8,7 +8,7 @@ use crate::automaton::{Automaton, Config, Words};
 use crate::error::{ErrorKind, MAX_SET_BYTES, Role, StopSetError};
 use crate::room;
 
-/// `Rules::new` needs at most `MEMORY_OF_BYTE` bytes of memory for each byte of the keys and replacements, and
+/// The most memory that `Rules::new` needs: `MEMORY_OF_BYTE` bytes for each byte of the keys and replacements, and
 /// `MEMORY_OF_KEY` bytes for each key.
 const MEMORY_OF_BYTE: usize = 80;
 const MEMORY_OF_KEY: usize = 256;
@@ -27,12 +27,12 @@ pub(crate) struct Rules {
     depths: Vec<u32>,
     /// For each node, a key that begins with the text of the node.
     keys: Vec<u32>,
-    /// For each node, the node at which to continue if there is no child for the next byte. Its text is the *rest*: the
-    /// end of the node's text, which may still become a key. The beginning of the node's text is then *settled*: the
-    /// keys in it are replaced, and it is emitted.
+    /// For each node, the node at which to continue if there is no child for the next byte. The beginning of the text
+    /// is then *settled*: the keys in it are replaced, and it is emitted. The *rest* of the text, which may still
+    /// become a key, is the text of the node at which to continue.
     rests: Vec<u32>,
-    /// For each node, the last of the keys that are replaced if there is no child for the next byte: its index in
-    /// `replacements`, plus one. This item leads to the key before it.
+    /// For each node, the last of the keys that are replaced if there is no child for the next byte. It is stored as
+    /// its index in `replacements`, plus one. The item of `replacements` leads to the key before it.
     settled: Vec<u32>,
     replacements: Vec<Replacement>,
 }
@@ -172,9 +172,9 @@ impl Rules {
         if node == 0 { 0 } else { self.keys[node as usize] as usize }
     }
 
-    /// Returns the node of the first `depth` bytes of the key with the index `key`. Returns `None` if there is no such
-    /// key or node, or if the node has no children: it then is no state of a stream, because its text is replaced at
-    /// once and not held.
+    /// Returns the node of the first `depth` bytes of the key with the index `key`. Returns `None` if there is no key
+    /// with this index, or no node for these bytes. Also returns `None` for a node without children: a stream is never
+    /// at it, because its text is replaced at once.
     pub(super) fn node_of(&self, key: usize, depth: usize) -> Option<u32> {
         if depth == 0 {
             return Some(0);
@@ -190,8 +190,8 @@ impl Rules {
     }
 
     /// Reads `byte`, and moves `node` to the next node. Calls `replace` for each key that is now certain to be
-    /// replaced, with two arguments: the number of bytes from the beginning of the key up to and with `byte`, and the
-    /// index of the key.
+    /// replaced. Its first argument is the number of bytes from the beginning of the key to the end of `byte`. Its
+    /// second argument is the index of the key.
     #[inline]
     pub(super) fn step<E>(
         &self,
@@ -214,9 +214,9 @@ impl Rules {
         }
     }
 
-    /// Settles the beginning of the text of `node`, because no longer key is possible: calls `replace` for each key in
-    /// it, as in `step`. Then moves `node` to the node of the rest of the text. `behind` is the number of bytes that
-    /// were read after the text of `node`.
+    /// Settles the beginning of the text of `node`, because the text cannot become a longer key: calls `replace` for
+    /// each key in it, as `step` does. Then moves `node` to the node of the rest of the text. `behind` is the number of
+    /// bytes that were read after the text of `node`.
     #[inline]
     pub(super) fn settle<E>(
         &self,

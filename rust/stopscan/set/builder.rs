@@ -130,7 +130,8 @@ impl<E: Emit> SetBuilder<E> {
         self
     }
 
-    /// Adds a stop that fires, in every region, when the text loops. Streams emit the loop; `truncate` keeps one copy.
+    /// Adds a stop that fires, in every region, when the text loops. Streams emit the whole loop.
+    /// [`StopSet::truncate`](crate::StopSet::truncate) keeps only the first copy of the repeated block.
     ///
     /// ```
     /// use stopscan::{Repeat, StopSet};

@@ -151,7 +151,7 @@ impl<E: Emit> Set<E> {
         self.len() == 0
     }
 
-    /// The names of the regions, in the order in which their first states were added.
+    /// The names of the regions, in the order in which they were added.
     pub fn regions(&self) -> impl Iterator<Item = &str> {
         self.0.regions()
     }
@@ -161,9 +161,8 @@ impl<E: Emit> Set<E> {
         self.0.stop_in()
     }
 
-    /// The name of the region, or state of a region, in which the model's text begins after `prefix`. `prefix` is the
-    /// assistant's own part of a prompt, which some chat templates end with `<think>`. Leave the user's words out of
-    /// `prefix`.
+    /// The name of the region, or state of a region, in which the model's text begins. `prefix` is the assistant's own
+    /// part of the prompt: some chat templates end the prompt with `<think>`. Leave the user's words out of `prefix`.
     ///
     /// ```
     /// use stopscan::SegmentSet;
@@ -277,8 +276,9 @@ impl Set<Text> {
         closings.map(pair)
     }
 
-    /// Returns the text before the stop, and the match. If no stop fires, returns all of `text` and `None`. A visible
-    /// stop stays at the end of the text, and so does the first copy of a loop.
+    /// Returns the text before the stop, and the match. If no stop fires, returns all of `text` and `None`. If the stop
+    /// is visible, the text ends with the stop. If it is a loop, the text ends with the first copy of the repeated
+    /// block.
     ///
     /// ```
     /// use stopscan::StopSet;

@@ -49,8 +49,9 @@ pub struct Stream<E: Emit> {
     /// The state of the search for patterns and loops. `None` if the set has neither, and after a stop.
     pub(crate) history: Option<Box<History>>,
     pub(crate) fired: Option<Box<Fired>>,
-    /// The texts of segments that the last `feed` of a `Segmenter` had to join from several pieces. A `StopScanner` has
-    /// this field only because most code is compiled just once for both types if they have the same layout.
+    /// Texts of segments that the last `feed` of a `Segmenter` had to join from several pieces. A `StopScanner` does
+    /// not use this field. It has the field so that both types have the same layout, and most code is compiled once for
+    /// both.
     joined: Box<str>,
 }
 
@@ -208,8 +209,8 @@ impl<E: Emit> Stream<E> {
         let options = Options::default().include_stop(self.include_stop);
         match self.start {
             0 => options,
-            // Not `region` with the name: a protected region has the name of its opening marker. If that marker is
-            // `answer`, node 0 has the same name.
+            // Do not use `region` with the name here. A protected region has the name of its opening marker. If that
+            // marker is `answer`, node 0 has the same name.
             1 if self.graph().protected().is_some() => options.start_protected(true),
             node => options.region(self.graph().name(node)),
         }
@@ -241,9 +242,8 @@ impl<E: Emit> Stream<E> {
         let bytes: usize = texts.clone().map(str::len).sum();
         let history = self.history.as_ref().map_or(0, |history| history.growth(bytes));
         let segments = if E::MARKERS_STAY || bytes < SHORT { 0 } else { self.count_segments(texts) };
-        // For each byte of the text, up to 7 bytes: 3 for copies (of the match, of the text after the stop, and of text
-        // that is cut out), and 4 for the caller's string, because a string of Python may need four bytes for a
-        // character.
+        // A byte of text needs up to 7 bytes: 3 for copies (of the match, of the text after the stop, and of text that
+        // is cut out), and 4 for the caller's string, because a string of Python may need four bytes for a character.
         self.held.growth(bytes) + 7 * bytes + 4 * self.held.len() + history + segments * SEGMENT_MEMORY
     }
 
@@ -274,8 +274,8 @@ impl<E: Emit> Stream<E> {
     }
 
     /// Moves the stream from `node` along `lead`, to the node to which a marker leads. In a `Segmenter` this begins a
-    /// new part, with two exceptions: the marker was given with `stay`, or it is taken out of the text and leads back
-    /// to `node`.
+    /// new part, unless the marker was given with `stay`. A marker that is taken out of the text and leads back to
+    /// `node` does not begin a new part either.
     fn follow(&mut self, node: u32, lead: Lead) {
         let begins_part = match lead.marker {
             MarkerText::Removed => lead.node != node,
@@ -291,9 +291,9 @@ impl<E: Emit> Stream<E> {
     }
 }
 
-/// The most bytes of memory that one segment needs: for its places in the lists that collect segments, whose capacity
-/// may be twice their length, and for the caller's objects (in Python a tuple, a string and an int, and its places in
-/// two lists).
+/// The most bytes of memory that one segment needs. They are for its places in the lists of segments, whose capacity
+/// may be twice their length, and for the caller's objects. In Python, these are a tuple, a string, an int, and places
+/// in two lists.
 const SEGMENT_MEMORY: usize = 768;
 
 /// Scans one stream of text: deltas in, safe text out.
@@ -411,16 +411,16 @@ pub struct Part {
     pub(crate) number: u32,
 }
 
-/// The result of [`Stream::step`], which reads text up to a stop or marker: the text that is safe to emit now
-/// (released), its part and, if the step ended at a marker, this marker.
+/// The result of [`Stream::step`], which reads text up to a stop or marker. `released` is the text that is now safe to
+/// emit, and `part` is the part to which it belongs. `marker` is `None` if the step did not end at a marker.
 pub(crate) struct Step {
     pub(crate) part: Part,
     pub(crate) released: Released,
     pub(crate) marker: Option<Passed>,
 }
 
-/// A marker that completed in a segmenter: its end in the delta, the marker itself and, if the marker stays in the
-/// text, the part to which it belongs.
+/// A marker that completed in a segmenter. `end` is where the marker ends in the delta. If the marker stays in the
+/// text, `kept_in` is the part to which it belongs.
 pub(crate) struct Passed {
     pub(crate) end: usize,
     pub(crate) word: Word,
@@ -530,8 +530,8 @@ impl<E: Emit> Stream<E> {
         Step { part, released: self.cut(through, word), marker: Some(Passed { end: through.len(), word, kept_in }) }
     }
 
-    /// Releases the text before `word`, a stop or marker that completed at the end of `through`; if it is a stop that
-    /// stays in the output, the stop as well. (`word` may have begun in the held text, before `through`.)
+    /// Releases the text before `word`, a stop or marker that completed at the end of `through`. Also releases `word`
+    /// if it is a stop that stays in the output. (`word` may have begun before `through`, in the held text.)
     fn cut(&mut self, through: &str, word: Word) -> Released {
         self.read.advance(through);
         let graph = self.set.graph();
@@ -579,9 +579,9 @@ impl<E: Emit> Stream<E> {
         }
     }
 
-    /// Returns the text of the match `hit` of a pattern, which ends with `through` and may have begun earlier. If the
-    /// match `stays` in the output, `history` has a copy of its beginning; otherwise the beginning is in the held text.
-    /// `self.read` does not count `through` yet.
+    /// Returns the text of the match `hit` of a pattern. The match ends where `through` ends, and may have begun before
+    /// `through`. If the match `stays` in the output, `history` has a copy of its beginning. Otherwise its beginning is
+    /// in the held text. `self.read` does not count `through` yet.
     fn match_text(&self, through: &str, hit: PatternHit, stays: bool) -> Box<str> {
         let length = self.read.bytes + through.len() - hit.start.bytes;
         let patterns = self.graph().patterns();
@@ -635,9 +635,9 @@ impl<E: Emit> Stream<E> {
         self.graph().stop(self.cursor.node, special)
     }
 
-    /// Reads a special token whose text `special` is left out of the stream's text. If the token is a stop and `armed`
+    /// Reads a special token. Its text, `special`, is left out of the stream's text. If the token is a stop and `armed`
     /// is true, the stop fires. If it is a marker, the stream goes to the region to which the marker leads. In both
-    /// cases the held text is released and returned. Otherwise returns `None`.
+    /// cases the held text is released and returned. For any other token, returns `None`.
     pub(crate) fn take_special(&mut self, special: &str, armed: bool) -> Option<Released> {
         if self.has_fired() {
             return None;

@@ -395,7 +395,7 @@ impl Debug for StopMatch<'_> {
     }
 }
 
-/// The stop that fired. It ends where the stream stopped reading. A `FiredStop::Special` begins and ends there: its
+/// The stop that fired. It ends where the stream stopped reading. A `FiredStop::Special` also begins there, because its
 /// text is not part of the stream's text.
 #[derive(Clone, Debug)]
 pub(crate) struct Fired {

@@ -1,6 +1,6 @@
-//! Writes and reads the state of a stream for snapshots. The state of the automaton is written as two numbers: the
-//! index of the stop or marker that has begun, and how many of its bytes were read. These two numbers also give the
-//! held text, except text that is held for patterns.
+//! Writes and reads the state of a stream for snapshots. The state of the automaton is written as the stop or marker
+//! that has begun: its index, and how many of its bytes were read. This also gives the held text, except text that is
+//! held for patterns.
 
 use super::{Emit, Fired, FiredStop, Stream};
 use crate::graph::{Graph, Word};

@@ -11,8 +11,8 @@ pub(crate) const REPLACEMENT: &str = "\u{FFFD}";
 
 /// Decodes one stream of token ids. The returned texts, joined, are the text of all ids decoded at once.
 ///
-/// The only text that the decoder withholds is half a character (its first bytes), until later tokens complete the
-/// character or show that nothing will, and the half becomes U+FFFD.
+/// If a token ends inside a character, the decoder withholds the first bytes of the character. Later tokens complete
+/// the character, or show that nothing will. In the second case the bytes become U+FFFD. No other text is withheld.
 ///
 /// ```
 /// use stopscan::{TokenDecoder, Vocabulary};
@@ -82,8 +82,8 @@ impl TokenDecoder {
     }
 }
 
-/// A function that takes the pieces of the decoded text in order. Each piece comes with the number of the last token
-/// that has a part in it. Tokens are numbered from 1; 0 stands for the prompt.
+/// A function that takes the pieces of the decoded text in order. With each piece comes the position of the last token
+/// that has a part in it. Positions are counted from 1; 0 stands for the prompt.
 pub trait Sink: FnMut(&str, usize) {}
 
 impl<F: FnMut(&str, usize)> Sink for F {}
@@ -91,7 +91,8 @@ impl<F: FnMut(&str, usize)> Sink for F {}
 /// The decoding state of one stream, without the vocabulary: the bytes of half a character, and the flags below.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Decoder {
-    /// The first `len` bytes are half a character. `tokens` has the number of the token that each byte came with.
+    /// The first `len` bytes are half a character. `tokens` has the position of the token with which each of these
+    /// bytes came.
     pub(crate) bytes: [u8; 3],
     pub(crate) tokens: [u32; 3],
     pub(crate) len: u8,
@@ -99,15 +100,15 @@ pub(crate) struct Decoder {
     /// not part of the stream's text.
     pub(crate) prompted: u8,
     /// Whether a token, even of the prompt, was decoded and not skipped. Until then, a token with the flag `FIRST` has
-    /// a different text, such as its text without the leading space. Always true if the vocabulary has no token with
-    /// this flag.
+    /// a different text, for example without its leading space. If the vocabulary has no token with this flag,
+    /// `started` is always true.
     pub(crate) started: bool,
     /// With [`Strays::Runs`]: whether the current run (byte tokens in a row) is already known not to be valid UTF-8.
     /// Each of its bytes then becomes U+FFFD.
     pub(crate) stray: bool,
-    /// The number of the stream's first token, if it is a byte token for a space. This space is left out of the text.
-    /// But if the token begins a run of byte tokens that is not valid UTF-8, the space becomes U+FFFD, like all bytes
-    /// of the run.
+    /// The position of the stream's first token, if it is a byte token for a space. This space is left out of the text.
+    /// But if it begins a run of byte tokens that is not valid UTF-8, each byte of the run becomes U+FFFD, also the
+    /// space.
     pub(crate) space: Option<u32>,
 }
 
@@ -229,9 +230,9 @@ impl Decoder {
         true
     }
 
-    /// Replaces half a character, which nothing can complete any more, by U+FFFD. With `Strays::Parts` by one U+FFFD,
-    /// or by none if it began in the prompt. With the other kinds of `Strays` by one U+FFFD for each byte that did not
-    /// come with the prompt. A space that was left out before it becomes U+FFFD as well.
+    /// Gives up half a character, because nothing can complete it any more. With `Strays::Parts`, it becomes one
+    /// U+FFFD, or no text if it began in the prompt. With the other kinds of `Strays`, each of its bytes becomes
+    /// U+FFFD, except bytes that came with the prompt. A space that was left out before it also becomes U+FFFD.
     fn give_up(&mut self, strays: Strays, sink: &mut impl Sink) {
         if let Some(token) = self.space.take() {
             sink(REPLACEMENT, token as usize);
@@ -256,13 +257,13 @@ pub trait Decode: Sized {
     #[doc(hidden)]
     type Error;
 
-    /// Decodes a token, the `number`th of the stream, and passes the text that the token completes to `sink`. If the
-    /// token is a special token that is skipped, returns its text, which is no part of the stream's text. After an
-    /// error the decoder is as before.
+    /// Decodes a token, and passes the text that the token completes to `sink`. `number` is the position of the token
+    /// in the stream. If the token is a special token that is skipped, returns its text, which is not part of the
+    /// stream's text. After an error the decoder is as before.
     fn step(&mut self, id: u32, number: usize, sink: &mut impl Sink) -> Result<Option<Cow<'_, str>>, Self::Error>;
 
-    /// Passes to `sink` the text with which the stream would end if it ended here: U+FFFD for half a character. Does
-    /// not change the decoder.
+    /// Passes to `sink` the text that would follow if the stream ended here: U+FFFD for half a character. Does not
+    /// change the decoder.
     fn tail(&self, sink: &mut impl Sink) -> Result<(), Self::Error>;
 
     /// Whether the vocabulary has a token with this id.

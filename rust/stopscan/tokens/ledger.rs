@@ -7,42 +7,42 @@ use std::collections::VecDeque;
 /// and their queues are mostly empty.
 const SPARE: usize = 4;
 
-/// Counts the tokens of one stream. `seen` is the number of tokens that were read, and `kept` is the number of tokens
-/// up to the last one with a part in the emitted text.
+/// Counts the tokens of one stream. `seen` counts the tokens that were read. `kept` counts the tokens up to the last
+/// one with a part in the emitted text.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
     pub(crate) seen: usize,
     pub(crate) kept: usize,
-    /// Two counts of code points. Both begin at 0 whenever no text is withheld. `read` counts the code points that were
-    /// read, and `settled` how many of them were emitted, or taken out of the text as part of a marker.
+    /// Two counts of code points. `read` counts the code points that were read. `settled` counts how many of them were
+    /// emitted, or taken out of the text as part of a marker. Both begin at 0 again when no text is withheld.
     pub(crate) read: usize,
     pub(crate) settled: usize,
-    /// The number of the token with the last settled code point. If none is settled yet, the number of the token with
-    /// the first code point that was read.
+    /// The position of the token that has the last settled code point. If none is settled yet, the position of the
+    /// token that has the first code point.
     pub(crate) token: usize,
-    /// For each token after `token`: the place where its text begins, as a value of `read`, and its number.
+    /// For each token after `token`: the value of `read` where its text begins, and the position of the token.
     pub(crate) starts: VecDeque<(usize, usize)>,
-    /// The number of tokens of each region. `None` for a scanner whose set has only one region: there `kept` says it
-    /// all.
+    /// The token count of each region. `None` for a scanner whose set has only one region: `kept` is then the count of
+    /// this region.
     pub(crate) tally: Option<Box<Tally>>,
 }
 
 /// Stands for "no region" in `Tally::waiting`: a token that completes a marker counts in no region.
 pub(crate) const NO_REGION: u32 = u32::MAX;
 
-/// The number of tokens of each region. A token belongs to the region of its last character. A token is counted as soon
-/// as text of this token or of a later one is emitted, or taken out as part of a marker. A token that a stop cuts off
-/// is never counted.
+/// The token count of each region. A token belongs to the region of its last character. A token is counted as soon as
+/// text of this token or of a later one is emitted, or taken out as part of a marker. A token that a stop cuts off is
+/// never counted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) counts: Vec<usize>,
-    /// The number of tokens, from the first on, that were counted in their regions (or have no region).
+    /// How many tokens, from the first on, were counted in their regions, or have no region.
     pub(crate) counted: usize,
-    /// The number of the last token with text that was emitted or taken out as part of a marker. All tokens up to this
+    /// The position of the last token whose text was emitted, or taken out as part of a marker. All tokens up to this
     /// one can be counted.
     pub(crate) settled: usize,
     /// The tokens after `counted`, which wait until their text is emitted. Neighbouring tokens of one region share an
-    /// item: the number of the last of them, and the region.
+    /// item. It has the position of the last of them, and the region.
     pub(crate) waiting: VecDeque<(usize, u32)>,
 }
 
@@ -63,8 +63,8 @@ impl Ledger {
         }
     }
 
-    /// Records that a text of so many `code_points` was read. `token` is the number of the last token with a part in
-    /// it.
+    /// Records that a text with this many `code_points` was read. `token` is the position of the last token with a part
+    /// in the text.
     pub(crate) fn read(&mut self, code_points: usize, token: usize) {
         if self.read == self.settled {
             (self.read, self.settled, self.token) = (0, 0, token);
@@ -129,7 +129,7 @@ impl Tally {
         Tally { counts: vec![0; regions], ..Tally::default() }
     }
 
-    /// Adds the tokens up to the number `last` that were not added yet. All of them belong to `region`.
+    /// Adds the tokens after the one that was added last, up to the position `last`. All of them belong to `region`.
     fn add(&mut self, last: usize, region: u32) {
         match self.waiting.back_mut() {
             Some(run) if run.1 == region => run.0 = last,

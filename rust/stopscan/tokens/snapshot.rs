@@ -82,9 +82,9 @@ impl Ledger {
         for number in [*seen, *kept, *read, *settled, *token, starts.len()] {
             writer.number(number);
         }
-        // A start (a place, and a token's number) is written as the differences from the previous start, in one byte
-        // mostly: the difference of the places, times two. Only if the numbers do not differ by 1, 1 is added to that,
-        // and the difference of the numbers follows.
+        // An item of `starts` is a place and the position of a token. It is written as its differences from the
+        // previous item. The first number is twice the difference of the places, mostly in one byte. If the positions
+        // do not differ by 1, the first number is greater by 1, and the difference of the positions follows.
         let mut before = (*settled, *token);
         for &(start, token) in starts.iter() {
             let (behind, tokens) = (start - before.0, token - before.1);
@@ -106,7 +106,7 @@ impl Ledger {
         }
     }
 
-    /// Reads the ledger that `write` wrote. Its number of regions must be that of the ledger `like`.
+    /// Reads the ledger that `write` wrote. It must have as many regions as the ledger `like`.
     fn from_bytes(reader: &mut Reader<'_>, like: &Ledger) -> Option<Ledger> {
         let mut number = || reader.number().filter(|&number| number <= isize::MAX as usize);
         let (seen, kept, read, settled, token) = (number()?, number()?, number()?, number()?, number()?);

@@ -206,9 +206,9 @@ impl<E: Emit> TokenStream<E> {
         self.try_restore(snapshot).unwrap_or(Err(SnapshotError::OtherSet))
     }
 
-    /// Fast path: if no text is held, no stop or marker can begin in the text of `id`, and `id` does not end the
-    /// stream, only counts the token and its text, and returns `true`: the text is safe to emit. Otherwise returns
-    /// `false` and changes nothing.
+    /// Fast path for a token that only has to be counted: no text is held, no stop or marker can begin in its text, and
+    /// it does not end the stream. Counts the token and its text, which is safe to emit, and returns `true`. For any
+    /// other token, changes nothing and returns `false`.
     #[inline]
     fn feed_plain(&mut self, id: u32) -> bool {
         let Decoded { options, end_bits, stream, ledger, finish, .. } = &mut self.decoded;
@@ -231,8 +231,8 @@ enum TokenRole {
     End(Finish),
 }
 
-/// For bindings, which may bring a decoder of their own: methods that return any error of the decoder. (The methods
-/// without `try_` are only for [`Native`], a decoder that fails only for unknown ids.)
+/// Methods for bindings, which may use another decoder than [`Native`]. They return any error of the decoder. The
+/// methods without `try_` are only for [`Native`], which fails only for unknown ids.
 #[doc(hidden)]
 impl<E: Emit, D: Decode> TokenStream<E, D> {
     pub fn with_decoder(
@@ -274,8 +274,8 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
         self.try_feed_many(&[id])
     }
 
-    /// Does the same as `feed_many`, except after an error: the stream has then read the ids before the id that could
-    /// not be decoded. If an id may be unknown, feed a copy of the stream, and keep it only if there is no error.
+    /// Does the same as `feed_many`, but after an error the stream has read the ids before the one that could not be
+    /// decoded. If an id may be unknown, feed a copy of the stream, and keep the copy only if there is no error.
     pub fn try_feed_many(&mut self, ids: &[u32]) -> Result<E::Tokens<'_>, D::Error> {
         self.decoded.begin();
         ids.iter().try_for_each(|&id| self.read_token(id))?;
@@ -337,8 +337,8 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
         Ok(())
     }
 
-    /// Ends the stream at a stop token or an EOS. The text of this token is neither scanned nor emitted. Only if it
-    /// equals a stop string, this stop fires.
+    /// Ends the stream at a stop token or an EOS. The text of this token is neither scanned nor emitted. But if the
+    /// text equals a stop string, this stop fires.
     fn end_at_token(&mut self, id: u32, armed: bool, finish: Finish) -> Result<(), D::Error> {
         let TokenStream { decoder, decoded } = self;
         let text = if armed { decoder.token_text(id)? } else { None };
@@ -408,13 +408,14 @@ impl<E: Emit, D> TokenStream<E, D> {
         self.decoded.ledger.seen
     }
 
-    /// The number of the last token that has a part in the emitted text. Cut ids and logprobs after this token.
+    /// How many tokens to keep: all tokens up to the last one that has a part in the emitted text. Cut ids and logprobs
+    /// to this length.
     pub fn tokens_kept(&self) -> usize {
         self.decoded.ledger.kept
     }
 
-    /// The number of tokens of each region, for a usage report. A token counts in the region of its last character, but
-    /// not if it completes a marker, ends the stream as a stop token or EOS, or is wholly cut off by a stop.
+    /// The token count of each region, for a usage report. A token counts in the region of its last character. It does
+    /// not count if it completes a marker, ends the stream as a stop token or EOS, or is wholly cut off by a stop.
     pub fn tokens_in(&self) -> impl Iterator<Item = (&str, usize)> {
         let Ledger { tally, kept, .. } = &self.decoded.ledger;
         let counts = tally.as_ref().map_or(std::slice::from_ref(kept), |tally| &tally.counts);
@@ -488,12 +489,13 @@ impl<E: Emit> Decoded<E> {
         self.ledger.seen + 1
     }
 
-    /// Whether a stop may fire in the next token: not if it is among the first `min_tokens` tokens.
+    /// Whether a stop may fire in the next token. No stop fires in the first `min_tokens` tokens.
     fn is_armed(&self) -> bool {
         self.ledger.seen >= self.options.min_tokens
     }
 
-    /// Whether a stop could fire in the token that was read last: the value of `is_armed` before this token was read.
+    /// Whether a stop could fire in the token that was read last. This is what `is_armed` returned before this token
+    /// was read.
     fn was_armed(&self) -> bool {
         self.ledger.seen > self.options.min_tokens
     }
@@ -514,16 +516,16 @@ impl<E: Emit> Decoded<E> {
         }
     }
 
-    /// Scans a piece of the decoded text. `token` is the number of the last token with a part in the piece. If a stop
-    /// has fired in an earlier piece, adds the piece to the unused text.
+    /// Scans a piece of the decoded text. `token` is the position of the last token with a part in the piece. If a stop
+    /// has fired in an earlier piece, adds this piece to the unused text.
     fn scan(&mut self, text: &str, token: usize, armed: bool) {
         if self.is_over() {
             return self.stream.add_unused(text);
         }
         self.ledger.read(code_points(text), token);
         if self.ledger.tally.is_some() {
-            // The token counts in the region of its last character, or in no region if a marker ends with this
-            // character. So scan the last character by itself.
+            // The token counts in the region of its last character, so this character is scanned separately. If a
+            // marker ends with it, the token counts in no region.
             let (before, last) = text.split_at(last_character(text));
             self.advance(before, armed);
             if self.stream.has_fired() {
@@ -551,8 +553,8 @@ impl<E: Emit> Decoded<E> {
         }
     }
 
-    /// Emits the text that `step` released, and the marker after it if that marker stays in the output. Returns where
-    /// the marker ends in `text`, or `None` if no marker follows.
+    /// Emits the text that `step` released. If the step ended at a marker that stays in the output, also emits this
+    /// marker. Returns where the marker ends in `text`, or `None` if the step did not end at a marker.
     fn emit(&mut self, step: Step, text: &str) -> Option<usize> {
         let Decoded { stream, ledger, out, .. } = self;
         let mut emit = |part, text: &str| {
