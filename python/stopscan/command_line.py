@@ -48,8 +48,9 @@ def add_pairs(parser: ArgumentParser) -> None:
 
 
 def own_arguments(parser: ArgumentParser) -> Namespace:
-    """Returns the options that ``parser`` knows, and removes them from ``sys.argv``. The engine's own command then
-    parses the rest. If the rest asks for help, prints the help of ``parser`` first."""
+    """Parses the options that ``parser`` knows, removes them from ``sys.argv``, and returns them. The engine's command
+    later parses the options that are left. If ``-h`` or ``--help`` is among them, prints the help of ``parser``
+    first."""
     own, sys.argv[1:] = parser.parse_known_args()
     if {"-h", "--help"} & {*sys.argv}:
         parser.print_help()
@@ -57,8 +58,8 @@ def own_arguments(parser: ArgumentParser) -> Namespace:
 
 
 class AddStop(Action):
-    """Appends one string to the option's list. Before Python 3.13, argparse drops the value ``--`` of ``--stop=--``:
-    this class puts it back."""
+    """Appends one string to the option's list. Also restores the value ``--`` of ``--stop=--``, which argparse drops
+    before Python 3.13."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
         super().__init__(option_strings, dest, nargs=1, **options)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 CHAT = NAMES
 # The number of tokens at the end of a prompt that are decoded to find its last marker. Little text follows that marker.
 PROMPT_TOKENS = 32
-# Arguments of `TokenScanner` for tokens that an engine has sampled. The engine may sample ids that its tokenizer lacks,
-# which count as tokens without text. An EOS ends the answer even before ``min_tokens``.
+# Two options of every scanner that a `Checkpoint` makes. An id that the tokenizer lacks counts as a token without text,
+# because an engine may sample unknown ids. An EOS ends the answer, even if it comes before ``min_tokens`` tokens.
 AS_DRAWN: dict[str, Any] = {"unknown_ids": "count", "eos_ends_early": True}
 
 Frozen = tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
@@ -32,9 +32,10 @@ Options = StopOptions | StopSet | SegmentSet | Mapping[str, Mapping[str, str]] |
 class EngineOptions(TypedDict, total=False):
     """Options that come from the engine and not from the request.
 
-    ``region``: the region in which the answer begins. It overrides the prompt and the request. ``inside``: whether the
-    answer begins in the reasoning if neither the request nor a marker at the end of the prompt says where it begins.
-    The other options are the same as in ``TokenScanner``.
+    - ``region`` is the region in which the answer begins, whatever the prompt and the request say.
+    - ``inside`` says whether the answer begins in the reasoning. It counts only if the request does not say where the
+      answer begins, and no marker at the end of the prompt opens a region.
+    - The other options are the same as in ``TokenScanner``.
     """
 
     eos_token_ids: int | Iterable[int] | None
@@ -48,9 +49,9 @@ class EngineOptions(TypedDict, total=False):
 class Checkpoint:
     """A model's tokenizer and the regions of its answers (reasoning, tool calls), shared by threads and requests.
 
-    A second checkpoint for the same tokenizer is cheap, because vocabularies and compiled sets are cached. ``graph`` is
-    for engines that know the regions better than the tokenizer and its chat template do. With ``narrow``, the markers
-    of regions that a request does not protect are plain text, as in engines whose parsers do not look for them.
+    A second checkpoint for the same tokenizer is cheap, because vocabularies and compiled sets are cached. Pass
+    ``graph`` if the engine knows the regions better than the tokenizer and its chat template do. With ``narrow``, the
+    markers of a region are plain text unless the region is protected.
 
     >>> checkpoint = Checkpoint(tokenizer)
     >>> options = read_options(request_body, defaults, default=CHAT)
@@ -85,8 +86,8 @@ class Checkpoint:
         return scanner
 
     def segmenter(self, options: Options, prompt: Any = (), **engine: Unpack[EngineOptions]) -> TokenSegmenter:
-        """Returns the segmenter of an answer. It differs from a ``scanner`` only in the result of ``feed``: segments of
-        the model's regions, without the markers."""
+        """Returns the segmenter of an answer. The arguments are the same as in ``scanner``. The segmenter's ``feed``
+        returns segments of the model's regions, without the markers."""
         segmenter: TokenSegmenter = self._make(TokenSegmenter, options, prompt, **engine)
         return segmenter
 
@@ -101,8 +102,8 @@ class Checkpoint:
     def start_region(
         self, options: Options, stops: StopSet | SegmentSet, prompt: Any = (), *, inside: bool = False
     ) -> str | None:
-        """Returns the region in which the answer begins, for the argument ``region`` of a scanner of the set ``stops``.
-        ``None`` means the default of the scanner."""
+        """Returns the region in which the answer begins. Pass it as ``region`` to a scanner of the set ``stops``.
+        ``None`` stands for the scanner's default."""
         start, end = as_options(options).start_protected, prompt
         if not isinstance(prompt, str):
             has_regions = isinstance(stops, SegmentSet) or stops.regions is not None or stops.protect
@@ -121,8 +122,9 @@ class Checkpoint:
             return kind(self.vocabulary, stops, region=region, **row, **engine)
         except ValueError as error:
             if kind is TokenScanner and options.protect is None and stops != options.stops:
-                # A marker of a default region consists of a special token and of other text. Special tokens are left
-                # out of the text, so the marker could not be found. Make the scanner without the default regions.
+                # A marker of a default region has both a special token and other text. The scanner cannot find this
+                # marker, because it leaves special tokens out of the text. So make a scanner without the default
+                # regions.
                 return kind(self.vocabulary, options.stops, **row, **engine)
             raise _named(error) from None
 
@@ -172,8 +174,8 @@ def _compiled(
         return protected(stops, graph, protect)
     if len(stops) > (stops.repeat is not None) or narrow or not graph:
         return stops
-    # The stops do not need the regions here: there are no strings, patterns or protected regions, and `repeat` fires in
-    # every region. But only with regions does the scanner count the tokens of each region.
+    # No stop needs the regions here: there are no strings, patterns or protected regions, and `repeat` fires in every
+    # region. But a scanner counts the tokens of each region only if its set has regions.
     return StopSet(regions=graph, repeat=stops.repeat)
 
 

@@ -10,10 +10,11 @@ NOT_OURS = (KeyboardInterrupt, SystemExit, GeneratorExit, CancelledError)
 
 
 class Failures:
-    """Counts and logs the faults of an adapter in one process. After ``LIMIT`` faults in one hook it is ``off``.
+    """Counts and logs the faults of an adapter in one process. After ``LIMIT`` faults in one hook, ``off`` is true.
 
-    When it is off, leave new requests to the engine, and refuse those whose stops the engine does not support. Do
-    not give ``note`` an error of the client, such as a ``ValueError`` of ``read_options``.
+    While ``off`` is true, the adapter must leave new requests to the engine, and refuse a request whose stops the
+    engine does not support. Pass only faults of the adapter to ``note``, and no errors of a client, such as a
+    ``ValueError`` of ``read_options``.
 
     >>> failures = Failures(logging.getLogger("engine.stopscan"))
     >>> try:
@@ -23,8 +24,8 @@ class Failures:
     """
 
     LIMIT = 3
-    # If true, `note` raises each fault. Tests set it, because otherwise the engine's own search for stops would take
-    # over and hide the fault.
+    # If true, `note` raises each fault. Tests set this, because after a fault the engine itself finds the stops, and a
+    # test would not see the fault.
     strict = False
 
     def __init__(self, logger: logging.Logger) -> None:
@@ -38,11 +39,13 @@ class Failures:
         return self._counts[hook] >= self.LIMIT
 
     def note(self, error: BaseException, outcome: str, hook: str = "", *, alone: bool = False) -> None:
-        """Counts a fault in a ``hook``, and logs the first one and the one that turns the adapter off. With ``alone``,
-        faults in this hook do not turn the adapter off: stop calling the hook when ``gone(hook)`` is true.
+        """Counts a fault in ``hook``. Logs the first fault of all, and the fault with which ``hook`` reaches ``LIMIT``.
 
-        ``outcome`` says what happens to the request, such as "was left to the engine". Raises ``error`` if it is not a
-        fault of the adapter, such as a ``KeyboardInterrupt``.
+        When ``hook`` reaches ``LIMIT``, the adapter is turned off. With ``alone``, the adapter stays on: stop calling
+        the hook when ``gone(hook)`` is true. ``outcome`` says what happens to the request, such as "was left to the
+        engine".
+
+        Raises ``error`` if it is not a fault of the adapter, such as a ``KeyboardInterrupt``.
         """
         if isinstance(error, NOT_OURS) or self.strict:
             raise error

@@ -22,8 +22,8 @@ MAX_COUNT = 2**31 - 1
 # The most characters of an error message, which goes back to the client and quotes parts of its request.
 MAX_MESSAGE = 400
 
-# An entry of `default` that protects the whole answer. For a required tool call, for example, the route returns no
-# content at all, so no stop fires.
+# If this name is in the option `default`, no stop fires in the whole answer. A route sets it, for example, if the
+# request requires a tool call, because the answer then has no content.
 ANSWER = "answer"
 
 # Other names that APIs use for the options.
@@ -34,7 +34,8 @@ API_NAMES = {
     "no_stop_trim": "include_stop",
 }
 
-# The options that are lists of stops. If the engine has such a list in a field of its own, both lists are used.
+# The options that are lists of stops. A request may also have stops in a field of the engine. Then the stops of both
+# lists count.
 LISTS = ("stop", "patterns", "visible_patterns")
 
 _shortened = Repr()
@@ -214,9 +215,9 @@ def read_options(
 
 
 def _named_values(given: Mapping[Any, Any], prefix: str, fields: Collection[str]) -> Iterator[tuple[str, str, Any]]:
-    """Yields the options in ``given``: the name that ``given`` has for the option, the option, and the value.
+    """Yields a tuple for each option in ``given``: the key in ``given``, the name of the option, and the value.
 
-    Raises ``ValueError`` for a name with the ``prefix`` that is not an option.
+    Raises ``ValueError`` for a key that begins with ``prefix`` and is not an option.
     """
     for name, value in given.items():
         if isinstance(name, str) and name.startswith(prefix):

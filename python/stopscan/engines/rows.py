@@ -36,7 +36,8 @@ class RowOptions(TokenOptions, RegionOptions, total=False):
 
 
 class Row(Generic[Piece]):
-    """One stream of an engine's batch. Has the API of its ``scanner``, a ``TokenScanner`` or a ``TokenSegmenter``.
+    """One stream of an engine's batch. Passes calls on to ``scanner``, which is a ``TokenScanner`` or a
+    ``TokenSegmenter``.
 
     Adapters derive from ``Row`` and add the methods that their engine calls.
     """
@@ -103,7 +104,8 @@ class Row(Generic[Piece]):
         return piece
 
     def flush(self, reason: EndReason = "eos") -> Piece:
-        """Ends the row with ``reason``. Returns the held text or segments: empty if the row has already ended."""
+        """Ends the row with ``reason``. Returns the held text or segments. The result is empty if the row has already
+        ended."""
         piece: Piece = self.scanner.flush(reason)
         return piece
 
@@ -142,8 +144,8 @@ class Row(Generic[Piece]):
 
 
 def split(stops: Options, options: Mapping[str, Any]) -> tuple[StopOptions, dict[str, Any]]:
-    """Divides the keyword arguments of a row, as a program gives them, into ``StopOptions`` with these ``stops``, and
-    ``EngineOptions``."""
+    """Divides ``options``, the keyword arguments of a row, in two. Returns ``StopOptions`` with these ``stops``, and a
+    dict of ``EngineOptions``."""
     engine = {name: value for name, value in options.items() if name in EngineOptions.__annotations__}
     rest = {name: value for name, value in options.items() if name not in engine and value is not None}
     return replace(as_options(stops), **rest), engine

@@ -10,7 +10,8 @@ from itertools import count
 
 
 class Tokenizer:
-    """Holds a byte-level ``tokenizers.Tokenizer`` as ``backend``. Its tokens are every byte, ``words`` and ``special``.
+    """A byte-level ``tokenizers.Tokenizer`` in the attribute ``backend``. It has a token for each byte, for each text
+    in ``words``, and for each text in ``special``.
 
     >>> tokenizer = Tokenizer(["Hel", "lo"], ["<|eos|>"])
     >>> tokenizer.backend.decode(tokenizer.ids(["Hel", "lo", b"!", "???"]))
@@ -41,7 +42,8 @@ class Tokenizer:
 
 
 def source_of(module: str) -> str:
-    """Returns the source of a module, or ``""`` if there is none. Imports only the packages around the module."""
+    """Returns the source of a module, or ``""`` if it cannot be found. Imports the packages that contain the module,
+    but not the module."""
     with suppress(ImportError, AttributeError):
         return find_spec(module).loader.get_source(module) or ""  # type: ignore[union-attr]
     return ""

@@ -4,6 +4,7 @@ from typing import Any
 
 
 class Untyped:
-    """Stands for a class of an engine that has no type annotations. Any attribute of it passes the type checker."""
+    """A class whose attributes all pass the type checker. It stands for classes of an engine that have no type
+    annotations."""
 
     def __getattr__(self, name: str) -> Any: ...

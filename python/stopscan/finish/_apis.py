@@ -62,22 +62,22 @@ APIS: dict[ApiName, FinishFields] = {
     "openai": FinishFields(
         name="OpenAI finish_reason",
         words=paths("finish_reason finishReason completionReason stop_reason"),
-        # The fields in which these put the answer, in order: OpenAI's `stream` helper, DashScope, OCI, the end of
-        # Cohere v2's streams.
+        # Fields that contain the answer. They belong, in order, to OpenAI's `stream` helper, DashScope, OCI, and the
+        # end of Cohere v2's streams.
         bodies=_bodies("chunk output chatResponse delta"),
-        # The names of the list of choices, in order: of OpenAI, AI21, Cohere before its chat API, watsonx, Mistral on
-        # Bedrock.
+        # The field with the list of choices. The names belong, in order, to OpenAI, AI21, Cohere before its chat API,
+        # watsonx, and Mistral on Bedrock.
         choice_lists=("choices", "completions", "generations", "results", "outputs"),
         done_field="is_end",  # of Baidu, whose `finish_reason` is "normal" in every chunk
         whole_fields=paths("message.role message.content message.tool_calls"),
-        # The fields that name the stop, in order: of sglang and smg; vLLM and TensorRT-LLM; llama.cpp; dynamo;
-        # llama.cpp --verbose; Anthropic.
+        # The field that names the stop. The paths belong, in order, to: sglang and smg; vLLM and TensorRT-LLM;
+        # llama.cpp; dynamo; llama.cpp --verbose; Anthropic.
         stops=paths("matched_stop stop_reason stopping_word nvext.stop_reason __verbose.stopping_word stop_sequence"),
         # Who sends them, in order: OpenRouter, LM Studio, dynamo#14525, Vercel's AI SDK.
         native_words=paths(
             "native_finish_reason stats.stop_reason nvext.detailed_finish_reason finishReason.raw finish_reason.raw"
         ),
-        # Vercel's AI SDK writes "other" in place of a word that it does not know, and the word itself in `raw`.
+        # If Vercel's AI SDK does not know a word, it writes "other", and keeps the word in `raw`.
         vague_words=("other",),
         details=paths("finishReason.raw finish_reason.raw"),
         # Who sends them, in order: vLLM, Baidu, MiniMax, DashScope.
@@ -93,8 +93,8 @@ APIS: dict[ApiName, FinishFields] = {
         name="Responses status",
         words=paths("status"),
         silent=(".delta",),
-        # Only the status in these events is that of the response. The status in other events, such as
-        # `response.reasoning_summary_part.done`, can be "incomplete" before the response ends.
+        # Each of these events has the status of the whole response. Other events have the status of a part of it. That
+        # status can be "incomplete" before the response ends, as in `response.reasoning_summary_part.done`.
         events=("response.completed", "response.incomplete", "response.failed", "response.cancelled"),
         vague_words=("incomplete",),
         details=paths("incomplete_details.reason status_details.reason"),  # the second path is of the Realtime API

@@ -1,4 +1,5 @@
-"""Reads the payloads of all APIs. `_apis.py` has the table of their `FinishFields`, the names of an API's fields."""
+"""Reads the payloads of all APIs. The class `FinishFields` has the names of an API's fields. The table `APIS` in
+`_apis.py` has the `FinishFields` of each API."""
 
 from __future__ import annotations
 
@@ -22,12 +23,13 @@ DONE = "[DONE]"
 ERROR: Condition = (("error",), None)
 # Reasons that are replaced if the content has calls or a refusal.
 UNDECIDED = ("eos", "stop_token", "unknown")
-# Paths at which APIs wrap an answer. `response` is the path of two APIs, Gemini's Code Assist and Gemini's batches. The
-# others are, in order, those of OpenAI's batches, Anthropic's batches and Bedrock's batches.
+# Paths at which APIs wrap an answer. Gemini's Code Assist and Gemini's batches use `response`, OpenAI's batches
+# `response.body`, Anthropic's batches `result.message`, and Bedrock's batches `modelOutput`.
 WRAPPERS = "response response.body result.message modelOutput"
-# sglang, AI21 and Vercel send the finish word in an object. In this order, the names of the word's field there:
+# sglang, AI21 and Vercel send an object in place of the finish word. The word is in its field `type` (sglang), `reason`
+# (AI21) or `unified` (Vercel).
 WORD_OBJECTS = ("type", "reason", "unified")
-# sglang and AI21 send the stop in the same object. In this order, the names of the stop's field there:
+# The same object has the stop in its field `matched` (sglang) or `sequence` (AI21).
 STOP_OBJECTS = ("matched", "sequence")
 # Fields with the name, the id or the arguments of a call, as all APIs spell them. OpenAI nests them in `function` or
 # `custom`.
@@ -62,10 +64,11 @@ def is_call(call: object, /) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class FinishFields:
-    """The names of the fields in which an API says why an answer ended, with a word such as "stop".
+    """The names of the fields in which an API says why an answer ended. The API says it with a finish word, such as
+    "stop".
 
-    The word is in a choice: one answer of a response. A body is the payload, or the part of the payload at one of the
-    paths in `bodies`. A body has a list of choices, or the body itself is the choice.
+    A choice is one answer of a response, and contains the finish word. A body contains the choices: it is the payload,
+    or the part of the payload at one of the paths in `bodies`. A body has a list of choices, or is the only choice.
     """
 
     name: str  # the API and the field of the word, for error messages
@@ -102,8 +105,8 @@ class FinishFields:
     def find(self, payload: object) -> Answer:
         """Returns the choice that counts, with its finish word.
 
-        The first body that has a list of choices or a finish word counts. If there is no such body, the payload itself
-        is the choice. Raises `TypeError` if the payload is not a dict or an object.
+        Searches the bodies in order, until one has a list of choices or a finish word. If no body has either, the
+        payload itself is the choice. Raises `TypeError` if the payload is not a dict or an object.
         """
         if not isinstance(payload, dict) and isinstance(payload, NOT_PAYLOADS):
             raise TypeError(f"{self.name} is read from a dict or an object, not {type(payload).__name__}")
@@ -199,13 +202,14 @@ class FinishFields:
         return None
 
     def _is_whole(self, answer: Answer) -> bool:
-        """Returns whether a choice without a finish word is a whole answer, which has always ended, and not a chunk."""
+        """Returns whether `answer` is a whole answer and not a chunk. A whole answer has ended, even without a finish
+        word."""
         if field(answer.choice, "delta") is not None or first_value(answer.choice, self.whole_fields) is None:
             return False
         if answer.word is None:
             return answer.number is not None  # OCI's chunks have a choice, but not in a list
-        # A chunk of DashScope must not count as a whole answer. Its word is "null", and its body is the field `output`
-        # of the payload, not the payload itself.
+        # A chunk of DashScope is not a whole answer. Its finish word is "null", and its body is the field `output` of
+        # the payload.
         return bool(answer.word == "" or answer.body is answer.payload)
 
     def _has_failed(self, answer: Answer, finish: Finish | None) -> bool:
@@ -234,22 +238,22 @@ class Answer(NamedTuple):
     silent: bool = False  # events of this type never say why the answer ended
 
     def values_at(self, names: tuple[Path, ...]) -> Iterator[Any]:
-        """Yields the values at the paths `names`, in the choice and then in its body. Skips the path of the finish
-        word."""
+        """Yields the values at the paths `names`: first those in the choice, then those in the body. Skips the path of
+        the finish word."""
         for part in (self.choice, self.body) if self.body is not self.choice else (self.choice,):
             yield from (value_at(part, path) for path in names if path != self.word_path)
 
 
 def decide(finish: Finish, content: Finish | None) -> Finish:
-    """Returns `finish`. If its reason is undecided, and the answer has a call or a refusal (`content`), the result has
-    the reason of `content` instead."""
+    """Returns `finish`, or a `Finish` with the reason of `content`. `content` stands for a call or a refusal in the
+    answer. It counts only if the reason of `finish` is in `UNDECIDED`."""
     if content is None or finish.reason not in UNDECIDED:
         return finish
     return Finish(content.reason, raw=content.raw or finish.raw)
 
 
 def counting_choice(choices: Sequence[Any]) -> Any:
-    """Returns the only choice, or the choice with the lowest index. A chunk may have only some of the choices."""
+    """Returns the choice with the lowest index, or None if there are no choices."""
     return choices[0] if len(choices) == 1 else min(choices, key=choice_index, default=None)
 
 
@@ -312,8 +316,9 @@ def as_list(value: object) -> Sequence[Any]:
 
 
 def word_and_stop(value: object) -> tuple[str | None, object]:
-    """Returns the finish word and the stop that `value` contains. The word is a string, or None while the stream goes
-    on. The stop is None unless `value` is an object with a field of `WORD_OBJECTS` and one of `STOP_OBJECTS`."""
+    """Returns the finish word and the stop in `value`. The word is None while the stream goes on. If `value` is an
+    object, the word is in a field of `WORD_OBJECTS`, and the stop in a field of `STOP_OBJECTS`. If `value` has no stop,
+    the stop is None."""
     stop: object = None
     if value is not None and not isinstance(value, str | int | Enum):
         word = next((inner for name in WORD_OBJECTS if (inner := field(value, name)) is not None), None)
@@ -336,10 +341,11 @@ def text_of(value: object) -> str:
 
 
 def finish_of_word(word: str, *stops: object) -> Finish:
-    """Returns the finish that a word means. If the word may mean a stop, the first stop string or id in `stops` counts.
+    """Returns the finish that a word means. If the word can mean a stop, the finish has the first stop string or token
+    id in `stops`.
 
-    A word may be followed by a colon and an explanation ("content_filter: PROHIBITED_CONTENT"), or by a colon and the
-    stop (sglang before 0.4).
+    Some servers write an explanation after the word and a colon ("content_filter: PROHIBITED_CONTENT"). sglang before
+    0.4 writes the stop there.
     """
     kind, _, more = word.partition(": ")
     reason = WORDS.get(kind.lower().replace("-", "_"), "unknown")

@@ -4,7 +4,8 @@ There is one table for all APIs, because servers and proxies use each other's wo
 underscores. `from_*` read a hyphen as an underscore, and ignore case, because LiteLLM writes Gemini's words in lower
 case (litellm#23273).
 
-Each word has one meaning. Exception: a word for "eos", such as "stop", means a stop if the payload names the stop.
+Each word has one meaning, whatever its source. Only a word for "eos", such as "stop", has a second one: it means a stop
+if the payload names the stop.
 """
 
 from __future__ import annotations

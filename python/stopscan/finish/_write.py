@@ -13,7 +13,8 @@ from typing import Literal, NamedTuple, TypeAlias, TypedDict
 
 from stopscan.finish._finish import Finish, Reason
 
-# Each alias below has the words of a type in the API's official client, so that a returned value fits that type too.
+# Each alias has the same words as a type in the API's official client. So the values that `to_*` return also fit that
+# type.
 
 # anthropic.types.StopReason
 AnthropicReason: TypeAlias = Literal["end_turn", "max_tokens", "stop_sequence", "tool_use", "pause_turn", "refusal"]
@@ -44,8 +45,8 @@ class AnthropicFinish(TypedDict):
 class OpenAIFinish(TypedDict):
     """The fields that `to_openai` returns. Read `matched_stop` with `get`, because it is not always there.
 
-    `matched_stop` is not declared here: no class of the client has the field, so a call that unpacks this dict into
-    such a class would not type-check.
+    The type does not declare `matched_stop`, because no class of the client has this field. If it did, a type checker
+    would refuse a call that unpacks this dict into a class of the client.
     """
 
     finish_reason: OpenAIReason
@@ -121,9 +122,9 @@ _CUT = _Words(
     "max_tokens",
     "length",
 )
-# When OpenAI's model refuses, OpenAI sends the refusal as content, with "stop". But "refusal" in a `Finish` means that
-# the server ended the answer, as in OpenAI's definition of "content_filter": "content was omitted due to a flag from
-# our content filters".
+# A refusal is written as "content_filter", because "refusal" in a `Finish` means that the server ended the answer.
+# OpenAI defines "content_filter" as "content was omitted due to a flag from our content filters". (When OpenAI's model
+# itself refuses, OpenAI sends the refusal as content, with "stop".)
 _BLOCKED = _END._replace(
     anthropic="refusal",
     openai="content_filter",

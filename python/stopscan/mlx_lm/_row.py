@@ -71,8 +71,8 @@ class BatchRow(Row[Any]):
         scanner = self.scanner
         self._pieces.append(scanner.feed(token_id))
         finish = scanner.finish
-        # If the row has ended with "length", `advance` returns `False`, because mlx-lm itself ends the row at its limit
-        # of tokens.
+        # mlx-lm itself ends the row at its limit of tokens. So `advance` returns `False` if the row has ended with
+        # "length".
         return finish is not None and finish.reason != "length"
 
     def _since(self, response: Any) -> list[Any]:

@@ -26,7 +26,7 @@ from stopscan.engines import Defaults, Failures
 from stopscan.engines.selftest import Tokenizer
 
 PROMPT = "go"
-# No token comes twice, because the model chooses each token by the previous token alone.
+# All tokens are different, because the model chooses the next token only by the token before it.
 ANSWER = ["a", "<think>", "E", "ND", "</think>", " b", "EN", "D", " x"]
 STREAM = {"stream": True, "stream_options": {"include_usage": True}}
 
@@ -39,7 +39,8 @@ def require_server(generator: Any, handler: Any, failures: Failures) -> None:
     try:
         with (
             patch.object(mx.distributed, "init", lambda *args, **options: alone),
-            # If the log had no handler, its first message would configure it, but mlx-lm's command does that later.
+            # Give the log a handler during the test. Without one, the first message would configure the log, but
+            # mlx-lm's command has to do that later.
             patch.object(logging.root, "handlers", [logging.lastResort]),
             Host(generator, handler) as host,
         ):
@@ -110,7 +111,7 @@ class Host:
 
 
 class _Arguments(SimpleNamespace):
-    """The arguments of mlx-lm's command. Those that a new release has added are ``None``."""
+    """The arguments of mlx-lm's command. An argument that a new release has added is ``None``."""
 
     temp, top_p, top_k, min_p, max_tokens, num_draft_tokens = 0.0, 1.0, 0, 0.0, 20, 3
     allowed_origins, chat_template_args = ("*",), dict[str, Any]()
@@ -142,7 +143,8 @@ class _Model:
 
 
 def _parts(reply: str) -> tuple[Any, ...]:
-    """Returns the reasoning, the text, the stop, and the numbers of tokens and of reasoning tokens of an answer."""
+    """Returns five parts of an answer: the reasoning, the text, the stop, the count of tokens, and the count of
+    reasoning tokens."""
     stream = [line.removeprefix("data: ") for line in reply.splitlines() if line.startswith("data: {")]
     chunks = [json.loads(chunk) for chunk in stream or [reply]]
     choices = [choice for chunk in chunks for choice in chunk["choices"]]

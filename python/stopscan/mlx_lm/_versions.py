@@ -9,8 +9,9 @@ from typing import Any
 
 import mlx_lm
 
-# For each class or function of mlx-lm, the names that stopscan needs. A name may be an attribute, a parameter, or a
-# name that the function's code uses. Names in parentheses are all parameters of the function.
+# What stopscan needs of mlx-lm. A key is a class or function of mlx-lm. Its value lists names that must exist there:
+# attributes, parameters, or names that the function's code uses. An entry such as `(cache)` has all parameters of the
+# function.
 RESPONSE = "__dataclass_fields__ text token finish_reason"
 STREAMS = {
     "generate.GenerationResponse": f"{RESPONSE} prompt_tokens generation_tokens",
@@ -25,15 +26,16 @@ BATCHES = {
     # The stops of a batch work only if `next` calls `advance` of each row's matcher.
     "generate.GenerationBatch.next": "(self) advance",
 }
-# Names that the server needs. `BATCHES` has those of batches. The others are parts of mlx-lm's server that the
-# self-test does not call, or in which it would block.
+# What stopscan.mlx_lm.server needs: the names in `BATCHES`, and names in two functions of mlx-lm's server that the
+# self-test does not run.
 SERVER = BATCHES | {
     "server._run_http_server": "handler_class server_class",
     "server.run": "ResponseGenerator _run_http_server",
 }
 
 
-# For each module or function of stopscan: what it needs of mlx-lm, and the first version of mlx-lm that has it.
+# For each module or function of stopscan: the names that it needs of mlx-lm, and the first version of mlx-lm that has
+# them.
 NEEDS = {
     "stream_generate": (STREAMS, "0.29.0"),
     "batch_generate": (BATCHES, "0.32.0"),
@@ -55,7 +57,7 @@ def require(user: str) -> None:
 
 def _names(owner: str) -> set[str]:
     try:
-        # The colon separates the module from a name in it: `mlx_lm.generate` is both a module and a function.
+        # `mlx_lm.generate` is both a module and a function. The colon says that it is the module here.
         module, _, name = owner.rpartition(".") if owner.startswith("models.") else owner.partition(".")
         part: Any = unwrap(resolve_name(f"mlx_lm.{module}:{name}"))
     except (AttributeError, ImportError):

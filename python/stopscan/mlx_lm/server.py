@@ -47,8 +47,8 @@ class _Row(RowScanner):
         BatchRow.__init__(self, scanner)
         self.counter: Any = scanner
         if "reasoning" in checkpoint.graph and "reasoning" not in self.tokens_in:
-            # If no region is protected, the row's scanner does not count the tokens of each region, so a second scanner
-            # does.
+            # If no region is protected, the row's scanner does not count the tokens of each region. Then a second
+            # scanner counts them.
             self.counter = checkpoint.scanner(StopSet(), prompt, **options)
 
     def advance(self, token_id: int, /) -> bool:
@@ -64,14 +64,16 @@ class _Row(RowScanner):
 
 @dataclass
 class _Stops:
-    """The options of a request, and its row. mlx-lm passes the object along as the request's `stop_words`."""
+    """The options of a request, and the row of its answer. mlx-lm treats this object as the request's `stop_words`, and
+    passes it from function to function."""
 
     options: StopOptions
-    # Whether `of` must replace `options.default` by the regions that mlx-lm separates from the answer. They depend on
-    # the model.
+    # True for a chat without `--protect`. The method `of` then sets `options.default` to the regions that mlx-lm
+    # separates from the answer. They depend on the model.
     chat: bool
     connection: socket | None = None
-    # The client sends no other request (`Connection: close`), so it may close its sending half and still read.
+    # Whether the client sent `Connection: close`. It then sends no further request, so it may close its half of the
+    # connection and still read the answer.
     half_closes: bool = False
     row: _Row | None = None
 
@@ -86,8 +88,8 @@ class _Stops:
         return _Stops, (self.options, self.chat)
 
     def of(self, tokenizer: Any) -> StopOptions:
-        """Returns the options of the request. In a chat, their ``default`` has only the regions that mlx-lm separates
-        from the answer for this model."""
+        """Returns the options of the request. In a chat, ``default`` is set to the regions that mlx-lm separates from
+        the answer for this model."""
         return replace(self.options, default=_separated(tokenizer)) if self.chat else self.options
 
 
@@ -160,14 +162,14 @@ def _safe(responses: Any, row: _Row, stops: _Stops) -> Iterator[Any]:
             row.failed = True
         if row.failed:
             raise RuntimeError("stopscan failed in this request")
-        # Reports every end as "length": after "stop", mlx-lm would drop the last text and the text that it held back.
+        # Report every end as "length". After "stop", mlx-lm would drop the last text and the text that it held back.
         yield replace(response, text=text, finish_reason=response.finish_reason and "length")
 
 
 def _nearest(fetch: Any, model: Any, tokens: list[int]) -> Any:
-    """Calls ``fetch`` of mlx-lm's prompt cache, and returns its result, but with at least one token of the prompt
-    uncached. If all tokens were cached, mlx-lm's generation thread would end. Agents send prompts of which all tokens
-    are cached: an earlier prompt with its answer and its stop."""
+    """Calls ``fetch`` of mlx-lm's prompt cache, and returns its result. If the cache has all tokens of the prompt,
+    returns a result in which at least one token is not cached. Otherwise mlx-lm's generation thread would end. It
+    happens with agents: they send an earlier prompt again, followed by its answer and its stop."""
     cache, rest = fetch(model, tokens)
     if not rest:
         cache, rest = fetch(model, tokens[:-1]) if len(tokens) > 1 else (None, [])
@@ -185,8 +187,8 @@ class _Handler(server.APIHandler):
         except ValueError as error:
             self._end_with(400, error)
             return
-        # mlx-lm reads `include_usage` after the last chunk. A `stream_options` of a wrong type would raise an error
-        # there, so it is replaced here.
+        # mlx-lm reads `include_usage` only after the last chunk. A `stream_options` of a wrong type would raise an
+        # error at that time, so replace it now.
         streaming = self.body.get("stream_options")
         self.stream_options = {"include_usage": isinstance(streaming, dict) and bool(streaming.get("include_usage"))}
         self._called_tool = False
@@ -199,9 +201,9 @@ class _Handler(server.APIHandler):
         except ConnectionError:
             self.close_connection = True  # the client has left
         finally:
-            # Nobody reads the answer any more, so `departed` ends its row at the next token. (mlx-lm itself removes
-            # such rows only twice a second.) If several machines run one model, `departed` is not set, because all of
-            # them must end a row at the same token.
+            # Nobody reads the answer any more. `departed` ends its row at the next token, sooner than mlx-lm, which
+            # removes abandoned rows only twice a second. If several machines run one model, they must all end a row at
+            # the same token, so `departed` is not set.
             if stops.row is not None and not self.response_generator._is_distributed:
                 stops.row.departed = True
 
@@ -233,8 +235,8 @@ class _Handler(server.APIHandler):
         self.wfile.write(body)
 
     def generate_response(self, text: str, finish_reason: str | None, *counts: Any, **parts: Any) -> Any:
-        """Returns mlx-lm's chunk or whole response. Both the last chunk and a whole response say what ended the
-        answer."""
+        """Returns a chunk or a whole response, made by mlx-lm. If the answer ends with it, adds the reason and the stop
+        that fired."""
         self._called_tool |= bool(parts.get("tool_calls"))
         row = self._stops.row
         if finish_reason is None or row is None or row.finish is None:
@@ -250,7 +252,8 @@ class _Handler(server.APIHandler):
         return self._with_reasoning(response)
 
     def completion_usage_response(self, *counts: Any, **options: Any) -> Any:
-        """Returns mlx-lm's chunk with the usage, with the same ``object`` as the other chunks of the stream."""
+        """Returns the chunk that reports the usage, made by mlx-lm. Sets its field ``object`` to the value in the other
+        chunks of the stream."""
         response = super().completion_usage_response(*counts, **options)
         return self._with_reasoning({**response, "object": self.object_type})
 

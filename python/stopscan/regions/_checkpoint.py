@@ -21,9 +21,9 @@ PARTS = {"normal": "answer", "tool": "tool_call"}
 def graph_of(tokenizer: Any, /) -> Graph | None:
     """Returns the regions of the model's answers with their markers, or ``None`` if they are not known.
 
-    The graph comes from mlx-lm's wrapper of the tokenizer, from the response template, or from the form in ``FORMATS``
-    whose markers the chat template has. The first of these graphs is used, unless a later one has more of the regions
-    ``reasoning`` and ``tool_call``.
+    There are three sources, in this order: mlx-lm's wrapper of the tokenizer, the response template, and the form in
+    ``FORMATS`` whose markers the chat template has. The source that has the most of the regions ``reasoning`` and
+    ``tool_call`` is used. If several have equally many, the first of them is used.
 
     >>> graph_of(AutoTokenizer.from_pretrained("Qwen/Qwen3-0.6B"))["reasoning"]
     {'</think>': 'answer', '<tool_call>': 'tool_call'}
@@ -40,10 +40,11 @@ def graph_of(tokenizer: Any, /) -> Graph | None:
 
 
 def with_reasoning(graph: Graph | None, own: Graph | None, /) -> Graph | None:
-    """Combines ``graph``, the regions of a model, with ``own``, the regions of an engine's parser for this model.
+    """Combines two graphs: ``graph`` has the regions of a model, and ``own`` has the regions of an engine's parser for
+    this model.
 
-    If ``graph`` already has the markers of ``own``, returns ``graph`` unchanged. Otherwise returns ``own``, with the
-    tool calls of ``graph`` added if ``own`` has none. If one of the graphs is unknown (``None``), returns the other.
+    If ``graph`` already has the markers of ``own``, returns ``graph``. Otherwise returns ``own``. If ``own`` has no
+    tool calls, adds those of ``graph`` to the result. If only one of the graphs is known, returns this graph.
     """
     if not own or not graph:
         return own or graph
@@ -70,8 +71,8 @@ def _of_mlx_lm(tokenizer: Any) -> Graph | None:
         graph["answer"][tokenizer.think_start] = "reasoning"
         graph["reasoning"] = {tokenizer.think_end: "answer"}
     if getattr(tokenizer, "has_tool_calling", False):
-        # A call may begin in every region, also in the reasoning, which it ends. After the call the answer goes on,
-        # unless the calls have no closing marker, as Mistral's.
+        # A call may begin in every region. A call in the reasoning ends the reasoning. A closing marker ends the call,
+        # and the answer goes on. Some calls, such as Mistral's, have no closing marker.
         for markers in graph.values():
             markers[tokenizer.tool_call_start] = "tool_call"
         graph["tool_call"] = {tokenizer.tool_call_end: "answer"} if tokenizer.tool_call_end else {}
@@ -97,8 +98,9 @@ def _of_chat_template(template: str) -> Graph | None:
         leads_to = {(marker, to) for _, marker, to in edges_of(form)}
         present = {marker for marker, _ in leads_to if marker in template}
         missing = {*NAMES}.intersection(region_names(form)) - {to for marker, to in leads_to if marker in present}
-        # A form is another model's if it has reasoning, and the template has none of the markers that open it. The same
-        # holds for tool calls. Otherwise, each marker of the form that the template lacks counts against the form.
+        # A form does not fit if it has reasoning, but the template has no marker that opens the reasoning. The same
+        # holds for tool calls. A marker that the template has adds its length to `size`. A marker that the template
+        # lacks takes one away.
         size = sum(map(len, present)) - len({marker for marker, _ in leads_to} - present)
         score = size, SIGNS.get(name, "\0") in template
         if not missing and score > highest and size > 0:

@@ -1,5 +1,6 @@
-"""Graphs of regions. In a graph, markers lead from state to state. A region can have several states, from which markers
-lead to different states: ``tool_call`` and ``tool_call/in reasoning``."""
+"""Graphs of regions. A graph has states, and each marker leads from one state to another. A region can have several
+states. For example, ``tool_call`` and ``tool_call/in reasoning`` are states of the region ``tool_call``. Their markers
+lead to different states."""
 
 from __future__ import annotations
 
@@ -34,14 +35,14 @@ def edges_of(graph: Graph) -> list[tuple[str, str, str]]:
 
 def readable_in(graph: Graph) -> set[str]:
     """Returns the names of the regions whose text is for readers. Any other region has only markup, such as Harmony's
-    header ``assistant to=self``. The graph of a response template may have no region ``answer``. Then the first region
-    is the answer."""
+    header ``assistant to=self``. A graph that was made of a response template may lack the region ``answer``. Its first
+    region is then the answer."""
     regions = region_names(graph)
     return {"answer" if "answer" in regions else regions[0], *NAMES}
 
 
 def describe(graph: Graph) -> str:
-    """Returns text for a log: the names of the regions that can be protected, each with the markers that open it.
+    """Returns a text for the log. It names the regions that can be protected, each with the markers that open it.
 
     >>> describe({"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}})
     'reasoning (<think>)'

@@ -50,13 +50,14 @@ def region_after(graph: Graph, prompt_end: str, /) -> str:
 def start_region(
     stops: StopSet | SegmentSet, prompt_end: str, /, start_protected: bool | None = None, *, inside: bool = False
 ) -> str | None:
-    """Returns the region in which the answer begins, as a scanner's argument ``region`` (``None`` is its default).
+    """Returns the region in which the answer begins, for a scanner's argument ``region``. ``None`` stands for the
+    scanner's default.
 
-    With ``start_protected=True`` the answer begins in the first protected region that the graph has, with ``False`` in
-    the graph's first region. With ``None`` the end of the prompt decides; if no marker there opens a region,
-    ``inside=True`` means that the answer begins in the reasoning.
-
-    Raises ``ValueError`` for ``start_protected=True`` if no region of the set is protected.
+    - ``start_protected=True``: the first protected region of the graph. Raises ``ValueError`` if no region is
+      protected.
+    - ``start_protected=False``: the first region of the graph.
+    - ``start_protected=None``: the region that a marker at the end of the prompt opens. If there is none, the reasoning
+      with ``inside=True``, otherwise the first region of the graph.
 
     >>> stops = protected(StopSet("END"), FORMATS["qwen3"])
     >>> start_region(stops, "<|im_start|>assistant\\n<think>\\n")
@@ -81,14 +82,13 @@ def start_region(
 
 def _protected_states(graph: Graph, stop_in: Collection[str]) -> list[str]:
     states = [state for state in graph if region_name(state) not in stop_in]
-    # Regions of markup, such as Harmony's headers, come last: stops do not fire in them either, but no answer begins in
-    # them.
+    # No stop fires in regions of markup, such as Harmony's headers. But no answer begins in them, so they come last.
     readable = readable_in(graph)
     return sorted(states, key=lambda state: region_name(state).removesuffix(PROTECTED) not in readable)
 
 
 @lru_cache(maxsize=16)
 def _segments(graph: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]) -> SegmentSet:
-    """Returns the compiled graph. ``str`` turns ``keep(region)`` into a plain name. Otherwise the marker would stay in
-    the text, and ``region_after`` would take the marker for content."""
+    """Returns the compiled graph. ``str`` turns ``keep(region)`` into a plain name, so that the marker is left out of
+    the text. ``region_after`` would take a marker in the text for content."""
     return SegmentSet({state: {marker: str(to) for marker, to in markers} for state, markers in graph})

@@ -53,8 +53,9 @@ def protected(stops: StopSet, graph: Graph | None, protect: Protect = NAMES, /) 
 def segments_of(stops: StopSet, graph: Graph, protect: Protect = NAMES, /) -> SegmentSet:
     """Returns a ``SegmentSet`` of ``graph`` and ``stops``. Its stops do not fire in the regions of ``protect``.
 
-    ``protect`` and the errors are the same as in ``protected``. The markers of a pair stay in the text. The text
-    between them is a segment of its own: its region is the name of the region around it, followed by ``PROTECTED``.
+    ``protect`` and the errors are the same as in ``protected``. The text between the markers of a pair is a separate
+    segment, and the markers stay in the text. Its region has the name of the surrounding region, with ``PROTECTED``
+    added: ``answer protected``.
 
     >>> segments = segments_of(StopSet("END"), FORMATS["qwen3"], ["reasoning", "(", ")"])
     >>> list(split(["<think>END</think>Yes (END). END"], segments))
@@ -112,10 +113,11 @@ def _shared_options(stops: StopSet) -> dict[str, Any]:
 
 
 def _names_and_pairs(stops: StopSet, graph: Graph | None, protect: Protect) -> tuple[list[str], list[tuple[str, str]]]:
-    """Returns the names of the regions to protect, and the pairs of markers to protect. The pairs include those that
-    ``stops`` protects, but none with a marker that is a stop.
+    """Returns the names of the regions to protect, and the pairs of markers to protect. Adds the pairs that ``stops``
+    already protects. Leaves out each pair with a marker that is a stop.
 
-    Raises ``ValueError`` for an opening marker with two closing markers."""
+    Raises ``ValueError`` for an opening marker with two closing markers.
+    """
     names, pairs = read_protect(protect)
     regions = region_names(graph or {})
     if protect is NAMES:
@@ -138,7 +140,7 @@ def _regions_and_stop_in(
     markers of each pair.
     """
     edges, taken, readable = edges_of(graph), {*stops.stop, *stops.visible}, readable_in(graph)
-    # If the opening marker of a pair opens a region of the graph, the pair counts as the name of that region.
+    # If the opening marker of a pair also opens a region of the graph, protect this region instead of the pair.
     opened_by = {marker: to for _, marker, to in edges if to in NAMES}
     closed = {*names, *(opened_by[opening] for opening, _ in pairs if opening in opened_by)}
     # A region is not protected if one of its markers is a stop.

@@ -13,8 +13,8 @@ def without_regions(graph: Graph, names: Collection[str], /) -> Graph:
     """Returns ``graph`` without the regions of ``names``, which are ``reasoning``, ``tool_call`` or both.
 
     Adapters use it for a route that does not separate all regions, such as a route without a parser of tool calls. The
-    text of a removed region becomes part of the answer, and so do its markers: a stop can reach across them. A graph
-    that also has regions of other kinds, such as Harmony's headers, is returned unchanged.
+    text and the markers of a removed region become part of the answer. So a stop can begin before a marker and end
+    after it. A graph that also has regions of other kinds, such as Harmony's headers, is returned unchanged.
 
     >>> without_regions({"answer": {"<think>": "reasoning", "<call>": "tool_call"},
     ...                  "reasoning": {"</think>": "answer"}, "tool_call": {"</call>": "answer"}}, ["tool_call"])
@@ -25,14 +25,14 @@ def without_regions(graph: Graph, names: Collection[str], /) -> Graph:
         return graph
     kept = {state: markers for state, markers in graph.items() if region_name(state) not in names}
     removed = {state: markers for state, markers in graph.items() if state not in kept}
-    # For each removed region, the region that its closing marker opens. Markers that led to the removed region now lead
-    # there.
+    # For each removed region: the region that follows its closing marker. Markers that led to the removed region now
+    # lead to the region that follows.
     end_of = {
         state: next((to for to in markers.values() if to in kept), next(iter(graph)))
         for state, markers in removed.items()
     }
-    # In a graph, the closing marker of a region may also lead from the answer to the answer. If all regions that it
-    # closes are removed, this marker is text.
+    # The answer may also have the closing marker of a region, which then leads from the answer to the answer. If this
+    # marker closes only removed regions, it becomes plain text.
     closing = {marker for markers in removed.values() for marker in markers}
     closing -= {marker for state, markers in kept.items() if region_name(state) != ANSWER for marker in markers}
 

@@ -1,5 +1,5 @@
-"""Names that the adapters, the engines' layer and the clients share. They may change: the author of an adapter needs
-only the names of ``stopscan.regions``."""
+"""Names that several packages of stopscan use: the adapters, ``stopscan.engines`` and the clients. They may change. To
+write an adapter, use only the names of ``stopscan.regions``."""
 
 from stopscan.regions._checkpoint import with_reasoning
 from stopscan.regions._names import NAMES, describe, region_name

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
 
 class _Left(str):
-    """The base of ``keep`` and ``stay``: the name of the state to which a marker leads, if the marker stays in the
-    text."""
+    """The base of ``keep`` and ``stay``: the name of a state. The marker that leads to this state stays in the text."""
 
     __slots__ = ()
 
@@ -33,9 +32,9 @@ class _Left(str):
 
 
 class keep(_Left):  # noqa: N801 - used like a function
-    """The name of a region whose opening marker stays in the text, as the beginning of the region's text.
+    """The name of a region whose opening marker stays in the text. The region's text begins with this marker.
 
-    Write ``keep("tool_call")`` instead of ``"tool_call"`` in a graph of markers. The two are equal as strings. In a
+    In a graph of markers, write ``keep("tool_call")`` instead of ``"tool_call"``. The two are equal as strings. In a
     ``StopSet`` all markers stay in the text anyway.
 
     >>> markers = {"answer": {"<function=": keep("tool_call")}, "tool_call": {"</function>": "answer"}}
@@ -47,11 +46,12 @@ class keep(_Left):  # noqa: N801 - used like a function
 
 
 class stay(_Left):  # noqa: N801 - used like a function
-    """The name of another state of the same region. The marker that leads there stays in the text, and the part goes
-    on.
+    """The name of another state of the same region. The marker that leads to this state stays in the text, and the part
+    goes on.
 
-    So a call can have a body in which only the body's own closing marker counts. In a ``StopSet``, ``stay(name)`` means
-    the same as ``name``. A ``SegmentSet`` raises ``ValueError`` if the state belongs to another region.
+    For example, a call can have a state for its argument, in which only the closing marker of the argument counts. In a
+    ``StopSet``, ``stay(name)`` means the same as ``name``. A ``SegmentSet`` raises ``ValueError`` if the state belongs
+    to another region.
 
     >>> call = {"</call>": "answer", "<arg>": stay("call/argument")}
     >>> markers = {"answer": {"<call>": "call"}, "call": call, "call/argument": {"</arg>": stay("call")}}
@@ -63,12 +63,12 @@ class stay(_Left):  # noqa: N801 - used like a function
 
 
 class Format(Mapping[str, Mapping[str, str]]):
-    """A form: how a model marks the regions of its answers. Has for each region its markers, and for each marker the
-    region to which it leads.
+    """A form: the markers with which a model separates the regions of its answers. Has for each region its markers, and
+    for each marker the region to which it leads.
 
     Pass a form to ``SegmentSet``. A stream begins in the first region. The text of ``answer`` and ``reasoning`` is for
-    readers, and ``tool_call`` has the tool calls. The text of any other region is markup: do not show it. ``source``
-    names the models that write the form, and says where the form is documented.
+    readers, and ``tool_call`` has the tool calls. Any other region has only markup, which should not be shown.
+    ``source`` names the models that write the form, and says where the form is documented.
 
     >>> segments = SegmentSet(FORMATS["qwen3"], stop=["END"], stop_in=["answer"])
     >>> Segmenter(segments, region=segments.region_after("<think>\\n")).feed("Hm.</think>Yes. END")

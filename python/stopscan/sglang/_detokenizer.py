@@ -12,17 +12,17 @@ from stopscan.sglang._scheduler import KEY
 
 
 def decode(manager: Any, recv: Any) -> Generator[tuple[Any, ...] | None, list[str], list[str] | None]:
-    """Wraps ``_decode_batch_token_id_output``, which returns the new text of each row. Rows with stops get the text
-    that the scheduler put into ``customized_info``. The text is removed there, because the client gets the rest of
-    ``customized_info``."""
+    """Wraps ``_decode_batch_token_id_output``, which returns the new text of each row. A row with stops gets the text
+    that the scheduler stored in ``customized_info``. Removes this text from ``customized_info``, because sglang sends
+    the rest to the client."""
     info = unwrap_from_pickle(recv.customized_info) if recv.customized_info is not None else {}
     rows = info.pop(KEY, None)
     if rows is None:
         yield None
         return None
     recv.customized_info = wrap_as_pickle(info) if info else None
-    # sglang itself decodes the rows of requests without stops, and all rows without a new token: it begins to decode a
-    # request at its first row, which may have no new token.
+    # sglang decodes the rows of requests without stops. It also decodes all rows without a new token: the first row of
+    # a request may have none, and sglang must see it to begin the request.
     decoded_by_sglang = [place for place, texts in enumerate(rows) if not texts or None in texts]
     made = dict(zip(decoded_by_sglang, (yield (manager, _part(recv, decoded_by_sglang))), strict=True))
     return [made[place] if place in made else "".join(texts) for place, texts in enumerate(rows)]

@@ -8,9 +8,9 @@ from typing import Any
 
 from stopscan.engines import Failures
 
-# A hook is a generator with one `yield`, called with the arguments of a function of sglang. The code up to the `yield`
-# runs before the function, and may yield other arguments for it. The `yield` then returns the function's result to the
-# hook. The hook may return another result, or `None` to keep the function's result.
+# A hook is a generator with one `yield`, called with the arguments of a function of sglang. Before that function runs,
+# the hook may yield other arguments for it. After the function has returned, the `yield` gives the hook the result. The
+# hook may return another result, or `None` to keep this one.
 Hook = Callable[..., Generator[tuple[Any, ...] | None, Any, Any]]
 
 
@@ -23,8 +23,8 @@ class Refused(ValueError):  # noqa: N818 - sglang answers it with a 400
 
 
 class Guard:
-    """Runs a hook, and notes its failures. If the hook fails, sglang's function runs without it. With ``alone``, a hook
-    that failed repeatedly does not run any more, and stopscan goes on without it."""
+    """Runs a hook, and notes its failures. If the hook fails, sglang's function runs without it. With ``alone``,
+    repeated failures switch off only this hook, and the rest of stopscan goes on."""
 
     def __init__(self, failures: Failures, name: str = "", *, alone: bool = False) -> None:
         self._failures, self._name, self._alone = failures, name, alone
@@ -57,7 +57,8 @@ class Guard:
     async def stream(
         self, made: AsyncIterator[str], each: Callable[[str], str] = str, last: Callable[[int], str] = lambda _: ""
     ) -> AsyncIterator[str]:
-        """Yields the items of a stream, changed by ``each``, and then the text of ``last(number of items)``, if any."""
+        """Yields the items of ``made``, each changed by ``each``. Then calls ``last`` with the count of items, and
+        yields the text that it returns, if any."""
         count = 0
         async for item in made:
             count += 1

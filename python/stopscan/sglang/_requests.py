@@ -14,8 +14,9 @@ from stopscan.sglang._guard import Refused
 from stopscan.tokens import TokenScanner
 
 PREFIX = "stopscan_"
-# The hook of a chat route passes these options on to the scheduler: the client's stops, if sglang added others, and the
-# regions that the route separates from the content. A client may also send them, so they are checked like all options.
+# The hook of a chat route passes two options on to the scheduler. The first has the client's stops, and is there only
+# if sglang added others. The second has the regions that the route separates from the content. Both are checked like
+# all options, because a client may also send them.
 STOP, SET_APART = f"{PREFIX}stop", f"{PREFIX}default"
 FIELDS = ("patterns", "visible_patterns", "max_held", "protect", "start_protected", "repeat", "stop", "default")
 # The number of tokens at the end of a prompt on which the text of the first token may depend.
@@ -29,7 +30,7 @@ class Model:
     def __init__(self, tokenizer: Any) -> None:
         from sglang.srt.parser.reasoning_parser import ReasoningParser
 
-        # Make the parser as the chat routes make it for a request with `require_reasoning`.
+        # Chat routes make the same parser for a request with `require_reasoning`.
         name = serving("reasoning_parser")
         detector = ReasoningParser(name, stream_reasoning=False, force_reasoning=True).detector if name else None
         start, end = (getattr(detector, f"think_{name}_token", None) for name in ("start", "end"))
@@ -69,17 +70,17 @@ class Requests:
         return not self.failures.off
 
     def check(self, params: Any, tokenizer: Any) -> None:
-        """Raises ``Refused`` for a wrong request, and, while stopscan is switched off, for one that sglang alone cannot
-        serve."""
+        """Raises ``Refused`` for a wrong request. While stopscan is switched off, also raises it for a request that
+        sglang alone cannot serve."""
         if self.concerns(params):
             options = self.read(params)
             if self.on(params):
                 self._make(options, params, tokenizer)
 
     def read(self, params: Any, *, thinks: bool = False) -> StopOptions:
-        """Returns the options of a request, read from all fields that a scanner needs. The fields may have any value,
-        because the client sent them. ``thinks`` says that sglang expects reasoning: if the route named no regions, the
-        reasoning counts as separate from the content.
+        """Returns the options of a request: stopscan's options, and the stops in sglang's own fields. ``thinks`` says
+        that sglang expects reasoning. The reasoning then counts as separate from the content, unless the route has
+        named the separate regions.
 
         Raises ``Refused`` for a wrong value. The message begins with the name of the field.
         """
@@ -129,8 +130,8 @@ class Requests:
 
 
 class Scanning(NamedTuple):
-    """A scanner, whether its request asks for something that sglang cannot do, and the stops that are left to sglang:
-    those that sglang itself added to a chat."""
+    """The scanner of a request. ``beyond``: whether the request asks for something that sglang cannot do. ``added``:
+    the stops that sglang added to a chat. sglang itself looks for them."""
 
     scanner: TokenScanner
     beyond: bool
@@ -138,8 +139,7 @@ class Scanning(NamedTuple):
 
 
 def client_stops(params: Any) -> Any:
-    """Returns the stop strings of a request that stopscan finds: all that the client sent, but none that sglang
-    added."""
+    """Returns the stop strings that stopscan looks for: those of the client, without those that sglang added."""
     given = own_options(params).get(STOP)
     return listed(params.stop_strs if given is None else given)
 
@@ -151,8 +151,8 @@ def beyond(params: Any) -> bool:
 
 
 def own_options(params: Any) -> dict[str, Any]:
-    """Returns the options of stopscan in ``custom_params``. If that is not an object, it counts as an option, which
-    ``read`` refuses."""
+    """Returns the options of stopscan in ``custom_params``. If ``custom_params`` is not an object, returns an invalid
+    option, so that the request is passed to ``read``, which refuses it."""
     given = {} if params.custom_params is None else params.custom_params
     given = given if isinstance(given, dict) else {PREFIX: True}
     return {name: value for name, value in given.items() if isinstance(name, str) and name.startswith(PREFIX)}

@@ -1,6 +1,6 @@
-"""The hooks of the process that answers HTTP: they refuse wrong requests, note regions, and add the stop to answers.
+"""The hooks of the process that answers HTTP. They refuse wrong requests, note regions, and add the stop to answers.
 
-With several tokenizer workers, sglang loads no plugins in that process, and these hooks do not run.
+With several tokenizer workers, sglang loads no plugins in the process that answers HTTP. Then these hooks do not run.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 from stopscan.sglang._guard import Guard, Refused
 from stopscan.sglang._requests import SET_APART, STOP, Requests, client_stops, listed, serving
 
-# The name of an attribute that the hooks add to a chat request that sglang made from an Anthropic request. Its value is
-# the stop that ended the stream.
+# sglang makes a chat request from each Anthropic request. The hooks add an attribute with this name to the chat
+# request. Its value is the stop that ended the stream.
 NAMED = "stopscan_named"
 
 
@@ -24,8 +24,9 @@ class Routes:
         self._requests, self._guard = requests, guard or Guard(requests.failures)
 
     def normalize(self, params: Any, tokenizer: Any) -> Generator[None, Any, None]:
-        """Wraps `SamplingParams.normalize`, whose errors sglang answers with a 400. Checks the request. Hides the stops
-        from `normalize`, which would compile the patterns with Python's `re`, and refuse more than 32 stops."""
+        """Wraps `SamplingParams.normalize`. Checks the request, because sglang answers errors of `normalize` with a
+        400. Hides the stops from `normalize`, which would compile the patterns with Python's `re`, and refuse more than
+        32 stops."""
         if tokenizer is None:  # the server makes no text
             yield
             return
@@ -35,8 +36,8 @@ class Routes:
         params.stop_strs, params.stop_regex_strs = added, None
         yield
         params.stop_strs, params.stop_regex_strs = [*params.stop_strs, *stops], patterns
-        # If the request is left to sglang, sglang's own search needs the length of the longest stop in tokens. The
-        # length in bytes is enough, because a text has at most as many tokens as bytes.
+        # If the request is left to sglang, sglang needs the length of its longest stop in tokens. The length in bytes
+        # is large enough, because a text has at most as many tokens as bytes.
         params.stop_str_max_len = max((len(text.encode(errors="replace")) for text in params.stop_strs), default=0)
 
     def generate(self, obj: Any, request: Any) -> Generator[None, Any, None]:
@@ -70,8 +71,9 @@ class Routes:
         _add_regions(params, request, reasons=bool(serving("reasoning_parser")), calls=calls)
 
     def chat_chunks(self, route: Any, *args: Any, **options: Any) -> Generator[None, Any, Any]:
-        """Wraps the function that makes the chunks of one step of a chat. If the step has no text, adds a chunk with
-        its logprobs, because sglang would drop these logprobs. Also notes the stop for Anthropic's stream."""
+        """Wraps the function that makes the chunks of one step of a chat. For a step without text, sglang makes no
+        chunk, and drops the logprobs. So the hook adds a chunk with the logprobs. Also notes the stop for Anthropic's
+        stream."""
         made = yield
         request, content, scores = (options[name] for name in ("request", "content", "choice_logprobs"))
         matched = (content["meta_info"].get("finish_reason") or {}).get("matched")
@@ -98,7 +100,7 @@ class Routes:
             answer.stop_reason, answer.stop_sequence = "stop_sequence", matched
 
     def anthropic_stream(self, route: Any, adapted: Any, request: Any, *args: Any) -> Generator[None, Any, Any]:
-        """Wraps Anthropic's stream, which sglang makes from a chat stream, and adds the stop."""
+        """Wraps the function that makes Anthropic's stream from a chat stream, and adds the stop."""
         vars(request)[NAMED] = None
         made = yield
         return self._guard.stream(made, each=lambda frame: _with_stop(frame, vars(request)[NAMED]))
@@ -115,8 +117,9 @@ def _with_stop(frame: str, matched: str | None) -> str:
 
 
 def _add_regions(params: dict[str, Any], request: Any, *, reasons: bool, calls: bool) -> None:
-    """Adds to the options of a request the regions that the route separates from the content. If sglang has added stops
-    of its own, also adds the client's stops: sglang itself finds its own, because they must fire in all regions."""
+    """Adds to the options of a request the regions that the route separates from the content. If sglang has added
+    stops, also adds the client's stops: stopscan then finds only those. sglang itself finds the stops that it added,
+    because they must fire in all regions."""
     given, stop = params.get("custom_params"), listed(request.stop)
     if isinstance(given, dict | None):
         options = {SET_APART: ["reasoning"] * reasons + ["tool_call"] * calls}

@@ -20,13 +20,13 @@ from stopscan.sglang._requests import LAST_TOKENS, Requests, beyond
 
 logger = getLogger("sglang.stopscan")
 
-# The key in a request's `customized_info` for the texts of its tokens. sglang sends each text together with its token.
-# When sglang divides the requests of a batch among its processes, it also divides the texts.
+# The key in a request's `customized_info` for the list of its tokens' texts. sglang sends each text with its token.
+# When sglang divides a batch among its processes, it also divides this list.
 KEY = "__stopscan"
 
 
 class Scheduler:
-    """The hook of the scheduler. It gives requests with stops a class of their own, and leaves other requests alone."""
+    """The hook of the scheduler. It changes the class of each request with stops, and leaves other requests alone."""
 
     def __init__(self, requests: Requests) -> None:
         self._requests = requests
@@ -94,8 +94,8 @@ class Stops:
             self._end(req, scanner, texts)
 
     def _end(self, req: Any, scanner: Any, texts: list[str]) -> None:
-        """Sets the text and the finish reason of a request in which a stop has fired, or which sglang has ended. If
-        sglang has ended it, the end of the text can complete the match of a pattern such as `END$`."""
+        """Ends a request: sets its text and its finish reason. Either a stop has fired, or sglang has ended the
+        request. If sglang has, the end of the text can complete the match of a pattern such as `END$`."""
         aborted = isinstance(req.finished_reason, FINISH_ABORT)
         if scanner.finish is None and texts:
             texts[-1] += scanner.flush("abort" if aborted else "length")
@@ -103,15 +103,15 @@ class Stops:
         if match is None or aborted:
             self._close(req, "".join(texts))
             return
-        # If a loop (`repeat`) has fired, there is no stop to report, and sglang's APIs have no word for a loop.
+        # A loop (`repeat`) has no stop to report, and sglang's APIs have no word for a loop. So the stop is `None`.
         literal = FINISH_MATCHED_STR(matched=None if match.period else match.sequence)
         pattern = match.pattern
         req.finished_reason = literal if pattern is None else FINISHED_MATCHED_REGEX(matched=pattern)
         req.finished_len = len(texts)
 
     def _close(self, req: Any, whole: str) -> None:
-        """Replaces the texts of the tokens that were not sent yet by one text: the rest of ``whole``, which is the
-        whole text of the request. If sglang found a stop string, the rest ends at this stop."""
+        """Sets the text that is still to be sent: the part of ``whole`` after the text that was sent. ``whole`` is the
+        whole text of the request. If sglang found a stop string, the text ends at this stop."""
         matched, sent = req.finished_reason.to_json().get("matched"), req.send_token_offset
         begin = whole.find(matched) if isinstance(matched, str) else -1
         end = len(whole) if begin < 0 else begin + len(matched) * req.sampling_params.no_stop_trim
@@ -147,7 +147,8 @@ class Stops:
 
 
 class Stopping:
-    """A mixin for sglang's class of a request: stopscan finds the stops. No failure of stopscan reaches sglang."""
+    """A mixin for sglang's class of a request, with which stopscan finds the stops. A failure of stopscan does not
+    reach sglang."""
 
     _update: Any  # sglang's `update_finish_state`: calling it through `super()` takes a seventh longer
 

@@ -66,8 +66,8 @@ CASES = [
 
 ENTRY = "sglang.srt.entrypoints."
 GENERATE = f"{ENTRY}http_server.serve_generate_request"
-# For modules of sglang: a pattern of a call to a hooked function. The source of the module must have this call. The
-# self-test makes these calls itself, so it would not notice if a new release called another function instead.
+# The self-test itself calls the functions that the hooks wrap. It would not notice if a new release of sglang no longer
+# called them. So the source of each of these modules must have a call that matches the pattern.
 CALLS = [
     ("srt.managers.tokenizer_manager", r"sampling_params\.normalize\("),
     ("srt.managers.scheduler", r"self\._add_request_to_queue\("),
@@ -162,8 +162,8 @@ def installed(hooks: dict[str, Any]) -> Iterator[None]:
 
 
 def misfits(targets: Collection[str]) -> list[str]:
-    """Returns a text for each problem: if `/generate` does not have the form that its hook expects, and for each module
-    that does not call the function that a hook wraps."""
+    """Returns a text for each problem with sglang's functions. `/generate` must have the form that its hook expects.
+    Each module in `CALLS` must call the function that a hook wraps."""
     wrong = []
     if GENERATE in targets:
         function = resolve_name(GENERATE)

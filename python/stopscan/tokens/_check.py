@@ -10,12 +10,12 @@ from stopscan import _stopscan
 from stopscan.tokens._samples import sequences
 from stopscan.tokens._source import Source, Token
 
-# The number of token ids that are drawn at random. Ids without a token and byte tokens (tokens of one byte, which are
-# an `int` in the list of tokens) are then left out. `RUNS` tests the byte tokens.
+# This many token ids are drawn at random. Ids without a token are left out afterwards. Byte tokens (an `int` in the
+# list of tokens) are also left out, because `RUNS` tests them.
 DRAWN = 1000
 
-# Byte strings to spell with byte tokens: whole characters of one to four bytes, and invalid UTF-8. In no string does an
-# invalid byte follow a whole character: `decode` would replace that character too, but a stream has already emitted it.
+# Byte strings to spell with byte tokens: whole characters of one to four bytes, and invalid UTF-8. No invalid byte
+# follows a whole character, because `decode` would also replace the character. A stream has already emitted it.
 RUNS = [b"a", "é".encode(), "你".encode(), "🚀🚀".encode(), b"\xff", b"\x80\x80", b"\xe4\xbd", b"\xf0\x9f\x9a"]
 
 

@@ -30,7 +30,7 @@ class CleanUp:
     """Cleans up a stream. Join what ``feed`` returns, and ``tail`` at the end, to get the cleaned-up text."""
 
     def __init__(self) -> None:
-        # For each replacement: text that is withheld, because it may be the beginning of the text to replace.
+        # Withheld text, one string for each replacement. It may be the beginning of the text to replace.
         self.held = [""] * len(_REPLACEMENTS)
 
     def feed(self, text: str, /) -> str:

@@ -10,7 +10,8 @@ from stopscan.tokens._source import Source
 
 
 def source_of(carrier: Any) -> Source:
-    """Returns the ``Source`` of a tokenizer. ``carrier`` is the tokenizer, or has the tokenizer in an attribute."""
+    """Returns the ``Source`` of a tokenizer. ``carrier`` is the tokenizer, or an object that has the tokenizer in an
+    attribute."""
     for tokenizer in _carried(carrier):
         names = {f"{base.__module__}.{base.__qualname__}" for base in type(tokenizer).__mro__}
         if "tokenizers.Tokenizer" in names:
@@ -44,9 +45,9 @@ def _decodes(carrier: Any) -> bool:
 
 
 def _carried(carrier: Any) -> Iterator[Any]:
-    """Yields the objects that may be the tokenizer: ``carrier``, the attributes in which transformers, mlx-lm,
-    mistral-common and vLLM keep the tokenizer, and then all other attributes. The code that comes with a checkpoint may
-    use any name for it: Kimi's uses ``model``."""
+    """Yields the objects that may be the tokenizer. ``carrier`` comes first, then the attributes in which transformers,
+    mlx-lm, mistral-common and vLLM keep a tokenizer, and then all other attributes. Code that comes with a checkpoint
+    may use any attribute: Kimi's code uses ``model``."""
     yield getattr(carrier, "backend_tokenizer", None)
     owners = carrier, getattr(carrier, "tokenizer", None)
     for owner in owners:

@@ -56,8 +56,8 @@ class HuggingFace:
 
     @cached_property
     def _description(self) -> str | None:
-        """The tokenizer's decoder, which makes text of tokens, as JSON. ``None`` if the tokenizer has no decoder, or a
-        decoder that is written in Python."""
+        """The tokenizer's decoder as JSON. A decoder makes text of tokens. ``None`` if the tokenizer has no decoder, or
+        if the decoder is written in Python."""
         if self._tokenizer.decoder is None:
             return None
         try:

@@ -13,13 +13,13 @@ Token: TypeAlias = "str | bytes | int | None"
 
 @dataclass
 class Tables:
-    """Arguments of ``_stopscan.Vocabulary``, which decodes without a tokenizer: tokens, and how bytes become text."""
+    """The arguments of ``_stopscan.Vocabulary``, which decodes tokens without their tokenizer."""
 
-    # The token of each id, or the bytes of a `tokenizer.json`. With such bytes the other fields are not used.
+    # The token of each id, or the bytes of a `tokenizer.json`. If these bytes are given, the other fields are not used.
     tokens: list[Token] | bytes
     special: set[int] = field(default_factory=set)
-    # By token id: the text of the token at the start of a stream, for tokens for which `strip_first_space` alone would
-    # give another text.
+    # The text of a token at the start of a stream, by token id. Has only tokens for which `strip_first_space` alone
+    # would give another text.
     firsts: dict[int, str] = field(default_factory=dict)
     # How bytes that are not valid UTF-8 are decoded: see `Strays` in the Rust crate.
     strays: Literal["parts", "runs", "bytes"] = "parts"
@@ -28,7 +28,8 @@ class Tables:
 
 
 class CarrierDecode(NamedTuple):
-    """How ``decode`` of the carrier, the object that has the tokenizer, differs from the tokenizer's own ``decode``."""
+    """How ``decode`` of the carrier differs from ``decode`` of the tokenizer. The carrier is the object that has the
+    tokenizer."""
 
     # The carrier's text is the tokenizer's, with spaces cleaned up.
     cleans_up: bool = False

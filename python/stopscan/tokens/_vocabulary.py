@@ -71,8 +71,8 @@ class Vocabulary(_stopscan.Vocabulary):
 class Known(NamedTuple):
     """A cached result for a tokenizer.
 
-    ``vocabulary`` is ``None`` if the tokenizer has no native vocabulary. A vocabulary that is not native refers to its
-    tokenizer, so in the cache it would keep the tokenizer alive.
+    ``vocabulary`` is ``None`` if the tokenizer has no native vocabulary. Other vocabularies are not cached: they refer
+    to the tokenizer, so the cache would keep the tokenizer alive.
     """
 
     fingerprint: Hashable
@@ -83,8 +83,8 @@ class Known(NamedTuple):
 _lock = RLock()
 _known: WeakKeyDictionary[Any, Known] = WeakKeyDictionary()
 
-# Native vocabularies by name. Each has a random name, which is in its pickles, so that all pickles of one vocabulary
-# are loaded as one object.
+# Native vocabularies by name. The name of a vocabulary is random, and is stored in its pickles. So all pickles of one
+# vocabulary are loaded as one object.
 _named: WeakValueDictionary[str, Vocabulary] = WeakValueDictionary()
 
 
@@ -128,5 +128,6 @@ def _make(name: str, tables: dict[str, Any]) -> Vocabulary:
 
 
 def _restored(name: str, tokens: list[Any], options: dict[str, Any]) -> Vocabulary:
-    """Returns the vocabulary of a pickle: the one that this process already has under ``name``, or else a new one."""
+    """Returns the vocabulary of a pickle. If this process already has a vocabulary with this ``name``, returns it.
+    Otherwise makes a new one."""
     return _named.get(name) or _make(name, {"tokens": tokens, **options})

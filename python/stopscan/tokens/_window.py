@@ -12,26 +12,26 @@ from operator import eq, itemgetter
 from stopscan.tokens._clean_up import CleanUp
 from stopscan.tokens._source import Source
 
-# While the text of new tokens ends in half a character, these tokens wait. If this many wait, all but the last
-# `MAX_CHARACTER_TOKENS` of them are emitted, because half a character cannot have more tokens than that.
+# New tokens wait while their text ends in half a character. When this many wait, all but the last
+# `MAX_CHARACTER_TOKENS` are emitted, because half a character cannot have more tokens.
 MAX_PENDING = 16
 
 # A character has at most four bytes, and so at most four tokens.
 MAX_CHARACTER_TOKENS = 4
 
-# The context is the last emitted tokens, which are decoded again in front of new tokens. If it has more tokens than
-# this, it is cut to the tokens of the last step. A larger number makes each call of `decode` take longer. A smaller
-# number needs more calls of `decode`, because each cut calls `decode` once.
+# The context is the last emitted tokens. They are decoded again in front of new tokens. A context of more than this
+# many tokens is cut to the tokens of the last step. A larger limit makes each call of `decode` take longer. A smaller
+# limit needs more calls of `decode`, because each cut calls `decode` once.
 MAX_CONTEXT = 2
 
-# The number of tokens at the end of the prompt that are the first context. It is larger if the text would begin inside
-# a character. A shorter prompt is used whole. Skipped tokens are left out.
+# The first context is this many tokens at the end of the prompt. If their text would begin inside a character, more
+# tokens are taken. A shorter prompt is used whole. Skipped tokens are left out.
 PROMPT_CONTEXT = 16
 
 # The replacement character: stands for bytes that are not valid UTF-8, such as half a character.
 REPLACEMENT = "\ufffd"
 
-# A piece of text, and the number of the last token that has a part in it. The tokens of a stream are numbered from 1.
+# A piece of text, and the position of the last token that has a part in it. The first token of a stream has position 1.
 Piece = tuple[str, int]
 
 
@@ -56,8 +56,8 @@ class Window:
             self._withheld_numbers = [0] * len(self._clean_up.tail())
 
     def step(self, token_id: int, number: int, /) -> tuple[list[Piece], str | None]:
-        """Returns the pieces of text that a token completes. Also returns the token's own text if the token is a
-        skipped special token, otherwise ``None``."""
+        """Returns the pieces of text that a token completes, and ``None``. For a skipped special token, returns no
+        pieces, and the text of the token."""
         if token_id in self._skipped:
             return [], self._skipped[token_id]
         self._check(token_id)
@@ -138,24 +138,24 @@ class Window:
         return texts[-size:], self._decode(texts[-size:])
 
     def _decode_after_context(self, pending: list[int]) -> tuple[str, str]:
-        """Decodes the tokens ``pending`` after the context, which is the last emitted tokens. Returns the whole text,
-        and the part of it that ``pending`` adds."""
+        """Decodes the context (the last emitted tokens) together with the tokens ``pending`` that follow it. Returns
+        the whole text, and the part of it that ``pending`` adds."""
         whole = self._decode([*self._context, *pending])
         if whole.startswith(self._context_text):
             return whole, whole[len(self._context_text) :]
         if self._last_number == 0:  # `pending` completes a character of the prompt
             return whole, whole[_common_length(self._context_text, whole) :]
-        # After the context, `pending` would change the context's text, which is emitted already. So `pending` is
-        # decoded without the context.
+        # After the context, `pending` would change the text of the context, which is already emitted. So decode
+        # `pending` without the context.
         return whole, self._decode(pending)
 
     def _move_context(self, whole: str, tokens: list[int]) -> None:
-        """Adds ``tokens``, which have just been emitted, to the context (the last emitted tokens). The text of the
-        context becomes ``whole``. If the context is then too long, it keeps only ``tokens``."""
+        """Adds ``tokens``, which have just been emitted, to the context (the last emitted tokens). ``whole`` is the new
+        text of the context. If the context is then too long, it keeps only ``tokens``."""
         self._context = [*self._context, *tokens]
         self._context_text = whole
-        # Until text is emitted, the prompt stays in the context: `tokens` may only complete a character of the prompt.
-        # Then they have no text of their own, and cannot be the whole context.
+        # Keep the prompt in the context until text is emitted. Before that, `tokens` may only complete a character of
+        # the prompt. They would have no text without the prompt, so they cannot be the whole context.
         if len(self._context) > MAX_CONTEXT and self._last_number > 0:
             self._context = tokens
             self._context_text = self._decode(tokens)
@@ -195,8 +195,8 @@ class Window:
 
 
 def _pieces_of(text: str, numbers: list[int]) -> list[Piece]:
-    """Returns ``text`` in pieces, one for each token. ``numbers`` has the token number of each character. The text of
-    the prompt (number 0) is left out."""
+    """Returns ``text`` in pieces, one for each token. ``numbers`` has, for each character, the position of its token in
+    the stream. The text of the prompt has position 0, and is left out."""
     runs = groupby(zip(text, numbers, strict=False), key=itemgetter(1))
     return [("".join(character for character, _ in run), number) for number, run in runs if number > 0]
 

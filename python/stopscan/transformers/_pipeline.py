@@ -45,8 +45,8 @@ class _Cut:
         own = {name: given.pop(name) for name in OPTIONS if name in given and name != "skip_special_tokens"}
         streamer = given.pop("streamer", None)
         preprocess, forward, postprocess = super()._sanitize_parameters(**given)  # type: ignore[misc]
-        # If the tokenizer has a response template, transformers parses the text with it. So the text must have the
-        # special tokens.
+        # If the tokenizer has a response template, transformers parses the text with it. Then the special tokens must
+        # stay in the text.
         template = getattr(self.tokenizer, "response_template", None)
         skip = given.get("skip_special_tokens") in (None, True) and not template
         options = Options(self.tokenizer, stop, **{"skip_special_tokens": skip, **own})
@@ -73,8 +73,8 @@ class _Cut:
         prompts, records = outputs["input_ids"], []
         prompt_length = 0 if prompts is None else prompts.shape[-1]
         rows = outputs.pop("rows")
-        # `outputs` is about one prompt. If the pipeline has split a batch, `rows` is the list of the prompt's rows.
-        # Otherwise `rows` has one item, which is this list.
+        # `outputs` is about one prompt, and `rows` has the rows of this prompt. If the pipeline has not split a batch,
+        # the list of the rows is in one more list.
         for index, row in enumerate(rows[0] if isinstance(rows[0], list) else rows):
             one_row = {
                 name: value[:, index : index + 1]
@@ -92,8 +92,8 @@ class _Cut:
 
 
 class _Decoded:
-    """Stands for a tokenizer. The first call of ``decode``, with which the pipeline decodes the tokens of the row,
-    returns ``text``. Later calls decode as the tokenizer does."""
+    """Stands for a tokenizer. The pipeline first calls ``decode`` for the tokens of the row. This call returns
+    ``text``. Later calls decode as the tokenizer does."""
 
     def __init__(self, tokenizer: Any, text: str) -> None:
         self._tokenizer, self._texts = tokenizer, [text]

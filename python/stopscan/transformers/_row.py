@@ -81,7 +81,7 @@ class SegmentRow(TextRow):
 
 
 def length_of(row: Row[Any]) -> int:
-    """Returns how many tokens of a row to keep: if a stop ended the row, the tokens up to the end of the row's text,
-    otherwise all tokens, including the EOS."""
+    """Returns how many tokens of a row to keep. If a stop ended the row, these are the tokens up to the end of the
+    row's text. Otherwise these are all tokens, including the EOS."""
     stopped = row.finish is not None and row.finish.matched_stop is not None
     return row.tokens_kept if stopped else row.tokens_seen

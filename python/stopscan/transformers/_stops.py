@@ -79,8 +79,8 @@ class Stops(StoppingCriteria, BaseStreamer):
         self._options = options
         self._streamers = list(streamer) if isinstance(streamer, list | tuple) else [streamer]
         self._streaming = any(each is not None for each in self._streamers)
-        # The hooks in transformers' `generate` set these: whether `self` is among the stopping criteria, the EOS ids,
-        # and the id that pads rows that have ended.
+        # The hooks in transformers' `generate` set these three: whether `self` is among the stopping criteria, the EOS
+        # ids, and the id that pads rows that have ended.
         self._is_criterion = False
         self._eos: list[int] = []
         self._pad: int | None = options.tokenizer.pad_token_id
@@ -93,8 +93,8 @@ class Stops(StoppingCriteria, BaseStreamer):
         self._kind: Any = None  # the class of the scanners
         # The results of the scanners, a list for each step. `_collect` gives them to the rows.
         self._steps: list[list[Any]] = []
-        # `_sequences`: the prompts, if generate announced them, and then the sequences of the last step. `_length`: the
-        # number of tokens in each of these sequences.
+        # `_sequences`: before the first step, the prompts, if `generate` announced them. After a step, the sequences of
+        # this step. `_length`: the count of tokens in each of these sequences.
         self._announced = self._beams = False
         self._sequences: Any = None
         self._prompts: Any = None
@@ -156,9 +156,10 @@ class Stops(StoppingCriteria, BaseStreamer):
                 self._done = None
 
     def put(self, value: Any) -> None:
-        """Stores the prompts. Ignores the tokens that follow, because ``__call__`` gets them.
+        """Stores the prompts, which are the first value. Ignores later values, which are tokens, because ``__call__``
+        gets the tokens.
 
-        Raises ``RuntimeError`` at the first of these tokens if this ``Stops`` is not in ``stopping_criteria``.
+        If this ``Stops`` is not in ``stopping_criteria``, raises ``RuntimeError`` at the second value.
         """
         if self._ended:
             raise ValueError(REUSED)
@@ -227,16 +228,16 @@ class Stops(StoppingCriteria, BaseStreamer):
 
     @property
     def lengths(self) -> list[int]:
-        """The number of tokens that ``trim`` keeps of each row: if a stop ended the row, the tokens up to the end of
-        the row's text, otherwise all tokens."""
+        """The number of tokens that ``trim`` keeps of each row. If a stop ended the row, these are the tokens up to the
+        end of the row's text. Otherwise these are all tokens."""
         return [length_of(row) for row in self._results()]
 
     def trim(self, output: Any, /) -> Any:
         """Returns ``output`` of ``generate``, a tensor or an object, without the tokens after the text of each row.
 
-        Only rows that a stop ended are cut. They are padded to the length of the longest row. Scores, logits,
-        attentions and hidden states keep the steps of the longest row. The cache is not changed. After a beam search,
-        ``texts`` and ``finishes`` are those of the sequences in ``output``.
+        Only rows that a stop ended are cut. A cut row is padded to the length of the longest row. Scores, logits,
+        attentions and hidden states are cut to the steps of the longest row. The cache is not changed. After a beam
+        search, ``texts`` and ``finishes`` are those of the sequences in ``output``.
 
         >>> output = stops.trim(model.generate(**inputs, stopping_criteria=[stops], streamer=stops))
         """
@@ -273,7 +274,8 @@ class Stops(StoppingCriteria, BaseStreamer):
         return self._streamers
 
     def _follow(self, known: Any) -> None:
-        """Moves the rows to the places of their sequences, because a beam search reorders and copies sequences."""
+        """A beam search reorders and copies sequences. Puts the rows into the order of the sequences ``known``, with a
+        copy of a row for each copy of its sequence."""
         if torch.equal(known, self._sequences):
             return
         self._collect()
@@ -298,8 +300,8 @@ class Stops(StoppingCriteria, BaseStreamer):
         while length and tokens[length - 1] in (self._pad, -1):  # transformers pads with -1 if there is no EOS
             length -= 1
         row.add(row.feed_many(tokens[: length + (self._pad in (*self._eos, *self._options.eos_token_ids))]))
-        # With `start` 0, this is Whisper, which removes the prompt and the EOS from its sequences. A sequence that is
-        # shorter than the number of generated tokens ended with EOS.
+        # `start` is 0 only for Whisper, which removes the prompt and the EOS from its sequences. If a sequence has
+        # fewer tokens than were generated, it ended with EOS.
         row.end("length" if start or length >= self._length - len(prompt) else "eos")
         return row
 

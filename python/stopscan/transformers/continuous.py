@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Result", "RowScanner", "RowSegmenter", "generate_batch"]
 
-# Requests of transformers 5.0 to 5.3 have no set of EOS ids, and would ignore all stops. 5.4 and 5.5 lose answers.
+# With transformers 5.0 to 5.3, all stops would be ignored, because requests have no set of EOS ids. transformers 5.4
+# and 5.5 lose answers.
 if tuple(map(int, transformers.__version__.split(".")[:2])) < (5, 6):
     message = "stopscan.transformers.continuous needs transformers 5.6.0 or later; this is transformers "
     raise ImportError(message + transformers.__version__)
@@ -91,8 +92,8 @@ class _Request(Row[Any]):
             self._in_use = False
 
     def length(self) -> int:
-        """Returns how many token ids and logprobs to keep: if a stop ended the row, those up to the end of the row's
-        text, otherwise all of them."""
+        """Returns how many token ids and logprobs to keep. If a stop ended the row, these are the ones up to the end of
+        the row's text. Otherwise these are all of them."""
         return length_of(self)
 
     def flush(self, reason: EndReason = "abort") -> Any:
@@ -163,10 +164,10 @@ class RowScanner(_Request):
         super().__init__(Options(tokenizer, StopSet(stop), **options), prompt_token_ids)
 
     def text(self, output: Any, /) -> str:
-        """Returns the safe text since the last call. Call ``text`` with each ``output`` of the request. With
-        the last output it also returns the held text.
+        """Returns the safe text since the last call. Call ``text`` with each ``output`` of the request. With the last
+        output it also returns the held text.
 
-        If outputs are streamed, the text may already have the token that follows ``output``.
+        If outputs are streamed, the text may be one token ahead of ``output``.
         """
         text: str = self._since(output)
         return text
@@ -201,10 +202,10 @@ class RowSegmenter(_Request):
         super().__init__(Options(tokenizer, SegmentSet(segments), region=region, **options), prompt_token_ids)
 
     def segments(self, output: Any, /) -> list[Segment]:
-        """Returns the safe segments since the last call. Call ``segments`` with each ``output`` of the request.
-        With the last output it also returns the held segments.
+        """Returns the safe segments since the last call. Call ``segments`` with each ``output`` of the request. With
+        the last output it also returns the held segments.
 
-        If outputs are streamed, the segments may already have the token that follows ``output``.
+        If outputs are streamed, the segments may be one token ahead of ``output``.
         """
         segments: list[Segment] = self._since(output)
         return segments

@@ -28,7 +28,7 @@ __all__ = ["ExactHFLM"]
 
 @register_model("hf-stopscan")
 class ExactHFLM(EvalModel):
-    """lm_eval's ``HFLM``, whose answers end before the stop of ``until`` that the model completes first.
+    """lm_eval's ``HFLM`` with exact stops. An answer ends before the stop in ``until`` that the model completes first.
 
     A stop that is one special token also ends the answer. With ``think_end_token``, no stop fires before that token,
     because lm_eval treats all text before it as reasoning. Raises ``TypeError`` for a tokenizer that ``TokenScanner``
@@ -61,7 +61,7 @@ class ExactHFLM(EvalModel):
         return sequences[:, 1:] if self.backend == "seq2seq" else sequences
 
     def tok_decode(self, tokens: Any, skip_special_tokens: bool = True) -> Any:
-        """Returns the text of ``tokens``. While answers are generated, the text ends at the stop, so that lm_eval finds
+        """Returns the text of ``tokens``. While answers are generated, cuts the text at the stop. Then lm_eval finds
         nothing to cut."""
         if self._answers is None or not skip_special_tokens:
             return super().tok_decode(tokens, skip_special_tokens=skip_special_tokens)  # type: ignore[misc]
@@ -73,8 +73,8 @@ class ExactHFLM(EvalModel):
         return row.text
 
     def _options(self, until: Iterable[str]) -> tuple[list[str], dict[str, Any]]:
-        """Returns the stops that are text, and the options with the token ids that end an answer. A special token in
-        ``until`` is not text of the answer, so its id becomes a stop token."""
+        """Returns the stops that are text, and the options. A special token in ``until`` is not text of the answer. So
+        its id becomes a stop token, which the options contain."""
         added = self.tokenizer.added_tokens_decoder.items()
         special = {token.content: token_id for token_id, token in added if token.special}
         ids = [special[stop] for stop in until if stop in special]

@@ -26,17 +26,18 @@ PREFIX = "stopscan_"
 FIELDS = ("patterns", "visible_patterns", "max_held", "protect", "start_protected", "repeat", "default")
 # The options for stops that vLLM itself cannot find.
 BEYOND = (f"{PREFIX}patterns", f"{PREFIX}visible_patterns", f"{PREFIX}repeat")
-# In this option, the hook of a chat route stores which regions (reasoning, tool calls) the route separates from the
-# content. The option can also come from a client: a render route returns it, and the client sends it to another
-# process. So it is checked like all options.
+# The hook of a chat route stores in this option which regions (reasoning, tool calls) the route separates from the
+# content. A client can also send the option: it gets the option from a render route, and sends it to another process.
+# So the option is checked like all options.
 SET_APART = f"{PREFIX}default"
-# The ids of requests to chat routes begin with these. A client may choose an id, so they decide only about a warning.
+# The ids of requests to chat routes begin with these texts. A client can choose an id with the same beginning, so an id
+# decides only whether a warning is logged.
 CHAT_IDS = ("chatcmpl-", "resp_")
 # The largest number that `read_options` takes. No answer is longer.
 MAX_COUNT = 2**31 - 1
-# The most requests whose options and stop sets are cached, and the most characters of options that are cached. The
-# cache needs limits because clients choose the options, and a set with eight states can take 240 times the bytes of its
-# stops.
+# The cache has the options and stop sets of at most `MAX_KEPT` requests. The options of a cached request have at most
+# `MAX_KEPT_LENGTH` characters. The limits are needed because clients choose the options, and a set with eight states
+# can take 240 times the bytes of its stops.
 MAX_KEPT, MAX_KEPT_LENGTH = 256, 1_024
 # No limits, for requests of a program that calls vLLM directly. The limits are for the clients of a server.
 UNLIMITED = Limits(*[2**62] * 4)
@@ -58,14 +59,15 @@ class Adapter:
 
     def __init__(self, defaults: Defaults, failures: Failures | None = None) -> None:
         self._engines: WeakValueDictionary[int, Engine] = WeakValueDictionary()
-        # The class of the parser of a server's chat routes, and the name of the server's tool parser.
+        # `_parser`: the class of the parser of a server's chat routes. `_tool_parser`: the name of the server's tool
+        # parser.
         self._parser: Any = None
         self._tool_parser: str | None = None
         self.renew(defaults, failures)
 
     def renew(self, defaults: Defaults, failures: Failures | None = None, *, optional: bool = False) -> None:
-        """Replaces the defaults, and forgets earlier failures. ``optional`` is about engines that stopscan cannot use:
-        with it, such an engine runs without stopscan. Without it, the engine does not start."""
+        """Replaces the defaults, and forgets earlier failures. ``optional`` is about an engine that stopscan cannot
+        use. If ``optional`` is true, the engine runs without stopscan. Otherwise the engine does not start."""
         self.defaults, self.failures, self.optional = defaults, failures or Failures(logger), optional
         self._unlimited = replace(defaults, limits=UNLIMITED)
         self._kept: dict[Any, tuple[Graph | None, StopOptions, StopSet]] = {}
@@ -91,7 +93,7 @@ class Adapter:
             raise UnfitError(problem) from error
 
     def parser_made(self, parser: Any, _: Any, tool_parser_name: Any = None, *args: Any, **options: Any) -> None:
-        """Runs after ``ParserManager.get_parser``, from which a server gets the parser of its chat routes. Notes the
+        """Runs after ``ParserManager.get_parser``, from which a server gets the parser of its chat routes. Stores the
         parser, and tells each ``Engine`` the name of the tool parser."""
         self._parser = parser
         self._tool_parser = tool_parser_name if getattr(parser, "tool_parser_cls", None) else None
@@ -102,9 +104,9 @@ class Adapter:
     # The hooks that see a request before vLLM begins to answer, so that vLLM can still answer an error with a 400
 
     def params_made(self, params: Any, request: Any, *args: Any, **options: Any) -> None:
-        """Runs after ``to_sampling_params`` of a chat request. Adds the regions that the route separates from the
-        content to the request's options. Checks the options, because vLLM cannot answer with a 400 after a stream has
-        begun."""
+        """Runs after ``to_sampling_params`` of a chat request. Adds an option to the request: the regions that the
+        route separates from the content. Checks all options now, because vLLM cannot answer with a 400 after a stream
+        has begun."""
         if self._concerns(params):
             if engine := self._newest():
                 regions = engine.set_apart(self._parser, request.tool_choice)
@@ -132,8 +134,8 @@ class Adapter:
         params, detokenizer = request.sampling_params, state.detokenizer
         if params is None or isinstance(detokenizer, ScanningDetokenizer) or not self._concerns(params):
             return
-        # If vLLM's engine was made before stopscan was installed, make the `Engine` here, without the parsers of vLLM's
-        # engine, which are unknown here.
+        # If stopscan was installed after vLLM's engine was made, there is no `Engine` yet. Make one here. It does not
+        # know the parsers of vLLM's engine.
         engine = None if tokenizer is None else self._engines.get(id(tokenizer)) or Engine(tokenizer)
         self._warn_of_missing_regions(request, params, engine)
         # A request without a queue comes from a program that calls the engine directly. The limits are only for the
@@ -146,17 +148,17 @@ class Adapter:
         by_route = options.protect is None and self.defaults.protect is None and "reasoning" in options.default
         if by_route and params.output_kind is RequestOutputKind.DELTA and engine.reasoning_ended(request):
             # If the prompt has ended a reasoning, vLLM's streams treat all reasoning in the answer as content. So stops
-            # must fire there, too.
+            # must also fire in the reasoning.
             options = replace(options, default=tuple(name for name in options.default if name != "reasoning"))
             stops = engine.stops(options)
-        # Whether the request asks for something that vLLM cannot do. (If the whole answer is a call, no stop fires in
-        # it, so `stops` has fewer stops than the request.)
+        # Whether the request asks for something that vLLM cannot do. If the whole answer is a call, no stop fires in
+        # it. Then `stops` has fewer stops than the request.
         beyond = len(stops) < len(options.stops) or bool(
             stops.patterns or stops.visible_patterns or stops.repeat or stops.protect or stops.regions
         )
-        # In stopscan, the stop "abc" never fires if "b" is also a stop, because "b" fires first. In vLLM "abc" can
-        # fire, because vLLM ignores a stop that completes within `min_tokens`, such as this "b". So leave a request
-        # with such stops to vLLM.
+        # If a stop contains another stop before its end, leave the request to vLLM. For example, "abc" contains "b". In
+        # stopscan "abc" never fires, because "b" fires first. In vLLM "abc" can fire, because vLLM ignores a "b" that
+        # completes within `min_tokens`.
         if not beyond and params.min_tokens and any(stops.find(stop[:-1]) for stop in stops.stop):
             return
         try:
@@ -184,9 +186,9 @@ class Adapter:
     def _read(
         self, params: Any, engine: Engine | None, defaults: Defaults, *, resumable: bool = False
     ) -> tuple[StopOptions, StopSet]:
-        """Returns the options of a request and its ``StopSet``. Both are cached under the values of the fields that a
-        scanner needs. They cannot be stored in ``params``: vLLM copies it between the hooks, and the copies lose our
-        attributes.
+        """Returns the options of a request and its ``StopSet``. Both are cached. The key of the cache is the fields of
+        the request that a scanner needs. ``params`` cannot store the results, because vLLM copies ``params`` between
+        the hooks, and the copies lose our attributes.
 
         Raises vLLM's validation error for an invalid request. vLLM answers this error with a 400 if the response has
         not begun.
@@ -196,7 +198,7 @@ class Adapter:
         key, kept = None, None
         with suppress(RecursionError, TypeError, ValueError):  # a wrong value may be nested too deeply, or unhashable
             own = [(name, value) for name, value in given.items() if str(name).startswith(PREFIX)]
-            # In the key of the cache, options other than strings are a `repr`, because `True`, `1` and `1.0` are equal
+            # The key of the cache has a `repr` of all options except the stops, because `True`, `1` and `1.0` are equal
             # as keys.
             stop, others = tuple(params.stop or ()), repr((least, included, own, defaults is self._unlimited))
             if sum(map(len, stop), len(others)) <= MAX_KEPT_LENGTH:
@@ -233,8 +235,8 @@ class Adapter:
             raise refusal(f"{PREFIX}{error}") from None
 
     def _warn_of_missing_regions(self, request: Any, params: Any, engine: Engine | None) -> None:
-        """Logs a warning at the first chat request for which the hook ``params_made`` did not run. The stops of such a
-        chat also fire in the reasoning."""
+        """Logs a warning, but only once, if the hook ``params_made`` did not run for a chat request. Stops then also
+        fire in the reasoning."""
         if engine is None or not engine.reasons or self._warned or SET_APART in (params.extra_args or {}):
             return
         if str(request.external_req_id).startswith(CHAT_IDS) and self.defaults.protect is None:
@@ -266,12 +268,13 @@ def _report_end(state: Any, detokenizer: Any) -> None:
 
 
 def _reportable(stops: Sequence[str]) -> list[str]:
-    """Returns the stops that vLLM can report: if several complete at one character, vLLM reports the first in the list.
+    """Returns the stops that vLLM can report. If several stops complete at one character, vLLM reports the first of
+    them in the list.
 
-    A stop is left out if it ends with an earlier stop of the list, such as "xEND" after "END": whenever "xEND"
-    completes, "END" also completes. If one of the remaining stops ends with another, the longer one is earlier in
-    the list. So stopscan, which reports the longest, reports the same stop as vLLM. Wrong values are returned
-    unchanged: `read_options` refuses them.
+    A stop that ends with an earlier stop of the list is left out. For example, "xEND" after "END" is left out, because
+    "END" also completes whenever "xEND" completes. In the result, a stop that ends with another stop comes before it.
+    So the longest stop is also the first in the list. stopscan reports the longest, and vLLM the first: they report the
+    same stop. Wrong values are returned unchanged, because `read_options` refuses them.
     """
     if not all(isinstance(stop, str) for stop in stops):
         return [*stops]

@@ -31,35 +31,36 @@ def arm(detokenizer: Any, scanner: Any, **state: Any) -> None:
 
 @cache
 def _scanning(cls: Any) -> type:
-    """Returns a subclass of vLLM's class ``cls`` of a detokenizer that finds its stops with stopscan."""
-    # `vllm_next_text` is vLLM's own `get_next_output_text`. It is called for each token, and a call through `super()`
-    # takes longer.
+    """Returns a subclass of ``cls``, a detokenizer class of vLLM. The subclass finds its stops with stopscan."""
+    # `vllm_next_text` is vLLM's `get_next_output_text`. vLLM calls it for each token, and a call through `super()`
+    # would take longer.
     names = {"vllm_next_text": cls.get_next_output_text}
     return type(f"Scanning{cls.__name__}", (ScanningDetokenizer, cls), names)
 
 
 class ScanningDetokenizer:
-    """A mixin for a detokenizer class of vLLM: stopscan finds the stops, and vLLM still keeps the token ids and the
-    length of the text that was returned.
+    """A mixin for a detokenizer class of vLLM. stopscan finds the stops. vLLM still keeps the token ids, and the length
+    of the text that was returned.
 
-    A ``TokenScanner`` also makes the text, so ``output_text`` has no held text. With a ``StopScanner``, vLLM makes the
-    text: ``output_text`` has the held text too, and ``stop_buffer_length`` is its length.
+    If ``scanner`` is a ``TokenScanner``, it also makes the text. ``output_text`` then has no held text. If ``scanner``
+    is a ``StopScanner``, vLLM makes the text. ``output_text`` then also has the held text, and ``stop_buffer_length``
+    is the length of the held text.
     """
 
     match: Any = None
     # Whether a stop token or an EOS ended the last update.
     terminated = False
-    # The number of characters in markers that were fed to the scanner, but that vLLM leaves out of the text.
+    # The count of characters in markers that the scanner has read, but that vLLM leaves out of the text.
     unseen = 0
-    # Whether the end of the text may complete a match of a pattern such as `END$`. After an abort or an error, it may
-    # not.
+    # Whether the end of the text may complete a match of a pattern such as `END$`. False after an abort or an error.
     end_confirms = True
-    # The length of the text that was returned before stopscan failed. Later outputs of the whole text are not shorter.
+    # The length of the text that was returned before stopscan failed. A later output of the whole text is never
+    # shorter.
     least = 0
 
     def update(self: Any, new_token_ids: list[int], stop_terminated: bool) -> str | None:
-        """Returns the stop that fired, or ``None``, and drops the tokens after the stop. If stopscan fails and vLLM
-        cannot take over, returns a text that is not a stop: vLLM then ends the request."""
+        """Returns the stop that fired, or ``None``. Drops the tokens after the stop. If stopscan fails and vLLM cannot
+        take over, returns a text that is not a stop, so that vLLM ends the request."""
         scanner, token_ids = self.scanner, self.token_ids
         if scanner is None or self.match is not None:
             return super().update(new_token_ids, stop_terminated)  # type: ignore[misc, no-any-return]
@@ -99,7 +100,7 @@ class ScanningDetokenizer:
             pieces = [(text, 0)]
             for ids, marker in self.hidden.get(token_id, ()):
                 if tuple(self.token_ids[-len(ids) :]) == ids:
-                    # vLLM leaves special tokens out of the text, so the text may show only the end of the marker.
+                    # `text` may be only the end of the marker, because vLLM leaves special tokens out of the text.
                     shown = len(text) if marker.endswith(text) else 0
                     pieces = [*pieces[shown > 0 :], (marker, len(marker) - shown)]
                     break
@@ -147,8 +148,8 @@ class ScanningDetokenizer:
         token_ids, given = list(self.output_token_ids), self._last_output_text_offset
         self.least = len(self.output_text) - self.stop_buffer_length
         super().__init__(*self.made_of)
-        # Set `min_tokens` to the largest value for this call, so that vLLM finds no stop in the tokens that stopscan
-        # has already read.
+        # stopscan has already read these tokens. Set `min_tokens` to the largest value, so that vLLM finds no stop in
+        # them.
         least, self.min_tokens = self.min_tokens, sys.maxsize
         super().update(token_ids, stop_terminated)  # type: ignore[misc]
         self.min_tokens, self._last_output_text_offset = least, given

@@ -20,16 +20,16 @@ from stopscan.vllm._parsers import BEGINS_INSIDE, HARMONY, OF_THE_CHECKPOINT, RE
 # The number of tokens at the end of a prompt that are searched for markers: chat templates end with a marker and line
 # breaks.
 PROMPT_TOKENS = 32
-# The reasoning parser tells whether an answer begins in the reasoning. Its results for `MAX_TURNS` prompts are cached,
-# if the last turn of the prompt has fewer than `MAX_TURN` tokens.
+# The reasoning parser tells whether an answer begins in the reasoning. The results are cached for `MAX_TURNS` prompts.
+# A prompt whose last turn has `MAX_TURN` tokens or more is not cached.
 MAX_TURN = MAX_TURNS = 64
 # The most tokens of one character: it has at most 4 bytes, and each token has at least one of them.
 CHARACTER = 4
 # In the list of regions that a route separates from the content, this entry stands for the whole answer.
 ANSWER = "answer"
 
-# Markers (and stops that are one token) that `skip_special_tokens` leaves out of the text. The key is the last token id
-# of the markers in the list. For each marker, the list has all token ids and the text.
+# Markers, and stops that are one token, that `skip_special_tokens` leaves out of the text. The key is a token id. Its
+# list has all markers that end with this token: for each marker, the token ids and the text.
 Hidden = dict[int, list[tuple[tuple[int, ...], str]]]
 
 
@@ -64,8 +64,9 @@ class Engine:
             self.graph = {**self.graph, "reasoning": inside}
         # With `narrow`, the markers of regions that a request does not protect are plain text.
         self._checkpoint = Checkpoint(self.tokenizer, graph=self.graph, narrow=True)
-        # `_roles`: the ids of the added tokens that are not part of a marker, such as the names of roles. A `</think>`
-        # before the last of these ids in a prompt does not belong to the answer: it may be a user's text.
+        # `_roles`: the ids of the added tokens that are not part of a marker, such as the names of roles. The last turn
+        # of a prompt begins after the last of these tokens. A `</think>` in an earlier turn does not belong to the
+        # answer: it may be a user's text.
         markers = [marker for edges in self.graph.values() for marker in edges]
         added = self.tokenizer.get_added_vocab().items() if self._reasoning else ()
         self._roles = {token_id for text, token_id in added if not any(text in marker for marker in markers)}
@@ -76,9 +77,10 @@ class Engine:
         return bool(self._reasoning)
 
     def set_apart(self, parser: Any, tool_choice: Any) -> list[str]:
-        """Returns the regions that a chat route separates from the content. ``parser`` is the class of its parser.
+        """Returns the regions that a chat route separates from the content. ``parser`` is the class of the route's
+        parser, or ``None``.
 
-        ``ANSWER`` is among the regions if the route treats all of the content as a call.
+        The result contains ``ANSWER`` if the route treats all of the content as a call.
         """
         if parser is None:
             return []
@@ -86,13 +88,13 @@ class Engine:
         if regions and self._name == HARMONY:
             return [*CHAT]
         if parser.tool_parser_cls:
-            # If a call is required, releases of vLLM without `supports_required_and_named` treat the whole answer as a
-            # call.
+            # If a call is required, the whole answer is a call, unless the tool parser has
+            # `supports_required_and_named = False`. Some releases of vLLM do not have this attribute.
             whole = getattr(parser.tool_parser_cls, "supports_required_and_named", True)
             if tool_choice not in (None, "auto", "none") and whole:
                 return [*regions, ANSWER]
-            # With the choice "none", calls stay in the content, unless all parsers have `engine_based_streaming`: such
-            # parsers remove the calls, and drop them.
+            # With the tool choice "none", calls stay in the content. Exception: if all parsers have
+            # `engine_based_streaming`, they remove the calls from the content, and drop them.
             parsers = filter(None, (parser.reasoning_parser_cls, parser.tool_parser_cls))
             if tool_choice != "none" or all(getattr(each, "engine_based_streaming", False) for each in parsers):
                 regions += ["tool_call"] * bool(self._calls)
@@ -104,8 +106,8 @@ class Engine:
 
     @cached_property
     def _backend(self) -> Any:
-        """The tokenizer without the layer of transformers, whose ``encode`` starts a thread for each core, and whose
-        ``decode`` takes several times as long."""
+        """The tokenizer without the class that transformers puts around it. In that class, ``encode`` starts a thread
+        for each core, and ``decode`` takes several times as long."""
         backend = getattr(self.tokenizer, "_tokenizer", None)
         return backend if hasattr(backend, "encode_batch") else self.tokenizer
 
@@ -134,12 +136,13 @@ class Engine:
             self.vocabulary
             and hasattr(detokenizer, "stream")
             and (skip or params.spaces_between_special_tokens)
-            # If the prompt ends inside a character, vLLM's answer repeats text of the prompt. TokenScanner's would not,
-            # so vLLM's text is then scanned.
+            # If the prompt ends inside a character, vLLM's answer repeats text of the prompt. A TokenScanner would not
+            # repeat it. So a StopScanner scans vLLM's text.
             and not detokenizer.tokenizer.decode(prompt[-CHARACTER:], skip_special_tokens=skip).endswith("\ufffd")
         ):
             counts: Any = {"min_tokens": options.min_tokens, "unknown_ids": "count", "skip_special_tokens": skip}
-            # For a marker that is partly a special token, TokenScanner raises an error. vLLM's text is then scanned.
+            # TokenScanner raises an error for a marker that is partly a special token. Then a StopScanner scans vLLM's
+            # text.
             with suppress(ValueError):
                 return TokenScanner(self.vocabulary, stops, **shared, **counts), {}
         return StopScanner(stops, **shared), self._hidden(stops) if skip else {}
@@ -207,7 +210,8 @@ class Engine:
         start, end = parser.reasoning_start_str, parser.reasoning_end_str
         if not (start and end):
             return None
-        # In vLLM's newer parsers a call ends the reasoning, as in `FORMATS`, even without a tool parser.
+        # In vLLM's newer parsers, a call ends the reasoning even without a tool parser. The forms in `FORMATS` do the
+        # same.
         form = form_of(self._name) if getattr(parser, "engine_based_streaming", False) else None
         inside = (form or {}).get("reasoning", {})
         self._ends = {end} | {mark for mark, to in inside.items() if region_name(to) == "tool_call" and end in inside}

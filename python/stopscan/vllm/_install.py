@@ -19,7 +19,8 @@ from stopscan.vllm._adapter import PREFIX, SET_APART, Adapter, UnfitError, logge
 WAY_OUT = "use a vLLM with which stopscan was tested, or run vLLM without stopscan (STOPSCAN_VLLM=optional)"
 
 OPENAI = "entrypoints.openai."
-# For each class, by its path in `vllm`: the function to wrap, and the method of `Adapter` that then runs after it.
+# Each entry has three parts: a class, by its path in `vllm`; the name of the function to wrap; and the method of
+# `Adapter` that runs after the function.
 HOOKS: list[tuple[str, str, Callable[..., None]]] = [
     ("v1.engine.output_processor:RequestState", "from_new_request", Adapter.request_made),
     (f"{OPENAI}chat_completion.protocol:ChatCompletionRequest", "to_sampling_params", Adapter.params_made),
@@ -31,7 +32,8 @@ HOOKS: list[tuple[str, str, Callable[..., None]]] = [
     ("parser:ParserManager", "get_parser", Adapter.parser_made),
 ]
 
-# The hooks in place: class, name, the function that is wrapped (vLLM's or another plugin's), and our wrapper.
+# The hooks in place: the class, the name, the function that is wrapped (vLLM's or another plugin's), and stopscan's
+# wrapper.
 _placed: list[tuple[type, str, Any, Any]] = []
 _adapter = Adapter(Defaults())
 # The adapter that the hooks call; `None` while stopscan is not installed.
@@ -61,7 +63,8 @@ def install(*, protect: Any = None, repeat: Repeat | None = None) -> None:
 
 
 def uninstall() -> None:
-    """Makes vLLM find the stops of new requests itself again. Running requests keep stopscan. Returns nothing."""
+    """Removes stopscan from vLLM, which again finds the stops of new requests. Running requests keep stopscan. Returns
+    nothing."""
     global _current
     _current = None
     for entry in reversed(_placed[:]):
@@ -110,12 +113,12 @@ def _standing(adapter: Adapter) -> Iterator[None]:
 
 
 def _place(owner: type, name: str, after: Callable[..., None]) -> None:
-    """Wraps a function or class method of vLLM, so that ``after`` runs when the function has returned, with its result
-    and all its arguments.
+    """Wraps a function or class method of vLLM. When the function has returned, ``after`` runs, with the function's
+    result and all its arguments.
 
-    If ``after`` fails, the failure is noted and vLLM goes on, but a request with options of stopscan is refused. Only
-    two errors of ``after`` reach vLLM: the one that refuses a request (``VLLMValidationError``) and the one that
-    refuses an engine (``UnfitError``). (With ``optional``, stopscan uninstalls itself instead of refusing the engine.)
+    If ``after`` fails, the failure is noted, and vLLM goes on. But if the request has options of stopscan, it is
+    refused. Two errors of ``after`` reach vLLM: ``VLLMValidationError`` refuses a request, and ``UnfitError`` refuses
+    an engine. With ``optional``, an ``UnfitError`` does not refuse the engine, but uninstalls stopscan.
     """
     original = vars(owner).get(name)
     if original is None:

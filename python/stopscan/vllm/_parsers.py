@@ -35,13 +35,15 @@ _FORMS = {
 
 
 def form_of(parser: str | None) -> Graph | None:
-    """Returns the form in ``FORMATS`` that a parser of vLLM reads, or ``None`` if there is none."""
+    """Returns the regions that a parser of vLLM reads, from ``FORMATS``, or ``None`` if ``FORMATS`` does not have
+    them."""
     return FORMATS.get(_FORMS.get(parser or "", parser or ""))
 
 
 def form_of_calls(tool_parser: str | None) -> Graph | None:
-    """Returns the form whose calls a tool parser of vLLM reads, or ``None`` if no markers are around the calls."""
+    """Returns the regions that a tool parser of vLLM reads, from ``FORMATS``, or ``None`` if no markers are around the
+    calls."""
     form = form_of(tool_parser)
-    # A form whose answers begin with a header is not used: vLLM's parser reads text without a header as the answer, but
-    # the form reads it as the header.
+    # If a form in `FORMATS` begins answers with a header, it is not used. vLLM's parser reads text without a header as
+    # the answer, but this form would read the text as the header.
     return form if form and "tool_call" in form and next(iter(form)) == "answer" else None

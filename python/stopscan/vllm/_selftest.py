@@ -1,9 +1,9 @@
-"""Tests whether stopscan works with this vLLM: runs the same streams through vLLM's output processor twice, first
-without stopscan and then with it.
+"""Tests whether stopscan works with this vLLM. Runs the same streams through vLLM's output processor twice: without
+stopscan, and with it.
 
-Needs neither an engine nor a model: the tokenizer is made here, and so are the outputs of an engine core. If vLLM no
-longer called stopscan, the two results would also be equal, so some streams expect a result that vLLM alone cannot
-give.
+Needs neither an engine nor a model: the tokenizer and the outputs of an engine core are made here. Some streams expect
+a result that vLLM alone cannot give. They show that vLLM still calls stopscan: without them, two equal results could
+both be vLLM's.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ WORDS = ["This", " is", " E", "ND", "END", " x", " a", "<think>", "</think>", "H
 SPECIAL = ["<|eos|>", "<|mark|>"]
 NAME = "stopscan-self-test"
 
-# For modules of vLLM: a pattern of a call that reaches a hook. The source of the module must have this call. The
-# self-test makes most of these calls itself, so it would not notice if a new release made other calls instead.
+# The self-test makes most of these calls itself. It would not notice if a new release of vLLM made other calls. So the
+# source of each of these modules must have a call that matches the pattern.
 CALLS = [
     ("entrypoints.openai.chat_completion.serving", r"\w\.to_sampling_params\("),
     ("entrypoints.openai.chat_completion.serving", r"\w\.to_beam_search_params\("),
@@ -105,15 +105,16 @@ class Stream:
 
 @dataclass
 class Outcome:
-    """The result of a stream. For each answer: its text after each step, and how it ended. ``remaining``: the aborted
-    requests, and the number of requests that vLLM still has."""
+    """The result of a stream. ``texts``: for each answer, its text after each step. ``ends``: for each answer, how it
+    ended. ``remaining``: the aborted requests, and the count of requests that vLLM still has."""
 
     texts: dict[int, list[str]] = field(default_factory=dict)
     ends: dict[int, tuple[Any, ...]] = field(default_factory=dict)
     remaining: tuple[Any, ...] = ()
 
     def against(self, reference: Outcome) -> str | None:
-        """Returns a difference from vLLM's own outcome, or ``None``. Text that comes sooner is not a difference."""
+        """Returns a difference from ``reference``, the outcome of vLLM alone, or ``None``. Text may come sooner than in
+        ``reference``."""
         for index, texts in reference.texts.items():
             received = self.texts.get(index, [""])
             if received[-1] != texts[-1] or not all(map(received[-1].startswith, received)):
@@ -211,7 +212,7 @@ class Slow:
 
 
 class Host:
-    """Runs streams through vLLM's own classes. Arguments that a new release has added and requires are ``None``."""
+    """Runs streams through vLLM's own classes. If a new release requires further arguments, they are ``None``."""
 
     def __init__(self) -> None:
         made = Tokenizer(WORDS, SPECIAL)

@@ -34,8 +34,8 @@ ROW_OPTIONS = ("stop_token_ids", "min_tokens", "include_stop", "protect", "start
 
 @dataclass
 class GenerationResponse(MlxResponse):
-    """mlx-lm's response; its ``text`` is safe to send. The last response has a ``finish``, the number of tokens that
-    belong to the text (``tokens_kept``) and, if a stop string fired, a ``match``.
+    """mlx-lm's response, whose ``text`` is safe to send. The last response has a ``finish``, and ``tokens_kept``, the
+    count of tokens that belong to the text. If a stop string fired, it also has a ``match``.
 
     ``finish_reason`` has mlx-lm's values: "length", or "stop" for any other end.
     """
@@ -226,8 +226,8 @@ class _Textless(TokenizerWrapper):
 def _responses(
     source: Generator[Any, None, None], row: RowScanner | None, caches: list[Any]
 ) -> Generator[GenerationResponse, None, None]:
-    """Yields the responses of ``source``, mlx-lm's generator, with the text and the ``Finish`` of ``row``. If a stop
-    ends the text, ``caches``, the prompt cache, keeps only the tokens of the prompt and of the text."""
+    """Yields the responses of mlx-lm's generator ``source``, with the text and the ``Finish`` of ``row``. If a stop
+    ends the text, removes the tokens after the text from the prompt cache, ``caches``."""
     start = _size(caches[0]) if caches and can_trim_prompt_cache(caches) else 0
     with closing(source):
         for response in source:
@@ -239,8 +239,8 @@ def _responses(
                 values["text"], finish, kept = row.text(response), row.finish, row.tokens_kept
                 values["match"] = row.match
             if finish is not None:
-                # Close mlx-lm's loop before the last response is yielded: the caller may never ask for another one, and
-                # only the close rewinds the cache of a draft model.
+                # Close mlx-lm's loop before the last `yield`, because the caller may not ask for another response. Only
+                # closing rewinds the cache of a draft model.
                 source.close()
                 reason = "length" if finish.reason == "length" else "stop"
                 values |= {"finish_reason": reason, "finish": finish, "tokens_kept": kept}
