@@ -1,8 +1,9 @@
 //! The library as a WebAssembly module without imports. `stopscan.mjs` is its JavaScript side.
 //!
-//! Text goes in and out through one buffer. To pass text, the caller calls `room`, writes UTF-8 at the address that it
-//! returns, and then calls the function that takes the text. A function that "gives" text writes it to the buffer and
-//! returns its length in bytes; `buffer` returns the address. Streams have numbers, by which functions know them.
+//! Text goes in and out through one buffer. To pass text, the caller calls `room`, writes UTF-8 at the returned
+//! address, and then calls the function that takes the text. A function that "gives" text writes it to the buffer and
+//! returns the length in bytes. The function `buffer` returns the address. Each stream is identified by the number that
+//! `build` or `copy` returned.
 
 use std::cell::RefCell;
 
@@ -70,18 +71,18 @@ export! {
     fn unused(stream: usize) -> usize;
     /// Gives the name of the current region.
     fn region(stream: usize) -> usize;
-    /// Whether a stop has fired. The four functions below are for a stream in which a stop has fired.
+    /// Whether a stop has fired. Only then may `sequence`, `pattern`, `offset` and `end` be called.
     fn has_fired(stream: usize) -> bool;
     /// Gives the stop that fired.
     fn sequence(stream: usize) -> usize;
-    /// Gives the pattern that matched, or an empty text if the stop that fired is a string. No pattern is empty.
+    /// Gives the pattern that matched. Gives an empty text if the stop that fired is a string.
     fn pattern(stream: usize) -> usize;
     /// Returns where the stop begins, in code points.
     fn offset(stream: usize) -> usize;
     /// Returns where the stop ends, in code points.
     fn end(stream: usize) -> usize;
 
-    /// Gives the known formats of model output, a line each: the name, the source and the states, with tabs between
-    /// them.
+    /// Gives the known formats of model output, one format a line. A line has the name, the source and the states,
+    /// separated by tabs.
     fn formats() -> usize;
 }

@@ -330,7 +330,7 @@ where
     }
 }
 
-/// A piece of safe text. Only a segmenter's has a region and a part.
+/// A piece of safe text. In the pieces of a scanner, `region` is empty and `part` is 0.
 #[derive(Default)]
 struct Piece {
     region: String,

@@ -29,7 +29,7 @@ fn texts() -> impl Iterator<Item = String> {
     })
 }
 
-/// Reads `text` in deltas of `piece` characters, each with a scanner that is restored from a snapshot. Returns where
+/// Feeds `text` in deltas of `piece` characters. After each delta, restores the scanner from a snapshot. Returns where
 /// the loop ends, its length and its period.
 fn scanned(mut scanner: StopScanner, text: &str, piece: usize) -> Option<(usize, usize, usize)> {
     let characters: Vec<char> = text.chars().collect();

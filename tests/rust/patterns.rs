@@ -7,9 +7,9 @@ use stopscan::{Finish, Options, SegmentSet, Segmenter, StopScanner, StopSet, Tok
 use crate::case::patterns::Case;
 use crate::random::Random;
 
-/// Compares the library with the reference on random patterns and texts, for every way to cut a text into deltas: the
-/// match and the output and, in one case of 16, also the held text. The environment variable `STOPSCAN_CASES` sets the
-/// number of cases.
+/// Compares the library with the reference on random patterns and texts. Each text is cut into deltas in every way. The
+/// match and the output must be equal. In one case of 16, the held text is also compared. The environment variable
+/// `STOPSCAN_CASES` sets the number of cases.
 #[test]
 fn random_patterns() {
     let cases = std::env::var("STOPSCAN_CASES").map_or(600, |cases| cases.parse().expect("it is a number"));
@@ -67,8 +67,8 @@ fn a_match_that_cannot_be_the_first_is_not_held() {
     }
 }
 
-/// Of many unfinished matches that complete together, the one that began first fires. With the second pattern, many of
-/// them are in the same state, and so are merged.
+/// Many unfinished matches complete at the same character. The match that began first fires. With the second pattern,
+/// many matches are in the same state, so the library merges them.
 #[test]
 fn many_matches_at_once() {
     let text = "c".repeat(5) + &"a".repeat(20) + "b";
@@ -174,8 +174,8 @@ fn what_completes_in_unarmed_text_ends_what_contains_it() {
     }
 }
 
-/// A segmenter takes markers out of the text, so it holds text that may become a marker. It must do so even if a
-/// pattern completes inside the marker, in unarmed text, where the pattern does not fire.
+/// A segmenter holds text that may become a marker, because it takes markers out of the text. In unarmed text, a
+/// pattern may complete inside a marker without firing. The text must then still be held for the marker.
 #[test]
 fn a_marker_around_a_match_in_unarmed_text_is_held() {
     let set = SegmentSet::builder().region("a", [("<think>", "b")]).region("b", [("|", "a")]).patterns(["[Tt]h"]);

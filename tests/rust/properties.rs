@@ -135,8 +135,8 @@ fn long_deltas_full_of_beginnings() {
     }
 }
 
-/// The library's vector search for long deltas (the prefilter) takes only a few stops. With as many stops as here, the
-/// library does without it.
+/// The library's vector search for long deltas (the prefilter) works only with a few stops. With as many stops as here,
+/// the library does not use it.
 #[test]
 fn long_deltas_and_many_stops() {
     let stops: Vec<String> = (0..500).map(|number| format!("<{number:03}>")).collect();
@@ -153,8 +153,8 @@ fn long_deltas_and_many_stops() {
 fn large_sets() {
     let random = &mut Random(1);
     let mut letters = |count: usize| -> String { (0..count).map(|_| ['a', 'b', 'é'][random.below(3)]).collect() };
-    // A stop with many different bytes. A dense row has a column for each byte that occurs in a stop, so rows are wide
-    // here, and only few of them fit in the memory that rows may use.
+    // This stop has many different bytes. A dense row has a column for each byte that occurs in a stop, so the rows are
+    // wide here, and only a few rows fit into their memory limit.
     let wide: String = (' '..='~').chain('À'..='ÿ').chain('\u{2000}'..='\u{203F}').collect();
     let mut rules = Rules { visible: vec![wide.clone()], ..Rules::default() };
     rules.stop = (0..1_200).map(|index| letters(10 + index % 4)).collect();

@@ -67,8 +67,8 @@ fn random_loop(seed: u64) -> bool {
     Case::arbitrary(&mut Unstructured::new(&bytes)).expect("any bytes are a case").check()
 }
 
-/// Random texts with loops of short and long periods: the library searches for long periods less often. The texts are
-/// so long that the library has to drop old text.
+/// Random texts with loops. The library searches for long periods less often than for short ones, so there are both.
+/// The texts are so long that the library has to drop old text.
 #[test]
 fn random_loops_of_long_periods() {
     for seed in 0..300 {
@@ -120,8 +120,8 @@ fn what_is_forgotten_and_what_fired_repeats_nothing() {
     }
 }
 
-/// The library keeps about three times as much text as the longest period has, and drops older text when it has a
-/// quarter more than that. A character that is not ASCII may take up to four bytes.
+/// The library drops old text. It always keeps less than four times as much text as the longest period has. A character
+/// that is not ASCII may take up to four bytes.
 #[test]
 fn what_a_stream_keeps_is_bounded() {
     for (character, bytes) in [("a", 1), ("日", 4), ("🤦", 4)] {

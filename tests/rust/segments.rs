@@ -1,4 +1,4 @@
-//! Tests of segmenters by example: what a set reports, its errors, and cases that the random tests do not draw.
+//! Tests of segmenters by example: the accessors of a set, errors, and cases that the random tests do not draw.
 
 use stopscan::{MAX_REGIONS, MAX_SET_BYTES, Options, SegmentSet, SegmentSetBuilder, Segmenter, Segments, keep};
 

@@ -94,8 +94,8 @@ fn a_snapshot_is_small() {
     assert!(scanner.snapshot().as_bytes().len() <= 256);
 }
 
-/// The check bytes of a snapshot show that it was damaged by accident. But somebody who changes a snapshot on purpose
-/// can write correct check bytes, so the bytes before them must be checked, too.
+/// Somebody can change a snapshot on purpose and write correct check bytes at its end. So the bytes before the check
+/// bytes must be checked, too.
 #[test]
 fn a_forged_snapshot_that_ends_within_a_character_is_refused() {
     let set = StopSet::new(["éé"]).unwrap();

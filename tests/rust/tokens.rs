@@ -139,8 +139,8 @@ fn a_scanner_with_options_keeps_them() {
 
 #[test]
 fn close_counts_stops_only_behind_min_tokens() {
-    // When the stream ends, the half character of the second token becomes U+FFFD and completes the stop. As it counts
-    // as text of the second token, the stop fires only if `min_tokens` is less than 2.
+    // At the end of the stream, the half character of the second token becomes U+FFFD, which completes the stop. This
+    // U+FFFD belongs to the second token, so the stop fires only if `min_tokens` is less than 2.
     let vocabulary = Vocabulary::builder().text("a").text(b"\xC3").build().unwrap();
     let stops = StopSet::new(["a\u{FFFD}"]).unwrap();
     for (min_tokens, text, finish) in [
@@ -171,8 +171,8 @@ fn an_end_beyond_the_vocabulary_is_counted() {
     }
 }
 
-/// To see whether an id may end the stream, the library first looks at its lowest six bits. They are the same in the id
-/// 67 and the stop token 3, but the id 67 must not end the stream.
+/// The library first compares only the lowest six bits of an id with those of the ids that end the stream. The id 67
+/// and the stop token 3 have the same lowest bits, but the id 67 must not end the stream.
 #[test]
 fn an_id_with_the_lowest_bits_of_an_end_is_none() {
     let vocabulary = (0..200).fold(Vocabulary::builder(), |builder, _| builder.text("a")).build().unwrap();

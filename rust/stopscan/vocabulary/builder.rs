@@ -47,8 +47,8 @@ impl VocabularyBuilder {
         self.token(bytes.as_ref(), TokenKind::default())
     }
 
-    /// Adds the next token, which is text in GPT-2's spelling of bytes, as in the files of byte-level vocabularies.
-    /// Text that cannot be such a spelling stands for itself.
+    /// Adds the next token, spelled as in the files of byte-level vocabularies: each character of `text` spells one
+    /// byte, as in GPT-2. If one of the characters spells no byte, the token is `text` itself.
     ///
     /// ```
     /// use stopscan::Vocabulary;
@@ -63,7 +63,8 @@ impl VocabularyBuilder {
         self.token(&bytes, TokenKind::default())
     }
 
-    /// Adds the next token, which is a byte token: one byte of a character that has no token of its own.
+    /// Adds the next token, a byte token, which stands for one byte. Byte tokens spell the characters that have no
+    /// token.
     ///
     /// ```
     /// use stopscan::Vocabulary;
@@ -101,8 +102,8 @@ impl VocabularyBuilder {
         self.token(&[], TokenKind::GAP)
     }
 
-    /// Sets a different text that the last added token has as the first token of a stream. For this token,
-    /// `strip_first_space` then has no effect.
+    /// Sets the text that the last added token has at the start of a stream. The option `strip_first_space` then does
+    /// not change this token.
     ///
     /// ```
     /// use stopscan::{TokenDecoder, Vocabulary};
@@ -149,8 +150,8 @@ impl VocabularyBuilder {
         self
     }
 
-    /// Sets whether half a character before a special token becomes U+FFFD, even if the special token is skipped, as in
-    /// Mistral's tekken.
+    /// Sets what happens to half a character before a special token that is skipped. If `ends` is true, the half
+    /// becomes U+FFFD, as in Mistral's tekken. Otherwise a later token may complete the character.
     ///
     /// ```
     /// use stopscan::{TokenDecoder, Vocabulary};
@@ -169,8 +170,9 @@ impl VocabularyBuilder {
     /// Compiles the vocabulary.
     ///
     /// # Errors
-    /// If a token that is not a byte token is not valid UTF-8 (only [`Strays::Parts`] allows such tokens), if the
-    /// tokens have 4 GiB of text or more, or if there is not enough memory.
+    /// [`VocabularyError::NoUtf8`] if a token is not valid UTF-8. Byte tokens may be invalid UTF-8. With
+    /// [`Strays::Parts`], this error does not occur. [`VocabularyError::TooLong`] if the tokens have 4 GiB of text or
+    /// more. [`VocabularyError::NoMemory`] if there is not enough memory.
     ///
     /// ```
     /// use stopscan::Vocabulary;
@@ -182,8 +184,8 @@ impl VocabularyBuilder {
         if u32::try_from(self.bytes.len()).is_err() {
             return Err(VocabularyError::TooLong);
         }
-        // Memory is needed for the kind and the place of each token, and for the text of all tokens twice: once as it
-        // was added, and once joined.
+        // Memory is needed for the kind and the start of each token, and for two copies of all text: `self.bytes` and
+        // `text`.
         room::ask(2 * self.bytes.len() + 16 * self.kinds.len()).map_err(|_| VocabularyError::NoMemory)?;
         let mut text = String::with_capacity(self.bytes.len());
         let mut starts = Vec::with_capacity(self.kinds.len() + 1);

@@ -1,12 +1,11 @@
 //! GPT-2's spelling of bytes, which byte-level vocabularies use: each byte is written as one printable character.
 
-/// Turns spelled tokens into bytes. The index into the table is a code point, and the item is the byte that it spells,
-/// or `None` if it spells no byte.
+/// For each code point, the byte that this character spells, or `None` if the character spells no byte.
 pub(crate) struct Spelling([Option<u8>; 512]);
 
 impl Spelling {
-    /// Fills the table. Printable bytes stand for themselves. The characters from U+0100 on spell the other bytes, in
-    /// the order of the bytes.
+    /// A printable byte is spelled by the character with the same value. All remaining bytes are spelled, in ascending
+    /// order, by the characters from U+0100 on.
     pub(crate) fn new() -> Spelling {
         let mut table = [None; 512];
         let mut next = 0x100;
@@ -21,7 +20,8 @@ impl Spelling {
         Spelling(table)
     }
 
-    /// Returns the bytes that `token` spells, or the bytes of `token` itself if one of its characters spells no byte.
+    /// Returns the bytes that the characters of `token` spell. If a character spells no byte, returns the UTF-8 of
+    /// `token`.
     pub(crate) fn bytes(&self, token: &str) -> Vec<u8> {
         let spelled = token.chars().map(|character| *self.0.get(character as usize)?);
         spelled.collect::<Option<Vec<u8>>>().unwrap_or_else(|| token.as_bytes().to_vec())

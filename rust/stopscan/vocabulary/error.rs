@@ -13,7 +13,7 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum VocabularyError {
-    /// The token with this id is not valid UTF-8. Except with `Strays::Parts`, only byte tokens may be invalid UTF-8.
+    /// The token with this id is not valid UTF-8, and is not a byte token. With `Strays::Parts`, this error does not occur.
     NoUtf8(u32),
     /// The tokens have 4 GiB of text or more.
     TooLong,

@@ -30,16 +30,16 @@ pub use error::{UnknownToken, VocabularyError};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Strays {
-    /// One U+FFFD for half a character, and one for any other stray byte, as if `String::from_utf8_lossy` decoded the
-    /// bytes of all tokens together. The parts of a character may come in several tokens. Byte-level BPE and tiktoken
-    /// decode in this way.
+    /// Joins the bytes of all tokens and decodes them like `String::from_utf8_lossy`: half a character becomes one
+    /// U+FFFD, and any other stray byte also becomes one. The bytes of a character may come in several tokens.
+    /// Byte-level BPE and tiktoken decode in this way.
     #[default]
     Parts,
-    /// One U+FFFD for each byte of a run (byte tokens in a row), if the run as a whole is not valid UTF-8. The decoder
+    /// If a run (byte tokens in a row) is not valid UTF-8, each byte of the run becomes one U+FFFD. The decoder
     /// `ByteFallback` of the tokenizers library decodes in this way.
     Runs,
-    /// One U+FFFD for each stray byte of a run (byte tokens in a row). Its other bytes are decoded. SentencePiece
-    /// itself decodes in this way.
+    /// In a run (byte tokens in a row), each stray byte becomes one U+FFFD, and the rest of the run is decoded. The
+    /// SentencePiece library decodes in this way.
     Bytes,
 }
 
@@ -62,8 +62,7 @@ pub enum Strays {
 pub struct Vocabulary(Arc<Table>);
 
 struct Table {
-    /// The text of all tokens that are whole characters, one after the other. The text of id `i` is
-    /// `starts[i]..starts[i + 1]`.
+    /// The joined texts of all tokens with the flag `WHOLE`. The text of id `i` is `text[starts[i]..starts[i + 1]]`.
     text: Box<str>,
     starts: Box<[u32]>,
     kinds: Box<[TokenKind]>,
@@ -97,8 +96,7 @@ impl TokenKind {
     /// The id has no token.
     pub const GAP: TokenKind = TokenKind(16);
 
-    /// Whether the text of the token is whole characters and never left out: a special token would be left out if
-    /// special tokens are skipped.
+    /// Whether the text of the token is whole characters and the token is not special. (Special tokens may be skipped.)
     #[inline(always)]
     pub fn is_plain(self) -> bool {
         self.has(TokenKind::WHOLE) && !self.has(TokenKind::SPECIAL)
@@ -130,12 +128,12 @@ impl Vocabulary {
 
     /// Reads the vocabulary of a Hugging Face `tokenizer.json` from the text of that file.
     ///
-    /// The decoder that the file describes must make text from the bytes of single ids. The decoders of byte-level BPE,
-    /// and of SentencePiece with or without byte fallback, do so.
+    /// The file also describes a decoder. It must make text from the bytes of single ids, like the decoders of
+    /// byte-level BPE and of SentencePiece.
     ///
     /// # Errors
-    /// [`VocabularyError::NotNative`] for any other decoder, such as WordPiece's, and
-    /// [`VocabularyError::NoTokenizer`] for any text that is not such a file.
+    /// [`VocabularyError::NotNative`] for any other decoder, such as WordPiece's. [`VocabularyError::NoTokenizer`] if
+    /// `json` is not a valid `tokenizer.json`.
     ///
     /// ```
     /// use stopscan::{TokenDecoder, Vocabulary};
@@ -269,8 +267,8 @@ impl Vocabulary {
         self.0.strays
     }
 
-    /// Whether half a character before a special token becomes U+FFFD even if the special token is skipped. If not, a
-    /// token after the special token may complete the character.
+    /// Whether half a character before a skipped special token becomes U+FFFD. If not, a later token may complete the
+    /// character.
     #[doc(hidden)]
     pub fn special_ends_character(&self) -> bool {
         self.0.special_ends_character

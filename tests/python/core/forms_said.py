@@ -8,7 +8,7 @@ from pathlib import Path
 from stopscan.segments import FORMATS
 from stopscan_conformance.reciter import SCRIPTS, Reciter
 
-# For each format: the tokens of an output, the text up to the END in its reasoning, and up to the END in its answer.
+# For each format: the tokens of an output, the text before END in the reasoning, and the text before END in the answer.
 HARMONY = list(map(str, SCRIPTS["harmony"]))
 MISTRAL = ["[THINK]", "Is it EN", "D?", "[/THINK]", "It is 5 or 6 EN", "D here"]
 FORMS = {
@@ -19,7 +19,8 @@ THOUGHT = {"harmony": 6, "mistral": 2}
 
 
 def write(form: str, path: Path) -> Path:
-    """Writes to ``path`` a small model that answers the prompt ``[said]``. Its chat template has the form's markers."""
+    """Writes to ``path`` a small model that answers the prompt ``[said]``. The model's chat template contains the
+    markers of this format."""
     Reciter({"said": FORMS[form][0]}, added_tokens=()).write(path)
     config = json.loads((path / "tokenizer_config.json").read_text())
     markers = sorted({marker for edges in FORMATS[form].values() for marker in edges})

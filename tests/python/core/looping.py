@@ -12,7 +12,7 @@ def pieces(text: str, size: int) -> list[str]:
     return [text[start : start + size] for start in range(0, len(text), size)]
 
 
-# Each string is a token. The tokens of a loop are cut at different places of each copy.
+# Each string is a token. In each copy of the repeated text, the tokens are cut at different places.
 LOOPS = {
     "sentence": ["Let me think. ", *pieces(SENTENCE * 20, 9)],
     "lines": ["def dot(values, weights):\n", *pieces(LINES * 8, 13)],
@@ -21,8 +21,8 @@ LOOPS = {
 
 
 def ended(name: str, repeat: Repeat | None = None) -> tuple[str, int, StopMatch]:
-    """Where `Repeat` must end the answer ``name``: the text up to the character that proves the loop, the number of
-    tokens up to this character, and the match."""
+    """Returns where `Repeat` must end the answer ``name``: the text up to the character that proves the loop, the
+    number of tokens that this text takes, and the match."""
     script = LOOPS[name]
     match = StopSet(repeat=repeat or Repeat()).find("".join(script))
     assert match is not None

@@ -1,4 +1,4 @@
-"""The output that an engine must give when a test model recites a script, for given stops. `Reference` computes it."""
+"""Computes the output that an engine must give when a test model recites a script. `Reference` finds the stops."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Recital:
 def recite(
     script: Sequence[str | bytes], *args: Any, min_tokens: int = 0, max_tokens: int = -1, **options: Any
 ) -> Recital:
-    """The expected output for a script, token by token. ``args`` and ``options`` are those of ``Reference``."""
+    """Returns the expected output for a script, token by token. ``args`` and ``options`` go to ``Reference``."""
     reference, texts = Reference(*args, **options), []
     # A character whose bytes are in two pieces comes out with the second piece. Invalid bytes become U+FFFD at once.
     decoder = getincrementaldecoder("utf-8")("replace")

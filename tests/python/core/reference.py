@@ -75,8 +75,8 @@ class Stream:
         return max((prefix for prefix in prefixes if self.text[self.edge :].endswith(prefix)), key=len, default="")
 
     def complete(self, armed: bool) -> str | None:
-        """Follows and returns the marker that completes at the last character. Sets `match` if a stop or a loop
-        completes there."""
+        """If a marker completes at the last character, enters the marker's state and returns the marker. If a stop or a
+        loop completes there, sets `match`."""
         seen, leads = self.text[self.edge :], self.graph[self.state]
         words = [*(self.live_stops() if armed else []), *leads]
         completed = max((word for word in words if seen.endswith(word)), key=len, default=None)
@@ -92,8 +92,8 @@ class Stream:
         return None
 
     def follow(self, marker: str) -> None:
-        """Enters the state that `marker` leads to. A new part of the output begins if the state changes, or if the
-        marker leads to a `keep`. After a marker that leads to a `stay`, the part goes on."""
+        """Enters the state that `marker` leads to. If the state changes, a new part of the output begins. A `keep`
+        always begins a new part, and a `stay` never begins one."""
         state = self.graph[self.state][marker]
         self.part += not isinstance(state, stay) and (state != self.state or isinstance(state, keep))
         self.state = state

@@ -68,7 +68,7 @@ REPORTS = {
     "hermes-agent-94224": Report("<think>The cost is shown twice, so", "\uff01", 3),
     # A request sets the limits itself: 3 copies that have at least 32 characters together are a loop.
     "dynamo-10939": Report("The request goes to the router", ", which asks the cache", 5, Repeat(3, min_length=32)),
-    # Qwen3.8 repeats a word, after some text that is similar but not a loop yet.
+    # Qwen3.8 repeats a word. Before that, it writes the same few words in changing order, which is not a loop.
     "vllm-mlx-723": Report("The its items itemsThe items its itemsThe", " items", 6),
     # Qwen3.8 makes the same tool call again and again.
     "vllm-mlx-723-calls": Report("Let me read the file.", CALL, 11),

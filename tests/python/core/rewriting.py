@@ -4,8 +4,8 @@ from __future__ import annotations
 
 
 def rewritten(replacements: dict[str, str], text: str, ended: bool = True) -> tuple[str, str]:
-    """Returns the text with its keys replaced, and the text that must be held: unless the text has `ended`, all text
-    from the first place where a key may still begin or grow."""
+    """Returns the text with its keys replaced, and the end of the text that must be held, because it may become a key
+    or a longer key. Holds nothing if the text has `ended`."""
     out, at = "", 0
     while at < len(text):
         rest = text[at:]

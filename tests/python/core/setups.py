@@ -57,8 +57,8 @@ class Setup(NamedTuple):
 
 
 def numbers_in(drawn: bytes) -> list[int]:
-    """Reads numbers of three bytes each from `drawn`. The first byte says how many numbers to read: often as many
-    as `drawn` has."""
+    """Reads numbers of three bytes each from `drawn`. The first byte chooses how many numbers are read, often as many
+    as there are."""
     count = min(drawn[0] % (len(drawn) // 3 + 2), len(drawn) // 3)
     return [int.from_bytes(drawn[place : place + 3], "big") for place in range(1, 3 * count, 3)]
 
@@ -71,8 +71,8 @@ alphabets, coins, few = st.sampled_from(ALPHABETS), st.booleans(), st.integers(0
 
 
 def word_of(letters: str, number: int) -> str:
-    """A word of one to three syllables of these letters. Words that share syllables contain and overlap each other more
-    often than random words."""
+    """Returns a word of one to three syllables, each of which is one to three letters. Words that share syllables
+    contain and overlap each other more often than random words."""
     number, more = divmod(number, 3)
     word = ""
     for _ in range(more + 1):
@@ -118,15 +118,15 @@ def setups(draw: st.DrawFn, *, hidden_only: bool = False) -> Setup:
     return setup._replace(protect=protect, start_protected=draw(coins) if protect else False)
 
 
-# Settings of `Repeat` with the smallest allowed `min_length`. Texts often loop, because `texts` repeats some pieces.
+# Settings of `Repeat`. `min_length` is 32, the smallest allowed value, so that short texts can have loops.
 repeats = st.none() | st.builds(Repeat, st.integers(3, 40), max_period=st.integers(1, 9), min_length=st.just(32))
 
 STATES = ("answer", "reasoning", "tool_call", "tool_call/in reasoning")
 
 
 def graphs(draw: st.DrawFn, letters: str, stops: list[str]) -> dict[str, dict[str, str]]:
-    """Random graphs of regions. Each marker can complete, and none is a stop. Some markers are kept (`keep`) or stay in
-    the text of their part (`stay`)."""
+    """Draws a graph of regions. Leaves out markers that are stops or could never complete. Some markers are kept
+    (`keep`), and some begin no new part (`stay`)."""
     states = STATES[: draw(few) % len(STATES) + 1]
     graph = {}
     for state in states:
@@ -146,7 +146,7 @@ def left(kind: int, state: str, to: str) -> str:
 
 @st.composite
 def texts(draw: st.DrawFn, setup: Setup, *, longest_filler: int = 0) -> str:
-    """Random texts made of the setup's stops and markers, of beginnings of these, and of their single characters."""
+    """Random texts, joined from stops, markers, beginnings of stops and markers, and single characters."""
     beginnings = sorted({word[:length] for word in setup.words for length in range(1, len(word) + 1)}) or ["a"]
     characters = sorted(set("".join(setup.words))) or ["a"]
     kinds = [(beginnings, 1), (beginnings, 1), (characters, 1)]  # the pieces, and the maximum number of copies in a row

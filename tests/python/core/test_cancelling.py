@@ -166,8 +166,8 @@ def test_error_of_a_close_after_a_cancelled_aclose(make: Callable[..., Any]) -> 
 
 @pytest.mark.parametrize("make", [ascan, asplit], ids=["ascan", "asplit"])
 def test_a_step_that_is_cancelled_while_closing_is_cancelled(make: Callable[..., Any]) -> None:
-    """If a step of the stream is cancelled while it closes the source, it must raise `CancelledError`. The next step
-    returns the text, and no other error follows."""
+    """If a step of the stream is cancelled while it closes the source, the step must raise `CancelledError`. The next
+    step returns the text, and no error follows."""
     closing = asyncio.Event()
 
     class Slow(AsyncSource):

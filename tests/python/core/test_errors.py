@@ -1,4 +1,4 @@
-"""Each error names the bad input. The object that refuses the input does not change."""
+"""Wrong arguments raise an error that names the argument, and leave the object unchanged."""
 
 from __future__ import annotations
 
@@ -252,8 +252,8 @@ def test_an_error_of_the_stops_own_iterator_comes_through() -> None:
 
 
 def test_error_of_long_text_contains_the_text() -> None:
-    """The `object` of a `UnicodeEncodeError` must be the caller's text. Before a fix, it was the copy that stopscan
-    makes of a long text to get its UTF-8."""
+    """A `UnicodeEncodeError` must have the caller's text as its `object`. Before a fix, it had an internal copy of the
+    text."""
     text = "漢" * 300 + "\ud800"
     for call in (lambda: StopSet("END").truncate(text), lambda: StopScanner("END").feed(text)):
         with pytest.raises(UnicodeEncodeError, match="surrogates not allowed") as error:

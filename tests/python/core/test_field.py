@@ -1,4 +1,5 @@
-"""Bugs that were found in other projects, one test for each. The project that a test names would fail that test."""
+"""Bugs of other projects. Each test checks that stopscan does not have a bug that was found in one of these
+projects."""
 
 from __future__ import annotations
 
@@ -68,7 +69,8 @@ def test_dynamo_14378_leaks_every_fragment_but_the_last() -> None:
 
 
 def test_rapid_mlx_leaks_an_unheld_stop() -> None:
-    """Rapid-MLX has three matchers that differ. In stopscan, streamed and whole text give the same answer."""
+    """Rapid-MLX has three matchers, which give different answers. stopscan gives the same answer for streamed text and
+    for whole text."""
     deltas = ["The answer", " is 42\n", "\nQuestion", ": next"]
     stream = scan(deltas, "\n\nQuestion:")
     assert list(stream) == ["The answer", " is 42"]
@@ -106,8 +108,7 @@ def test_mlx_engine_loses_the_held_tail_at_the_limit() -> None:
 
 
 def test_an_aborted_stream_keeps_its_held_tail() -> None:
-    """Held text must not be lost at any kind of end, even an error of the source. Users of most projects ask for
-    this."""
+    """Held text must not be lost when a stream ends, even if the source raises an error."""
 
     def aborted() -> Iterable[str]:
         yield "ends in ST"
@@ -122,7 +123,8 @@ def test_an_aborted_stream_keeps_its_held_tail() -> None:
 
 @pytest.mark.parametrize("deltas", [["END"], ["E", "N", "D"], ["EN", "D"], ["E", "ND!"], ["xE", "NDx"]])
 def test_mlx_lm_misses_a_stop_in_other_tokens(deltas: list[str]) -> None:
-    """mlx-lm compares token ids, so only the ids that `encode(stop)` returns end the generation."""
+    """mlx-lm compares token ids. It ends the generation only at the ids that `encode(stop)` returns, although other
+    tokens may spell the same text."""
     scanner = StopScanner("END")
     out = "".join(feed_all(scanner, [*deltas, " and so on"]))
     assert (out, scanner.match) == ("x" * deltas[0].count("x"), StopMatch("END", deltas[0].count("x")))

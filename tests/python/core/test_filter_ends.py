@@ -1,4 +1,5 @@
-"""How `python -m stopscan` ends: if its writer or its reader ends, at a signal, and if the disk is full."""
+"""How `python -m stopscan` ends: when the program before or after it in a pipe ends, at a signal, or when the disk is
+full."""
 
 from __future__ import annotations
 

@@ -129,8 +129,8 @@ def feed_into(fed: list[object], stream: Any, piece: object) -> None:
 
 @pytest.mark.parametrize("name", STREAMS)
 def test_a_finalizer_that_feeds_loses_no_text(name: str) -> None:
-    """If a finalizer feeds a piece of text to a stream that is in `feed`, no text may be lost: one of the two pieces is
-    read first, as a whole, and then the other."""
+    """While a stream is in `feed`, a finalizer feeds it another piece of text. No text may be lost: the stream must
+    read both pieces as wholes, in either order."""
     make, pieces = STREAMS[name]
     first = pieces[0]
     for piece in pieces:

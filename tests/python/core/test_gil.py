@@ -33,7 +33,7 @@ def gil_is_never_taken() -> Iterator[None]:
 
 
 def lets_run(call: Callable[[], object], times: int) -> bool:
-    """Whether another thread, which waits for nothing but the GIL, runs during one of `times` calls."""
+    """Whether another thread, which waits only for the GIL, runs during one of `times` calls."""
     start, ran = threading.Event(), []
 
     def other() -> None:

@@ -13,8 +13,8 @@ from stopscan import StopMatch, StopScanner, StopSet
 LIMIT = 8_000_000  # the documented limit, in bytes of stops and markers
 ON_WINDOWS = sys.platform == "win32"
 
-# Stops that a hostile request may send, as Python code. A new process runs the code, and the memory of that process is
-# measured. These sets take the most memory. tests/rust/hostile counts the bytes of other sets exactly.
+# Stops that a hostile request may send. Each value is a Python expression. A new process evaluates it, so that the
+# memory can be measured. These sets take the most memory. tests/rust/hostile counts the bytes of other sets exactly.
 SETS = {
     "2,000 nested suffixes": "[''.join(map(chr, range(0x4E00 + n, 0x4DFF, -1))) for n in range(2_000)]",
     "one stop at the limit": "['a' * 7_999_999 + 'b']",

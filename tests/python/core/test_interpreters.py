@@ -1,4 +1,5 @@
-"""A second interpreter in the same process cannot import the module, because it would get the first one's objects."""
+"""A second interpreter in the same process cannot import the module. Otherwise, both interpreters would share the
+module's objects."""
 
 from __future__ import annotations
 

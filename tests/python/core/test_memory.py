@@ -193,8 +193,8 @@ SEGMENTS = SegmentSet({"a": {"<b>": "b"}, "b": {"</b>": "a"}}, stop=["END"])
     ],
 )
 def test_no_utf8_of_a_long_text_is_left_behind(letter: str, read: Callable[[str], object]) -> None:
-    """A CPython string keeps its UTF-8 after any call has asked for it. stopscan must not ask long strings for it:
-    before a fix, the UTF-8 that the strings kept doubled the memory of a data set."""
+    """stopscan must not ask a long string for its UTF-8, because CPython then keeps the UTF-8 in the string. Before a
+    fix, this doubled the memory of a data set."""
 
     def strings(found: object) -> Iterator[str]:
         if isinstance(found, str):

@@ -1,5 +1,5 @@
-"""If there is no memory for what a caller's input decides, a call raises a `MemoryError`, and the stream stays usable:
-the delta was read whole or not at all. The calls run in a process that gets no more memory."""
+"""A call that needs more memory than there is raises a `MemoryError`. The stream stays usable, and has read either the
+whole delta or nothing. The calls run in a process that gets no more memory."""
 
 from __future__ import annotations
 

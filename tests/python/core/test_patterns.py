@@ -202,8 +202,8 @@ def test_max_held_counts_for_words_too() -> None:
 
 
 def shortest_expected(text: str, max_held: int) -> StopMatch | None:
-    """The first match of `<[^>]+>` to complete among those that `max_held` allows. If several complete together, it is
-    the one that begins first."""
+    """The match of `<[^>]+>` that completes first, among matches within `max_held`. If several complete at the same
+    place, returns the one that begins first."""
     for end in range(1, len(text) + 1):
         for start in range(max(0, end - max_held - 1), end):
             if re.fullmatch("<[^>]+>", text[start:end]):
@@ -242,8 +242,8 @@ def test_max_held_lost_the_only_match_that_fits(pattern: str, max_held: int, tex
 
 
 def test_unarmed_text_and_patterns_reported_what_no_rule_gives() -> None:
-    """In `caa`, the stop `a` completes at 1, but does not fire, because `ca` is unarmed text. The pattern's match `aa`
-    contains this `a`, so it cannot fire either. The `a` at 2 fires."""
+    """In `caa`, the text `ca` is unarmed, so the first `a` does not fire as a stop. The pattern's match `aa` contains
+    this `a` and does not fire either. The second `a` fires."""
     scanner = StopScanner(StopSet(["a"], patterns=["(?:c){0,2}aa"]))
     assert scanner.feed("ca", armed=False) + scanner.feed("a") == "ca"
     assert scanner.match == StopMatch("a", 2)

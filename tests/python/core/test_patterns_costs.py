@@ -1,4 +1,4 @@
-"""Compiling a pattern takes little time and memory. `tests/rust/hostile/patterns.rs` tests thousands of other sets."""
+"""Compiling a pattern takes little time and memory."""
 
 from __future__ import annotations
 

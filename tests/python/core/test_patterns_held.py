@@ -33,9 +33,9 @@ def matches(pattern: str, length: int) -> list[str]:
 
 
 def can_match(pattern: str, begun: str, max_held: int) -> bool:
-    """Whether the text `begun` can still become a match of `pattern` that `max_held` allows. If `begun` itself is a
-    match, it counts only for a pattern that must see the next character (`\\b` at its end), because any other pattern
-    has fired by then."""
+    """Whether the text `begun` can still become a match of `pattern` within `max_held`. A pattern fires as soon as it
+    matches, so `begun` itself does not count. An exception is a pattern with `\\b` at its end, which must see the next
+    character."""
     longest = max_held + (not PATTERNS[pattern])
     least = len(begun) + (not PATTERNS[pattern])
     found = (word for length in range(least, longest + 1) for word in matches(pattern, length))

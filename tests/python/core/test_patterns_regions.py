@@ -1,4 +1,4 @@
-"""Patterns and loops in sets with regions: a delta may leave a region and come back to it."""
+"""Patterns and loops in sets with regions. A single delta may leave a region and return to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A call that reads the state of a stream waits for other threads' calls. An error instead would end the request."""
+"""A call that reads the state of a stream must wait while another thread uses the stream. It must not raise an error,
+which would end the request."""
 
 from __future__ import annotations
 

@@ -75,5 +75,5 @@ def test_the_loops_of_reports(name: str) -> None:
     assert stops.find(text) == report.match
     assert stops.truncate(text)[0] == report.once
     by_default = StopSet(repeat=Repeat()).find(text)
-    # By default, a repeated block of more than 1,024 characters is not a loop. Only one report has such a long block.
+    # By default, no loop is found in this report, because its block is longer than 1,024 characters.
     assert (by_default is None) == (name == "llama.cpp-26039")

@@ -43,7 +43,8 @@ class Source:
 
 
 class Response:
-    """Like an API client's stream: closing this object ends the request, but closing its iterator does not."""
+    """Imitates the response of an API client. Closing the response ends the request, but closing its iterator does
+    not."""
 
     def __init__(self, source: Source) -> None:
         self.source = source

@@ -1,4 +1,5 @@
-"""Stop sets with a graph of regions, whose markers stay in the text, and `protect`, the short form of a graph."""
+"""Stop sets with a graph of regions. The markers stay in the text. The option `protect` is a shorter way to write a
+graph."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""If no stop can begin in a text, a scanner does not read the text at once, but only when a later call needs it. The
-results must be the same."""
+"""If no stop can begin in a text, a scanner keeps the text unread until a later call needs it. The results must be the
+same as without this delay."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def check(subject: StopScanner | Reference, case: Case, size: int) -> None:
     if size == WHOLE:
         assert subject.unused == case["unused"]
     else:
-        # If the text is fed in pieces, `unused` is only the rest of the piece that completed the stop.
+        # `unused` ends with the piece that completed the stop, so it may be only the beginning of the expected text.
         assert case["unused"].startswith(subject.unused)
 
 

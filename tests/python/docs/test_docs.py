@@ -21,8 +21,8 @@ BLOCK = re.compile(r"^```(\w+) ?([\w ]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def blocks(language: str) -> list[Any]:
-    """The code blocks of a language. A block's first line may also name the optional packages that the block needs, and
-    have the word "continued": then the code of the block before it runs first."""
+    """Returns the code blocks of a language. The first line of a block may name optional packages that the block needs.
+    If it ends with the word "continued", the code of the block before it runs first."""
     found = []
     for document in PAGES:
         code = ""
@@ -52,13 +52,14 @@ def test_console_block_prints_what_it_shows(needs: list[str], session: str) -> N
         run = subprocess.run(
             ["bash", "-c", command], capture_output=True, text=True, timeout=60, env={**os.environ, "PATH": path}
         )
-        # The block shows standard output and standard error as a terminal does, in either order: compare the words.
+        # The document may show standard output and standard error in either order, so only the sorted words are
+        # compared.
         assert sorted((run.stdout + "\n" + run.stderr).split()) == sorted(expected.split())
 
 
 def test_ci_runs_the_shell_blocks() -> None:
-    """CI itself runs the shell blocks, because they install everything. It finds each block by a word that no other
-    block has."""
+    """The shell blocks install everything, so only CI runs them. CI finds each block by a word, which must occur in
+    exactly one block."""
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     words = re.findall(r"readme_command (\S+)\)", script)
     commands = [block.values[1].strip() for block in blocks("sh")]

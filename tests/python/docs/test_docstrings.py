@@ -19,8 +19,8 @@ from stopscan import engines, finish, regions, segments, tokens
 
 stopscan_clients = pytest.importorskip("stopscan_clients", reason="stopscan-clients is not installed")
 
-# Parts of the names of modules whose examples are not run: these need a model of a hub, an engine that is not installed
-# here, or a running server.
+# The examples of these modules are not run, because they need a downloaded model, an engine or a running server. Each
+# string is a part of a module's name.
 ELSEWHERE = ("graph_of", "mlx_lm", "vllm", "sglang", "transformers", "stopscan_conformance.client.Server")
 
 
@@ -37,7 +37,7 @@ def modules() -> Iterator[types.ModuleType]:
 
 
 def names() -> dict[str, Any]:
-    """The names that the examples use without making them: the public names, a tokenizer, and a model's loop."""
+    """The names that the examples use without defining them, such as the public names and a tokenizer."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()

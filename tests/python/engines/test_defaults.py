@@ -94,7 +94,7 @@ def test_three_faults_turn_an_adapter_off(caplog: pytest.LogCaptureFixture) -> N
 
 
 def test_failures_count_for_each_hook() -> None:
-    """Each hook has its own count of failures. So two hooks that fail in one request do not add up towards `off`."""
+    """The failures of each hook are counted separately. Six failures of three hooks do not switch stopscan off."""
     failures = Failures(logging.Logger("silent", 99))
     for _ in range(2):
         for hook in ("a", "b", "c"):

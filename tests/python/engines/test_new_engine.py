@@ -1,6 +1,7 @@
-"""An example engine that uses stopscan as docs/engines.md says, in at most 25 lines of code.
+"""An example engine that uses stopscan as docs/engines.md describes, in at most 25 lines of code.
 
-It has batches, speculative steps, reasoning, usage, chats, raw completions, and the operator's ``MY_ENGINE_PROTECT``.
+The engine has batches, speculative steps, reasoning, usage, chats, raw completions, and the operator's setting
+``MY_ENGINE_PROTECT``.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def test_the_part_with_stopscan_has_at_most_25_lines() -> None:
 
 @dataclass
 class Request:
-    """A request, and what the model writes for it. ``texts`` and ``report`` are the answer."""
+    """A request, the tokens that the model writes for it, and the expected answer (``texts`` and ``report``)."""
 
     route: str
     body: dict[str, Any]

@@ -75,8 +75,8 @@ def test_the_operators_regions_replace_the_routes(route: tuple[str, ...]) -> Non
 
 
 def test_what_the_route_sets_apart_may_be_an_option() -> None:
-    """One process of an engine passes `default` to another process as an option. A client can also send this option, so
-    it is checked like all options."""
+    """An engine may pass `default` to another of its processes as an option. A client can send this option, too, so
+    `read_options` checks it."""
     fields = ("patterns", "default")
     options = read_options({"x_default": ["answer", "tool_call"]}, default=["reasoning"], prefix="x_", fields=fields)
     assert options.default == ("answer", "tool_call")

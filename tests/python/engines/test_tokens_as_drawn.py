@@ -1,4 +1,5 @@
-"""Token ids as an engine may sample them, compared with the reference: ids unknown to the tokenizer have no text."""
+"""Streams of token ids that an engine may sample, compared with the reference. Some ids are unknown to the tokenizer
+and have no text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`examples/server.py`, unchanged: run by uvicorn on loopback, and asked by httpx and the official clients."""
+"""Runs `examples/server.py` unchanged with uvicorn, and sends requests to it with httpx and the official clients."""
 
 from __future__ import annotations
 

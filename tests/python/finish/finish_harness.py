@@ -1,4 +1,5 @@
-"""For the tests of finish reports: calls `to_*` and `from_*` by the name of an API, and turns payloads into objects."""
+"""Helpers for the tests of finish reports. They call `to_*` and `from_*` by API name, and turn payloads into
+objects."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ def read(api: str, payload: object) -> Finish | None:
 
 
 def outcome(api: str, payload: object) -> tuple[str, str | int | None] | None:
-    """The reason and the stop that are read from a payload, without `raw`, the API's own word for the reason."""
+    """Reads a payload, and returns the reason and the stop, or ``None`` if the payload reports no end."""
     finish = read(api, payload)
     return None if finish is None else (finish.reason, finish.matched_stop)
 

@@ -27,14 +27,16 @@ WRITTEN, READ = "| reason | ", "| said by | "
 
 
 def written() -> str:
-    """The table of the values that `to_*` writes: a row for each reason, a column for each API."""
+    """Returns the table of docs/finish.md for the values that `to_*` writes. It has a row for each reason and a column
+    for each API."""
     rows = [[code(reason), *(cell(api, reason) for api in APIS)] for reason in get_args(Reason)]
     heads = [f"`to_{api}`: {fields}" for api, fields in APIS.items()]
     return table([WRITTEN.strip("| "), *heads], rows)
 
 
 def read() -> str:
-    """The table of the words that are read: a row for each API or server, with its words for each reason."""
+    """Returns the table of docs/finish.md for the words that are read. It has a row for each API or server, with the
+    words for each reason."""
     rows = [
         [source, "; ".join(f"{reason}: {words(meanings[reason])}" for reason in meanings)]
         for source, meanings in SOURCES.items()

@@ -1,4 +1,5 @@
-"""Payloads of each API, with the report that must be read: a reason and a stop, or None while the stream goes on."""
+"""Payloads of each API, each with the report that must be read from it: a reason and a stop. The report is None while
+the stream goes on."""
 
 from __future__ import annotations
 

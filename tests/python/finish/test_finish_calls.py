@@ -1,4 +1,4 @@
-"""Which fields of a payload are a tool call, and which are only an empty stub of one."""
+"""Which fields of a payload count as a tool call. Some have the shape of a tool call but are empty."""
 
 from __future__ import annotations
 

@@ -205,7 +205,7 @@ def test_boto3_converse(boto3: Any, serve: Serve, stream: Stream) -> None:
 
 @streams("tgi")
 def test_huggingface_hub(huggingface_hub: Any, serve: Serve, stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
-    # HF_HUB_OFFLINE may be set to prevent downloads. With it, the client would refuse even a server on this machine.
+    # HF_HUB_OFFLINE prevents downloads. If it is set, the client also refuses a server on this machine.
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     client = huggingface_hub.InferenceClient(model=serve(stream.events), provider="hf-inference", token="key")
     assert reports("tgi", client.text_generation("A", stream=True, details=True)) == stream.reports

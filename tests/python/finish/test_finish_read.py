@@ -128,8 +128,8 @@ def test_wrong_payload_is_an_error_naming_its_type(api: str, payload: object) ->
 
 
 def test_enums_are_read_by_their_words() -> None:
-    """google-genai's enums are strings. Those of the older google-generativeai are numbers, with 0 while a stream goes
-    on. An engine may have an enum whose members are neither strings nor numbers."""
+    """In google-genai, the finish reasons are an enum of strings. In the older google-generativeai, they are an enum of
+    numbers, in which 0 means that the stream goes on. An engine may have an enum of other values."""
 
     class Word(str, Enum):
         STOP = "STOP"

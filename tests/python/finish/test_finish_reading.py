@@ -179,7 +179,8 @@ def test_a_word_that_has_no_string_is_unknown(word: object) -> None:
 
 @pytest.mark.parametrize("stream", STREAMS.values(), ids=STREAMS)
 def test_end_tells_a_broken_stream_from_a_whole_one(stream: Stream) -> None:
-    """A stream that is cut before the event with the reason was broken off. A stream that is cut later has ended."""
+    """If a stream is cut before the event with the finish reason, `end` reports "abort". If it is cut after this event,
+    `end` reports the reason of the event."""
     at = next(number for number, report in enumerate(stream.reports) if report is not None)
     for length in range(len(stream.events) + 1):
         reading = Reading(stream.api)  # type: ignore[arg-type]

@@ -1,4 +1,5 @@
-"""Whole streams, each with one event that reports the end. Also bugs of other projects that lost this report."""
+"""Whole streams, each with one event that reports the end. Also bugs of other projects, in which this report was
+lost."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ def literals(annotation: Any) -> set[str]:
 
 
 def written(api: str, *path: str) -> set[str]:
-    """All words that `write` can put into the field at `path`: it is called with a finish for each reason."""
+    """Returns all words that `write` can put into the field at `path`. Tries a finish for each reason."""
     values = set()
     for finish in FINISHES.values():
         part = write(api, finish)

@@ -1,4 +1,5 @@
-"""``examples/dataset.py`` cuts the rows of a data set at stops, with `datasets` and with Ray, as the reference does."""
+"""``examples/dataset.py`` cuts the rows of a data set at stops. With `datasets` and with Ray, the rows must equal those
+of the reference."""
 
 from __future__ import annotations
 
@@ -48,8 +49,8 @@ def stops(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 @pytest.fixture(params=[dataset.with_datasets, dataset.with_ray], scope="module")
 def engine(request: pytest.FixtureRequest) -> Any:
-    """Returns each engine in turn. The tests of `datasets` run before Ray starts: `datasets` forks its process, which
-    can hang once Ray has threads in it."""
+    """Returns the example's function for `datasets`, and then the one for Ray. `datasets` must come first, because it
+    forks its process. Once Ray has started threads, a fork can hang."""
     if request.param is dataset.with_ray:
         request.getfixturevalue("cluster")
     return request.param

@@ -35,7 +35,7 @@ def load(path: Path) -> tuple[Any, Any]:
 
 
 def with_tool_calls(tokenizer: Any, start: str, end: str) -> Any:
-    """Changes the tokenizer into the one that mlx-lm makes for a model whose tool calls have these markers."""
+    """Sets the markers of the tokenizer's tool calls, as mlx-lm does for some models."""
     tokenizer._tool_call_start, tokenizer._tool_call_end = start, end
     return tokenizer
 
@@ -127,7 +127,7 @@ class _HTTPServer(ThreadingHTTPServer):
 
 @contextmanager
 def serving(main: Callable[[], None], *arguments: Any) -> Iterator[Server]:
-    """Runs the server that ``main`` sets up, but in a thread and on a free port."""
+    """Runs the server that ``main`` sets up. The server runs in a thread and listens on a free port."""
     running: dict[str, Any] = {}
 
     def run_http_server(
@@ -160,8 +160,8 @@ def serving(main: Callable[[], None], *arguments: Any) -> Iterator[Server]:
 
 
 def joined(generator: Any) -> None:
-    """Waits for the end of a generator's thread. After the join, the thread may still be freeing the functions that
-    mlx compiled in it. If the process exited before that was done, the process would abort."""
+    """Waits until the thread of a generator has ended. After `Thread.join`, the thread may still be freeing functions
+    that mlx compiled. If the process exits meanwhile, it aborts."""
     while Path(f"/proc/self/task/{generator._generation_thread.native_id}").exists():
         time.sleep(0.01)
 

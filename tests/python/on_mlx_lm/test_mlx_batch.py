@@ -59,7 +59,8 @@ def test_a_row_that_stops_leaves_before_the_next_step(mlx: tuple[Any, Any], reci
         return_token_ids=True,
     )
     assert batch.texts == ["1, 2, 3 ", "This is the ", "abc"]
-    # The rows end after 7, 6 and 4 tokens. mlx-lm runs one step ahead, so each row takes one more step.
+    # The rows end after 7, 6 and 4 tokens. mlx-lm begins the next step before it looks at a token, so each row takes
+    # one step more than it has tokens.
     assert model.shapes == [(3, 1)] * 5 + [(2, 1)] * 2 + [(1, 1)]
 
 

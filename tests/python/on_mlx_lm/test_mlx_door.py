@@ -1,4 +1,5 @@
-"""Nothing that a client sends ends the server, is a failure of stopscan, or changes another answer."""
+"""Whatever a client sends, the server keeps running, no failure of stopscan is counted, and other answers stay the
+same."""
 
 from __future__ import annotations
 

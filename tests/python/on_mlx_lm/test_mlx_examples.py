@@ -62,7 +62,8 @@ def test_a_batch_whose_rows_are_taken_out(mlx: tuple[Any, Any], reciter: Reciter
 def test_removed_row_is_not_stepped_again(mlx: tuple[Any, Any], reciter: Reciter) -> None:
     steps = Steps(mlx[0])
     example("batch")["answers"](steps, mlx[1], [("[split]", ["END"]), ("[count]", ["hello world"])])
-    # The rows end after 6 and 7 tokens. mlx-lm runs one step ahead: 7 steps with two rows, then 1 with one row.
+    # The rows have 6 and 7 tokens. mlx-lm begins the next step before it looks at a token, so the rows take 7 and 8
+    # steps: 7 steps together, and then one step with a single row.
     assert [shape[0] for shape in steps.shapes if shape[1] == 1][-8:] == [2] * 7 + [1]
 
 

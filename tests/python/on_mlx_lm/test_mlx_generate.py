@@ -282,7 +282,7 @@ def test_drafted_tokens_come_in_runs(mlx: tuple[Any, Any], reciter: Reciter) -> 
 
 
 class OfLists:
-    """The model, with caches that are lists of caches, as some models have them."""
+    """A model whose caches are lists of caches, as in some real models."""
 
     def __init__(self, model: Any) -> None:
         self.model, self.layers = model, model.layers

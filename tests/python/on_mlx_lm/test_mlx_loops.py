@@ -48,7 +48,7 @@ def test_single_loop_ends_at_its_proving_token(looping: tuple[Any, Any], reciter
     assert "".join(response.text for response in responses) == text
     assert responses[-1].finish == Finish("repetition", offset=match.offset)
     assert (responses[-1].match, responses[-1].finish_reason) == (match, "stop")
-    # mlx-lm runs one step ahead, as it does at an EOS: there is one step more than tokens.
+    # mlx-lm begins the next step before it looks at a token, so there is one step more than there are tokens.
     assert (len(responses), len(model)) == (tokens, tokens + 1)
     assert generate(looping[0], tokenizer, reciter.prompt(name), stop=STOPS, max_tokens=5000) == text
 

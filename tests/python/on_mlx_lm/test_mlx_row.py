@@ -210,7 +210,7 @@ def test_reasoning_in_answers_of_several_parts(tmp_path: Path) -> None:
     row = RowScanner(tokenizer, "END", protect="reasoning")
     assert row.feed_many(reciter.token_ids("parts")) == "".join(script[:-2]) + "It is "
     tokenizer._response_format = deepcopy(muse_spark.RESPONSE_FORMAT)
-    # A marker that leads from the reasoning to the reasoning does not end that region.
+    # This marker leads from the reasoning back to the reasoning, so it does not end the reasoning.
     tokenizer._response_format["transitions"]["reasoning"].insert(0, ("Is it", "reasoning"))
     for prompt, shown in (("", 0), ("to=self<|message|>", 2)):
         row = RowScanner(tokenizer, "END", protect="reasoning", prompt=prompt)
@@ -218,8 +218,8 @@ def test_reasoning_in_answers_of_several_parts(tmp_path: Path) -> None:
 
 
 def test_a_call_in_the_reasoning_ends_it(mlx: tuple[Any, Any]) -> None:
-    """A tool call in the reasoning must end the reasoning. Before a fix, only ``</think>`` did, so no stop fired in an
-    answer that followed such a call."""
+    """A tool call in the reasoning must end the reasoning. Before a fix, only ``</think>`` ended it, so no stop fired
+    in the answer after a tool call."""
     tokenizer = with_tool_calls(mlx[1], "<tool_call>", "</tool_call>")
     try:
         row = RowScanner(tokenizer, "END", protect=["reasoning", "tool_call"])

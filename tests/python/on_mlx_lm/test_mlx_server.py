@@ -51,7 +51,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "spaces at both ends": ("spaces", {}),
     "half a character at the end": ("broken", {}),
 }
-# For each case in which mlx_lm.server is wrong: the text that it returns, and the number of tokens that it generates.
+# For each case in which mlx_lm.server gives a wrong answer: the text of this answer and the number of generated tokens.
 FAULTS = {
     # The stop is deleted, and the generation goes on.
     "other tokens": ("This is the  of it", 9),
@@ -78,7 +78,8 @@ ENGINES = {"batched": {}, "seeded": {"seed": 1}, "drafted": {}}
 
 @pytest.fixture(scope="module")
 def servers(checkpoint: Path) -> Iterator[dict[str, tuple[Server, Server]]]:
-    """The plain server and ours, for each engine. With a seed or a draft model, requests are not served in batches."""
+    """For each engine: mlx_lm.server and stopscan's server. Requests with a seed or a draft model are not served in
+    batches."""
     with both(checkpoint) as pair, both(checkpoint, "--draft-model", checkpoint) as drafted:
         yield {"batched": pair, "seeded": pair, "drafted": drafted}
 
@@ -132,7 +133,8 @@ def test_what_else_differs_without_a_stop(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_prompt_cached_with_its_answer(checkpoint: Path) -> None:
-    """A prompt that is cached to its end stops mlx-lm's generation thread. This test fails when mlx-lm fixes that."""
+    """If the cache has a whole prompt, mlx_lm.server's generation thread ends with an error. stopscan's server must
+    answer. This test fails once mlx-lm has fixed its bug."""
     request_body = [("[alphabet]", 27), ("[alphabet]abcdefghijklmnopqrstuvwxyz<|eos|>", 1)]
     with serving(plain_server.main, "--model", checkpoint) as plain:
         assert plain.ask(request_body[0][0], chat=False).tokens == 27

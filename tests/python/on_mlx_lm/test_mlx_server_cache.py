@@ -1,4 +1,4 @@
-"""Prompts in mlx_lm.server's cache: agents send their last prompt again, together with its answer and the stop."""
+"""The prompt cache of mlx_lm.server. Agents send their last prompt again, followed by the answer and the stop."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ def completion(running: Server, prompt: str, **body: Any) -> tuple[str, int]:
 def test_a_prompt_that_the_cache_has_whole_is_answered(tmp_path: Path, engine: str, stream: bool) -> None:
     """The second prompt has the tokens of the first prompt, its answer and the stop. Before a fix, such a prompt ended
     the generation thread, so mlx_lm.server never answered again."""
-    # "It's 5END" has no character twice, so the tokenizer encodes it to the same token ids that the model generated.
+    # No character occurs twice in "It's 5END", so the tokenizer encodes this text into the token ids that the model
+    # generated.
     reciter = Reciter({"chat": list("It's 5END and 6END.")})
     with serving(server.main, "--model", reciter.write(tmp_path)) as running:
         options = {"stop": ["END"], "stream": stream, **ENGINES[engine]}

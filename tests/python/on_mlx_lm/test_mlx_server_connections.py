@@ -69,9 +69,10 @@ def test_half_closing_client_gets_its_answer(ours: Server, reciter: Reciter, str
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 @pytest.mark.parametrize("end", ["close", "reset", "close after Connection: close"])
 def test_no_answer_is_generated_for_a_departed_client(tmp_path: Path, engine: str, stream: bool, end: str) -> None:
-    """A stream ends when a write to the client fails. A whole answer is written only at its end, so the server must
-    notice earlier that the client has reset or closed the connection. Before a fix, if a client closed the connection
-    (as openai's client does after a timeout), the answer was still generated to its end."""
+    """The server must notice that a client has closed or reset the connection, and end the answer. In a stream, it
+    notices when a write fails. A whole answer is written only at its end, so the server must notice earlier. Before a
+    fix, if a client closed the connection (as openai's client does after a timeout), the answer was still generated to
+    its end."""
     if not stream and end == "close after Connection: close":
         pytest.skip("such a client may still read")
     checkpoint = Reciter({"long": [" word"] * 4000}).write(tmp_path)
@@ -126,8 +127,8 @@ def test_stream_options_do_not_break_a_complete_answer(ours: Server, reciter: Re
 
 
 def test_what_a_request_takes_along_can_be_pickled() -> None:
-    """Distributed serving pickles each request. Before a fix, a request had a socket, which cannot be pickled, and the
-    server ended at its first request."""
+    """Distributed serving pickles each request. A socket cannot be pickled, so stopscan must leave it out. Before a
+    fix, the server ended at its first request."""
     with socket.socket() as connection:
         stops = server._Stops(read_options({"stop": "END", "patterns": ["a+b"]}), True, connection)
         copy = pickle.loads(pickle.dumps(stops))
@@ -136,8 +137,8 @@ def test_what_a_request_takes_along_can_be_pickled() -> None:
 
 @pytest.mark.parametrize("distributed", [False, True])
 def test_a_row_of_several_machines_does_not_end_alone(distributed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several machines must take the same steps. Before a fix, if a client left, its row ended on only one of the
-    machines. Now the row of a client that left ends early only if there is a single machine."""
+    """Several machines must take the same steps, so the row of a client that left must go on. Only on a single machine
+    may this row end early. Before a fix, it ended on one of several machines."""
     row = object.__new__(server._Row)
 
     def leaves(handler: Any, request: Any, stops: Any) -> None:

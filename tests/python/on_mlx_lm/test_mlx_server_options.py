@@ -113,8 +113,8 @@ def test_patterns(ours: Server, reciter: Reciter) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"seed": 1}], ids=["batched", "seeded"])
 def test_unknown_tokenizer_is_served_with_stops(tmp_path: Path, options: dict[str, Any]) -> None:
-    # ByT5's tokenizer ends each prompt with EOS, which is id 1. The model goes on with the ids 2 (<unk>), 3 (chr(0)),
-    # 4, and so on.
+    # ByT5's tokenizer ends each prompt with EOS, which has the id 1. The model then writes the ids 2, 3, 4 and so on:
+    # <unk>, chr(0), chr(1) and so on.
     checkpoint = Reciter({"count": [f"w{number}" for number in range(120)]}).write(tmp_path)
     for file in checkpoint.glob("tokenizer*"):
         file.unlink()

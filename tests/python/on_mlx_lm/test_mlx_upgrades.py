@@ -1,4 +1,4 @@
-"""Simulated changes of parts of mlx-lm that stopscan uses: stopscan refuses to start, or its answers stay right."""
+"""Simulates changes of mlx-lm. After each change, stopscan must refuse to start or still give correct answers."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def asynchronous(owner: Any, name: str) -> Patch:
 
 
 def another_result(owner: Any, name: str, make: Callable[[Any], Any]) -> Patch:
-    """Replaces the method ``owner.name`` by one with the same parameters. The new method passes the result of the old
-    one to ``make``, and returns the result of ``make``."""
+    """Replaces the method ``owner.name`` by one with the same parameters, which returns ``make(result)``. ``result`` is
+    what the old method returns."""
     method = getattr(owner, name)
 
     def change(patch: pytest.MonkeyPatch) -> None:
@@ -76,8 +76,8 @@ def another_result(owner: Any, name: str, make: Callable[[Any], Any]) -> Patch:
 
 
 def other_reference(owner: Any, name: str, held: Any) -> Patch:
-    """Makes the function ``owner.name`` call ``held``, an original that stopscan replaces, as if the function had kept
-    a reference to the original."""
+    """Makes ``owner.name`` call the original function ``held``, even after stopscan has replaced ``held`` in its
+    module."""
 
     def changed(host: str, port: int, model_provider: Any) -> None:
         taken(host, port, model_provider)

@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-# The probability that a wrapper fails before it calls its function, and again that it fails after the call.
+# A wrapper may fail before and after it calls its function, each time with this probability.
 SHARE = 0.02
 
 

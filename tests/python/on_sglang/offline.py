@@ -1,4 +1,4 @@
-"""Prints answers of sglang's offline `Engine` with the plugin on, as JSON: sync and async, whole and streamed."""
+"""Prints answers of sglang's offline `Engine` as JSON: sync and async, whole and streamed. stopscan's plugin is on."""
 
 from __future__ import annotations
 

@@ -32,8 +32,8 @@ def served(
     faults: bool = False,
     patience: float = 600,
 ) -> Iterator[httpx.Client]:
-    """Starts a server, and yields a client of it. At the end of the block, asserts that stopscan failed in the server
-    (with ``faults``) or never failed (without)."""
+    """Starts a server, and yields a client of it. At the end, checks whether stopscan has failed in the server: with
+    ``faults`` it must have failed, and without ``faults`` never."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -105,12 +105,12 @@ def expected(
     limit: int = 1 << 30,
     protect: tuple[str, str] = ("", ""),
 ) -> Answer:
-    """The correct answer of a server that generates ``ids``, whose bytes are ``pieces``, and then EOS.
+    """The correct answer of a server that generates ``ids`` and then EOS. ``pieces`` are the bytes of the tokens.
 
-    At the end of a stream, half a character becomes U+FFFD, which may complete a stop. The text of an end token is not
-    part of the answer, but a stop that equals that text fires. With ``protect``, the text must begin with the opening
-    marker and contain the closing marker once. No stop fires before the closing marker ends, except in an opening
-    marker of several tokens.
+    At the end of a stream, half a character becomes U+FFFD, which may complete a stop. The text of an end token (EOS or
+    a stop token) is not part of the answer, but a stop that equals this text fires. With ``protect``, the text must
+    begin with the opening marker and contain the closing marker once. No stop fires before the end of the closing
+    marker. An exception is an opening marker of several tokens: a stop may fire inside it.
     """
     opening, closing = protect
     before = 0 if pieces[:1] == [opening.encode()] else max(0, len(opening) - 1)

@@ -71,7 +71,8 @@ def test_streams_equal_brute_force_over_their_ids(
         seen = ids[:limit] if limit else ids
         text = host.tokenizer.decode(seen, skip_special_tokens=True)
         whole = [host.tokenizer.decode(seen[:length], skip_special_tokens=True) for length in range(len(seen) + 1)]
-        # A stop completes only in text that cannot change any more, so half a character at the end is left out.
+        # A stop completes only in text that cannot change any more. Half a character at the end can change, so it is
+        # left out.
         stable = max((part for part in whole if text.startswith(part) and part[-1:] != "\ufffd"), key=len, default="")
         stop = first_stop(
             stable if not limit and len(stable) == len(text) else text, stops, [pattern] if pattern else []
@@ -195,7 +196,7 @@ SENTENCE = r"[.!?]\s*$"
     [
         ({"stop": "\n"}, "One and two! ", "\n", "One and two! "),
         ({"stop_regex": "and|or"}, "One and", "and|or", "One "),
-        # sglang's own search runs after each step, and its `$` matches at the end of the text so far.
+        # Without stopscan, sglang searches after each step, and `$` matches at the end of the text so far.
         ({"stop_regex": SENTENCE}, "One and two!", SENTENCE, None),
         ({"max_new_tokens": 5}, "One a", None, "One a"),
     ],
@@ -238,8 +239,8 @@ BEYOND = {"stop_regex": ["E[A-Z]D"], "custom_params": {"stopscan_protect": ["<",
 
 
 def break_scanners(monkeypatch: pytest.MonkeyPatch, at: int, *, kept: bool | None = None) -> None:
-    """Makes each scanner fail at its ``at``-th use. If ``kept`` is given, only the scanners of requests whose
-    ``no_stop_trim`` equals ``kept`` fail."""
+    """Makes scanners fail at their ``at``-th use. By default, all scanners fail. With ``kept``, only the scanners of
+    requests whose ``no_stop_trim`` equals ``kept`` fail."""
     make = Checkpoint.scanner
 
     def scanner(*args: Any, **options: Any) -> Any:
@@ -339,8 +340,8 @@ ODD += [
 def test_custom_params_neither_crash_nor_count_as_failure(
     host: Host, forgiving: Failures, custom: Any, stop: Any, door: bool
 ) -> None:
-    """The hook ``DOOR`` checks the params when a request arrives. Without the hook (tokenizer workers load no plugins),
-    the params reach the scheduler unchecked."""
+    """The hook ``DOOR`` checks the parameters when a request arrives. Tokenizer workers load no plugins, so they do not
+    have the hook. The parameters then reach the scheduler unchecked."""
     placed = hooks(Defaults(), forgiving)
     if not door:
         del placed[DOOR]
@@ -418,8 +419,8 @@ def test_fault_concerns_its_own_request_only(host: Host, forgiving: Failures, mo
 
 
 def test_message_without_new_token_is_sglangs(host: Host) -> None:
-    """A message without a new token must be left to sglang. sglang begins to decode a request at its first message,
-    which may have no new token if the request was paused."""
+    """stopscan must leave a message without a new token to sglang. sglang begins to decode a request at its first
+    message. If the request was paused, this message may have no new token."""
     with installed(hooks(Defaults())):
         ours, by_sglang = host._request("ours", {"stop": ["END"]}), host._request("by_sglang", {})
         by_sglang.stream = False
@@ -570,7 +571,7 @@ def test_impossible_token_ids_are_a_400_naming_field(host: Host, forgiving: Fail
 
 
 def test_a_hook_that_adds_a_nicety_goes_alone(forgiving: Failures) -> None:
-    """A hook with `alone=True`, which the stops do not need, is switched off by itself after `LIMIT` faults. Before a
+    """A hook with `alone=True` is not needed for stops. After `LIMIT` faults, only this hook is switched off. Before a
     fix, three faulty chunks of one stream switched `stop_regex` off for all requests."""
     calls = []
 

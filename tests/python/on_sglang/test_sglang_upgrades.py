@@ -23,7 +23,8 @@ pytestmark = pytest.mark.sglang
 
 @pytest.fixture(autouse=True)
 def _serving(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The hooks of the routes are there only in a process that serves HTTP."""
+    """stopscan hooks the routes only in a process that serves HTTP. This fixture makes the test's process count as
+    one."""
     monkeypatch.setattr(_plugin, "_serves", lambda: True)
 
 
@@ -40,7 +41,8 @@ def changed(target: str, change: Callable[[Any], Any], monkeypatch: pytest.Monke
 ENTRY = _selftest.ENTRY
 CHAT = f"{ENTRY}openai.serving_chat.OpenAIServingChat"
 ANTHROPIC = f"{ENTRY}anthropic.serving.AnthropicServing"
-# For each hooked function of a route: how it is defined, how it gives its result, and a parameter that the hook reads.
+# For each function of a route that stopscan hooks: the word before `def`, a statement that gives the result, and a
+# parameter that the hook reads.
 ROUTES = {
     f"{ENTRY}http_server.serve_generate_request": ("async ", "return None", "obj"),
     f"{CHAT}._convert_to_internal_request": ("", "return None", "request"),
@@ -49,8 +51,7 @@ ROUTES = {
     f"{ANTHROPIC}._convert_response": ("", "return None", "response"),
     f"{ANTHROPIC}._generate_anthropic_stream": ("async ", "yield", "processed_request"),
 }
-# The keys are methods of routes, each of which calls a method that has a hook. The values are the methods with the
-# hooks.
+# Each key is a method of a route, and its value is the hooked method that this method calls.
 CALLERS = {
     f"{ENTRY}openai.serving_base.OpenAIServingBase.handle_request": f"{CHAT}._convert_to_internal_request",
     f"{CHAT}._generate_chat_stream": f"{CHAT}._generate_stream_content",

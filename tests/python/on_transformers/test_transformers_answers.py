@@ -1,4 +1,4 @@
-"""``generate``, which returns finished answers, and ``cut``, which makes a pipeline end its texts at stops."""
+"""``generate``, which returns finished answers, and ``cut``, which returns a pipeline whose texts end at stops."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_pipelines_text_is_cut(pipeline: Any, reciter: Reciter, options: dict[
             assert record["generated_text"] == (prompt if whole else "") + one.text
             assert record["finish"].matched_stop == one.matched
             assert record.keys() == {"generated_text", "finish"}
-    # `cut` has not changed the pipeline that it got: that pipeline still has no stops.
+    # `cut` has returned a new pipeline. The original pipeline still has no stops.
     plain = pipeline(reciter.prompt("count"), max_new_tokens=100, return_full_text=False)
     assert plain == [{"generated_text": reciter.text("count")}]
 

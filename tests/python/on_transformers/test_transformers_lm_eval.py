@@ -1,4 +1,4 @@
-"""Compares our ``hf-stopscan`` with ``hf`` in lm-evaluation-harness, with a model that recites fixed texts."""
+"""Compares ``hf-stopscan`` with the ``hf`` of lm-evaluation-harness. The model recites fixed texts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ OWN = Reciter(
 
 
 def write_task(folder: Path, names: Sequence[str], answers: Sequence[str], until: Any) -> None:
-    """Writes the task "recital" as users of lm_eval write theirs: a YAML file beside a file of documents."""
+    """Writes the task "recital" for lm_eval: a YAML file and a file of documents."""
     documents = [{"prompt": f"[{name}]", "answer": text} for name, text in zip(names, answers, strict=True)]
     file = folder / "documents.json"
     file.write_text("\n".join(map(json.dumps, documents)))
@@ -90,7 +90,7 @@ def own(recital: Path) -> dict[str, Any]:
 
 
 def generated(lm: Any, until: Any, *names: str, **generation: Any) -> tuple[list[str], int]:
-    """Returns the answers to the prompts of ``names``, and the number of model steps that they took."""
+    """Returns the answers to the prompts ``[name]``, one for each of ``names``, and the number of model steps."""
     generation = {"until": until, "max_gen_toks": 60, **generation}
     requests = [Instance("generate_until", {}, (f"[{name}]", generation), idx) for idx, name in enumerate(names)]
     steps: list[int] = []
@@ -114,8 +114,8 @@ def test_task_answers_equal_those_of_lm_eval(lms: dict[str, Any], tmp_path: Path
 
 
 def test_stop_of_many_tokens_ends_the_answer(own: dict[str, Any]) -> None:
-    """lm_eval searches for a stop only in the last tokens: as many as its own encoding of the stop has, and two more.
-    Here the model spells the stop in more tokens than that."""
+    """lm_eval (``hf``) searches for a stop only in the last tokens of the text: two tokens more than its encoding of
+    the stop has. Here the model spells the stop in more tokens, so ``hf`` does not end the answer early."""
     assert generated(own["hf-stopscan"], ["<stop-here>"], "spelled") == (["One "], 6)
     assert generated(own["hf"], ["<stop-here>"], "spelled") == (["One "], 10)
 
@@ -135,8 +135,8 @@ def test_no_stop_in_a_special_token_name(own: dict[str, Any]) -> None:
 
 
 def test_batch_ends_when_each_row_has_stopped(own: dict[str, Any]) -> None:
-    """With ``hf-stopscan``, each row ends at the first stop that it meets. With ``hf``, a batch is over only when all
-    rows have met the same stop."""
+    """With ``hf-stopscan``, each row ends at its first stop. With ``hf``, a batch goes on until all rows contain the
+    same stop."""
     until, texts = [" 4", "two"], [" 0 1 2 3", "One <stop-here> "]
     assert generated(own["hf-stopscan"], until, "long", "spelled") == (texts, 7)
     assert generated(own["hf"], until, "long", "spelled") == (texts, 21)

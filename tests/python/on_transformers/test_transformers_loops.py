@@ -1,4 +1,5 @@
-"""``Repeat`` (an answer ends at the token that proves a loop), snapshots, and formats of answers, in transformers."""
+"""``Repeat``, snapshots and formats of answers, in transformers. With ``Repeat``, an answer ends at the token that
+proves a loop."""
 
 from __future__ import annotations
 
@@ -137,7 +138,7 @@ def test_the_forms_that_chat_templates_tell(form: str, tmp_path: Path) -> None:
 
 
 def test_a_row_has_a_limit_of_its_own(looping: Engine, reciter: Reciter) -> None:
-    """A row ends at its ``max_tokens``. Before a fix, the option was passed on twice, which raised a ``TypeError``."""
+    """A row ends at its ``max_tokens``. Before a fix, this option raised a ``TypeError``."""
     ids = reciter.token_ids("think")[:5]
     row = RowScanner(looping.tokenizer, "END", max_tokens=5)
     assert [token_id in row for token_id in ids] == [False] * 4 + [True]

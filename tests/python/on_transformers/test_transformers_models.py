@@ -31,7 +31,7 @@ from transformers import (
 
 from stopscan.transformers import Stops
 
-# The steps are too small to divide among threads, and CI's machine has other work.
+# One thread is enough. The steps are too small to divide, and CI's machine runs other programs at the same time.
 torch.set_num_threads(1)
 
 TEXT = "\n".join(line for line in (Path(__file__).parents[3] / "README.md").read_text().splitlines() if line.isascii())
@@ -73,7 +73,7 @@ def model(tokenizer: Any) -> Any:
 
 
 def by_the_book(tokenizer: Any, ids: list[int], stop: list[str]) -> Reference:
-    """The reference, after it has read the text of ``ids`` up to the EOS."""
+    """Returns a reference that has read the text of ``ids`` up to the EOS."""
     ids = ids[: ids.index(tokenizer.eos_token_id)] if tokenizer.eos_token_id in ids else ids
     reference = Reference(stop)
     reference.feed(tokenizer.decode(ids, skip_special_tokens=True))

@@ -97,7 +97,8 @@ def test_a_processor_carries_its_tokenizer(engine: Engine, reciter: Reciter) -> 
 
 
 def test_the_first_word_of_an_answer_keeps_its_space() -> None:
-    """SentencePiece's decoders drop the first space of a text. Here the prompt loses its space, not the answer."""
+    """SentencePiece's decoders drop the space at the start of a text. The answer follows the prompt, so it must keep
+    its space."""
     words = ["\N{LOWER ONE EIGHTH BLOCK}" + word for word in ("What", "now", "the", "END")]
     tokenizer = Tokenizer(models.WordLevel({word: number for number, word in enumerate(words)}, unk_token=words[0]))
     tokenizer.decoder = decoders.Metaspace()
@@ -109,7 +110,8 @@ def test_the_first_word_of_an_answer_keeps_its_space() -> None:
 def test_steps_that_are_undone_leave_no_trace(
     engine: Engine, reciter: Reciter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # On Apple's GPUs, generate learns one step late that the stopping criteria ended a row, and then undoes that step.
+    # On Apple's GPUs, generate learns only after the next step that the stopping criteria ended a row. It then undoes
+    # this step. The test imitates this on a CPU.
     if not hasattr(utils, "DeferredStopCheck"):
         pytest.skip("this transformers decides at once")
     prompts = [reciter.prompt(name) for name in ("count", "split")]

@@ -187,14 +187,14 @@ def test_a_stops_is_for_one_generation(engine: Engine, reciter: Reciter, streame
     for prompts in (reciter.prompt("count"), [reciter.prompt("count")] * 2):
         with engine.counted() as steps, pytest.raises(ValueError, match="was already used"):
             engine.generate(prompts, stops, streamed=streamed)
-        # If the Stops is not the streamer, transformers first calls it after the first step of the new generation.
+        # If the Stops is only a criterion, transformers calls it for the first time after a model step.
         assert len(steps) == (0 if streamed else 1)
     assert stops.texts == ["This is the "]
 
 
 @pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "criterion"])
 def test_a_refused_generation_leaves_the_results(engine: Engine, reciter: Reciter, streamed: bool) -> None:
-    """A used ``Stops`` must refuse a second prompt, even if this prompt is longer than the first whole sequence."""
+    """A ``Stops`` that was used for one prompt must refuse another prompt, however long the prompt is."""
     stops = Stops(engine.tokenizer, "END")
     engine.generate(reciter.prompt("split"), stops, streamed=streamed)
     with pytest.raises(ValueError, match="was already used"):

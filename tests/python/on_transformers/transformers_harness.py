@@ -17,7 +17,7 @@ from stopscan.transformers._stops import ASKS_OF_DRAFTS
 
 needs_true_drafts = pytest.mark.skipif(ASKS_OF_DRAFTS, reason="assisted decoding needs transformers 5.18")
 
-# The steps are too small to divide among threads, and CI's machine has other work.
+# One thread is enough. The steps are too small to divide, and CI's machine runs other programs at the same time.
 torch.set_num_threads(1)
 
 

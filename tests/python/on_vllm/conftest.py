@@ -63,7 +63,8 @@ def marked(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.fixture
 def start(marked: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A function that installs stopscan (unless ``protect`` is ``None``), then makes an engine's ``InputProcessor``."""
+    """A function that installs stopscan, unless ``protect`` is ``None``. It then makes the ``InputProcessor`` of an
+    engine."""
     from vllm.v1.engine.input_processor import InputProcessor
 
     from stopscan.vllm import install, uninstall

@@ -161,7 +161,8 @@ def test_nothing_is_lost_or_doubled_whichever_call_fails(
     ours, made = through(Clock(at, error), tokenizer, tokens, params(stops), finish=finish)
     if not made or made[0].scanner is not None:
         return
-    # Without a stop, vLLM gives the whole text. Our text must be a beginning of it: nothing is lost or doubled.
+    # Without a stop, vLLM returns the whole text. The text that stopscan returns must be a prefix of it, so that
+    # nothing is lost or doubled.
     whole = run(tokenizer, tokens, params([]), finish=finish).text
     assert whole.startswith(ours.text)
     if extra:
@@ -194,8 +195,8 @@ def test_failed_request_vllm_lacks_ends_with_error(pieces: tuple[Any, Reciter]) 
 
 
 def test_500_faulty_streams_lose_nothing(pieces: tuple[Any, Reciter]) -> None:
-    """After a fault, a request that has only stop strings must have vLLM's result. A request with options that vLLM
-    lacks must end with an error."""
+    """After a fault, a request with only stop strings must have the same result as without stopscan. A request with
+    options that vLLM does not have must end with an error."""
     tokenizer, reciter = pieces
     ids = dict(zip(PIECES, reciter.token_ids("pieces"), strict=True))
     whole = ["a", "b", "E", "ND", "END", "\n\n", "<think>", "</think>", "<|end|>"]
@@ -331,9 +332,9 @@ def test_no_exception_of_ours_leaves_a_hook(pieces: tuple[Any, Reciter], monkeyp
 
 
 def test_chat_uses_vllms_stops_while_off(marked: Any, start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While stopscan is off, a chat is refused only if it asks for protected regions itself.
+    """stopscan is switched off here. A chat whose request asks for protected regions is refused.
 
-    If its regions are protected only by the server's default, vLLM's own stops apply.
+    If the regions of a chat come from the server's default, vLLM's own stops apply.
     """
     install()
     start(None, "deepseek_r1")

@@ -17,7 +17,8 @@ from stopscan.segments import FORMATS, Segmenter, SegmentSet
 pytestmark = pytest.mark.vllm
 pytest.importorskip("vllm.parser.engine", reason="vLLM is not installed")
 
-# For each name in `FORMATS`: the module and the function of vLLM that configure vLLM's parser for the same answers.
+# For each name in `FORMATS`: the module and the function of vLLM that return the settings of vLLM's parser for these
+# answers.
 CONFIGS = {
     "hermes": ("qwen3", "qwen3_config"),
     "qwen3": ("qwen3", "qwen3_config"),
@@ -85,9 +86,8 @@ def config_of(form: str) -> Any:
 def test_faults_are_read_as_vllm_reads_them(form: str) -> None:
     """Tries all sequences of four parts, because models were seen to write a part twice or in the wrong place.
 
-    The function `bare` removes what is not compared: white space, and surplus closing markers of calls, which vLLM
-    leaves in the text. It also removes the title "thought" of Gemma 4, because vLLM removes it only in a stage that is
-    not called here.
+    Before the comparison, the function `bare` removes white space. It also removes surplus closing markers of calls,
+    which vLLM leaves in the text, and Gemma 4's title "thought", which vLLM removes in a stage that is not called here.
     """
     config, markers = config_of(form), FORMATS[form]
     opening, closing = next(iter(markers["answer"])), next(iter(markers["reasoning"]))

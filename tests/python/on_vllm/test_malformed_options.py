@@ -60,7 +60,8 @@ def test_malformed_options_are_refused_at_each_door(
         checked(stop=stop, extra_args=extra_args)
     with pytest.raises(VLLMValidationError, match=message) as refusal:
         run(tokenizer, [[1]], params)
-    # vLLM sends `parameter` to HTTP clients as the error's field "param", which names the wrong option.
+    # In its answer to an HTTP client, vLLM names the wrong option in the error's field "param". The name comes from
+    # `parameter`.
     assert message.startswith(refusal.value.parameter)
 
 

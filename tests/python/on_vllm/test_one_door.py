@@ -1,4 +1,4 @@
-"""Each request is read in one place. Nothing that a client sends counts as a failure or changes another request."""
+"""Whatever a client sends, it does not count as a failure of stopscan, and it does not change other requests."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ def answer(tokenizer: Any, params: SamplingParams, text: str, prompt: str = "x")
 
 
 def test_rendered_default_is_readable_by_any_process(tokenizer: Any, start: Any) -> None:
-    """`/v1/chat/completions/render` answers with the parameters, and the client sends them to a token server, which is
-    another process. So the regions in the parameters must be a plain option. Before a fix, they were under a secret key
-    that only the first process knew."""
+    """`/v1/chat/completions/render` returns the parameters of a chat, and the client sends them to a token server. The
+    token server is another process, and it must be able to read the regions in the parameters. Before a fix, only the
+    first process could read them."""
     install()
     start(None, "deepseek_r1")
     calls("hermes", "deepseek_r1")
@@ -88,20 +88,20 @@ def test_what_a_client_writes_for_the_route_is_checked(tokenizer: Any, forgiving
             params = SamplingParams(stop=["END"], extra_args={"stopscan_default": value})
             answer(tokenizer, params, "So END")
             assert value is None
-        # In a chat, a value that the client gave for `stopscan_default` is overwritten with the regions that the route
-        # separates from the content.
+        # An unknown option in a chat must not count as a failure, either.
         ChatCompletionRequest(**FIELDS, vllm_xargs={"stopscan told 1": "x"}).to_sampling_params(40, {})
     assert (forgiving.count, forgiving.off) == (0, False)
 
 
-# Parsers whose templates often leave the reasoning to the model: the prompt ends without a marker.
+# Parsers of models whose chat templates often end the prompt without a marker, so that the model decides whether it
+# reasons.
 BY_THE_WHOLE_PROMPT = ["deepseek_r1", "glm45", "minimax_m2", "kimi_k2", "step3", "qwen3"]
 
 
 @pytest.mark.parametrize("parser", BY_THE_WHOLE_PROMPT)
 def test_no_stop_in_content_after_prompt_closes_reasoning(tokenizer: Any, start: Any, parser: str) -> None:
-    """vLLM streams a whole answer as content if `</think>` is anywhere in the prompt, such as in a user's words or in
-    the earlier messages. So a stop must fire in the whole answer."""
+    """If `</think>` is anywhere in the prompt, vLLM streams the whole answer as content, even if the user or an earlier
+    message wrote this marker. So a stop must fire in the whole answer."""
     install()
     start(None, parser)
     calls(None, parser)
@@ -117,8 +117,8 @@ def test_no_stop_in_content_after_prompt_closes_reasoning(tokenizer: Any, start:
 
 @pytest.mark.parametrize("parser", ["qwen3_coder", "glm45", "kimi_k2", "minimax_m2"])
 def test_calls_that_are_dropped_are_not_content(tokenizer: Any, start: Any, parser: str) -> None:
-    """Some parsers remove calls from the content even with `tool_choice: "none"`. Before a fix, a stop fired in such a
-    call, which no client sees."""
+    """Some parsers remove tool calls from the content even with `tool_choice: "none"`. No stop may fire in these calls,
+    because no client sees them. Before a fix, a stop fired there."""
     install()
     start(None, "")
     calls(parser)
@@ -174,7 +174,7 @@ FIELD_NAMES = [*OPTIONS, *OWN]
 
 
 def through(tokenizer: Any, values: dict[str, Any]) -> None:
-    """Sends a request with these values through each of vLLM's request objects, and so through stopscan's hooks."""
+    """Makes a request with ``values`` in each of vLLM's request classes, so that stopscan's hooks read it."""
     options = {name: value for name, value in values.items() if name.startswith("stopscan")}
     fields = {"stop": ["END"], **{name: value for name, value in values.items() if name not in options}}
     errors = (
@@ -213,7 +213,8 @@ STEPS = [[5], [6]]
 def test_wrong_values_change_no_other_request(tokenizer: Any, start: Any, forgiving: Failures) -> None:
     start(None, "deepseek_r1")
     calls("hermes", "deepseek_r1")
-    # The answer of a render route shows what stopscan's hook adds to a chat, so clients can send these names too.
+    # A render route shows clients the option names that stopscan's hook adds to a chat. So clients can send these
+    # names.
     handed_out = ChatCompletionRequest(**FIELDS).to_sampling_params(40, {}).extra_args or {}
     assert handed_out
     counted = []

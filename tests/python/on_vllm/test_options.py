@@ -1,4 +1,5 @@
-"""Compares ``_reportable``, which picks those of a request's stops that vLLM can report, with a simpler version."""
+"""Compares ``_reportable`` with a simpler version. ``_reportable`` picks the stops of a request that vLLM can
+report."""
 
 from __future__ import annotations
 

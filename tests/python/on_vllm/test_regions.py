@@ -27,7 +27,8 @@ pytestmark = pytest.mark.vllm
         ("think", {"extra_args": {"stopscan_protect": []}}, ("<think>Is it ", "END")),
         ("think", {"prompt": "[think] <think>\n"}, ("<think>Is it ", "END")),
         ("unclosed", {"extra_args": {"stopscan_protect": THINK}}, ("<think>Still END thinking", None)),
-        # Some prompts end with the opening marker, as chat templates do. Others only mention it, or close it again.
+        # Chat templates end some prompts with the opening marker. In other prompts, the marker stands earlier, or it is
+        # closed again.
         ("split", {"extra_args": {"stopscan_protect": THINK}}, ("This is the ", "END")),
         ("split", {"extra_args": {"stopscan_protect": THINK}, "prompt": "<think>\n"}, ("This is the END of it", None)),
         ("split", {"extra_args": {"stopscan_protect": THINK}, "prompt": "a <think> tag"}, ("This is the ", "END")),

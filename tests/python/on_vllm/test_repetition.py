@@ -1,4 +1,4 @@
-"""stopscan finds a loop at the same character as vLLM's own rule, if each character is a token."""
+"""stopscan finds a loop at the same character as vLLM's detection of repetition, if each character is a token."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def by_vllm(text: str, repeat: Repeat) -> StopMatch | None:
 
 
 def staged(seed: int) -> tuple[str, Repeat]:
-    """A random text that repeats blocks, some of them too few times for a loop, and the settings of the detection."""
+    """Returns a random text in which blocks repeat, some of them often enough for a loop, and the settings of the loop
+    detection."""
     chosen = random.Random(seed)
     repeat = Repeat(
         chosen.choice([3, 4, 5]), max_period=chosen.choice([1, 3, 8, 16]), min_length=chosen.choice([32, 40])

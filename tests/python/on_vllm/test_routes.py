@@ -138,8 +138,8 @@ def test_answer_that_is_one_call_has_no_stops(tokenizer: Any, start: Any, choice
     parser = ParserManager.get_parser("hermes", "deepseek_r1", True)
     whole = parser.tool_parser_cls.supports_required_and_named
     assert (answer(tokenizer, chat(tools=[TOOL], tool_choice=choice), text) == text) == whole
-    # `whole` says whether the tool parser takes the whole answer as the required call. If not, it looks for the call
-    # between markers, and the stop END fires after the markers.
+    # If `whole`, the tool parser takes the whole answer as the required call, so no stop fires. Otherwise it looks for
+    # the call between markers, and the stop END fires after the markers.
     assert answer(tokenizer, chat(tools=[TOOL], tool_choice=choice)) == (TEXT if whole else TEXT[:-3])
 
 

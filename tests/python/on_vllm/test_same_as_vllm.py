@@ -30,13 +30,14 @@ CASES = json.loads(Path(__file__).with_name("cases.json").read_text(encoding="ut
 # replaces broken characters; the text of a special token; and enough letters for stops that contain other stops.
 PIECES = ["a", "b", "c", "ab", "bca", b"\xc3", b"\xa9", b"\xe6\x97", b"c\xe6\x97", b"\xa5", b"\xa5a", b"\xf0\x9f",
           "\ufffd", " ", "<think>", "<|end|>"]  # fmt: skip
-# If stopscan decodes the tokens, broken characters come out sooner than in vLLM. For tests of equal output, this table
-# replaces each half of a character by both halves, and U+FFFD by "b". `tokens_of` replaces other bytes by "a".
+# If stopscan decodes the tokens, broken characters come out sooner than in vLLM. So tests that compare outputs replace
+# half a character by both its halves, and U+FFFD by "b". `tokens_of` replaces all remaining bytes by "a".
 WHOLE = {b"\xc3": [b"\xc3", b"\xa9"], b"\xa9": [b"\xc3", b"\xa9"], b"\xe6\x97": [b"\xe6\x97", b"\xa5"], "\ufffd": ["b"]}
 
 
 def tokens_of(reciter: Reciter, steps: list[list[int]], *, whole: bool) -> list[list[int]]:
-    """The token ids of ``steps``, which hold indices of ``PIECES``. With ``whole``, no character is broken."""
+    """Returns the token ids of ``steps``, whose numbers are indices into ``PIECES``. With ``whole``, replaces pieces
+    that would break a character."""
     found = []
     for step in steps:
         chosen = [PIECES[number] for number in step]
@@ -157,7 +158,7 @@ def test_a_long_text_comes_whole(pieces: tuple[Any, Reciter], kind: RequestOutpu
 
 
 def test_an_id_that_is_no_tokens_has_no_text(pieces: tuple[Any, Reciter]) -> None:
-    # Many models have more ids than their tokenizer has tokens, so that the number of ids is round.
+    # Many models have more ids than tokens, because the number of ids is rounded up.
     tokenizer, reciter = pieces
     a, half, other_half = (reciter.token_id("pieces", piece) for piece in ("a", b"\xc3", b"\xa9"))
     padding = len(tokenizer) + 7
@@ -279,8 +280,8 @@ def test_vllm_own_cases(case: dict[str, Any], stopscan: str, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("stops", [["abc", "b"], ["bc", "abcd"]])
 def test_min_tokens_with_nested_stops_follows_vllms_rule(pieces: tuple[Any, Reciter], stops: list[str]) -> None:
-    # vLLM fires the longer stop if the shorter one ends within `min_tokens`. In stopscan, the longer one never fires,
-    # so stopscan leaves such requests to vLLM.
+    # If a shorter stop inside a longer one ends within `min_tokens`, vLLM fires the longer stop. stopscan would not
+    # fire it, so stopscan leaves requests with these stops to vLLM.
     tokenizer, reciter = pieces
     tokens = [[reciter.token_id("pieces", piece)] for piece in ("a", "b", "c", " ", "ab", "c", "a")]
     install()

@@ -33,7 +33,8 @@ def server(checkpoint: Path, plugin: str, tmp_path_factory: pytest.TempPathFacto
 
 
 def options(reciter: Any, row: dict[str, Any]) -> dict[str, Any]:
-    """The parameters of a case in `STREAMS` for the openai client. Those that only vLLM has go into the body."""
+    """Returns the parameters of a case in `STREAMS` for the openai client. Parameters that only vLLM has go into
+    ``extra_body``."""
     params = dict(row["params"])
     body: dict[str, Any] = {"return_token_ids": True}
     for name, field in (("extra_args", "vllm_xargs"), ("min_tokens",) * 2, ("include_stop_str_in_output",) * 2):
@@ -126,7 +127,7 @@ MALFORMED = [
 ]
 
 
-# For tests that run only with the plugin on, because a server without stopscan ignores stopscan's options.
+# Marks tests that run only with the plugin on. A server without stopscan ignores stopscan's options.
 ON = pytest.mark.parametrize("plugin", ["on"], indirect=True, scope="module")
 
 

@@ -20,7 +20,7 @@ from stopscan_conformance.reciter import SCRIPTS, Reciter
 pytestmark = pytest.mark.vllm
 
 
-# An answer that begins inside its reasoning without a marker, and one with a call.
+# The answer "unmarked" begins inside its reasoning, without an opening marker. The answer "call" has a tool call.
 ANSWERS = {
     "unmarked": ["Is", " it", " ", "E", "ND", "?", "</think>", "It", " is", " 5", " ", "E", "ND", " here"],
     "call": [
@@ -57,7 +57,8 @@ def test_the_default_of_a_server_with_parsers(tmp_path: Path) -> None:
             marked, unmarked = answer("[think]"), answer("[unmarked]")
             assert (marked.model_extra["reasoning"], marked.content) == ("Is it END?", "It is 5 or 6 ")
             assert (unmarked.model_extra["reasoning"], unmarked.content) == ("Is it END?", "It is 5 ")
-        # The chat template may add the tools to the prompt. The model only looks at the prompt's last token, [call].
+        # The chat template may add the tools to the prompt. This does not change the answer, because the model only
+        # looks at the last token of the prompt, [call].
         (call,) = answer("[call]", tools=[tool]).tool_calls
         assert (call.function.name, json.loads(call.function.arguments)) == ("f", {"a": "END"})
         # Without tools, or with the tool choice "none", the call is a part of the content, so the stop fires in it.
@@ -80,7 +81,7 @@ def test_the_default_of_a_server_with_parsers(tmp_path: Path) -> None:
     ("environment", "message"),
     [
         ({"STOPSCAN_VLLM_PROTECT": '["<a>"]'}, r"STOPSCAN_VLLM_PROTECT: '<a>' is not a region"),
-        # vLLM starts its Rust frontend last, so any program can stand in for it here.
+        # Any program may be named as the Rust frontend here, because vLLM would start it only at the end.
         (
             {"VLLM_USE_RUST_FRONTEND": "1", "VLLM_RUST_FRONTEND_PATH": sys.executable},
             "stopscan: with VLLM_USE_RUST_FRONTEND=1, stops are found outside of Python",

@@ -85,7 +85,8 @@ UNMARKED = {
 @pytest.mark.parametrize("parser", sorted(ToolParserManager.list_registered()))
 def test_every_tool_parser_has_a_region_or_no_markers(tokenizer: Any, start: Any, parser: str) -> None:
     start([])
-    # Tells the adapter the name of the parser, as `calls` does, even if the package of the parser is not installed.
+    # Tells the adapter the name of the parser directly. The function `calls` would need the parser's package, which may
+    # not be installed.
     _install._adapter.parser_made(SimpleNamespace(tool_parser_cls=object), None, parser)
     named = {"stop": ["END"], "extra_args": {"stopscan_protect": ["tool_call"]}}
     if parser in UNMARKED:

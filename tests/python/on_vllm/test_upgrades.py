@@ -281,7 +281,8 @@ def pair(own: Any) -> Any:
 
 
 def frozen(own: Any) -> Any:
-    """Makes the function ``own`` return its result in an object of another type, whose attributes cannot be set."""
+    """Wraps the function ``own``. The wrapper returns the result in an object of another type, whose attributes cannot
+    be set."""
 
     class Params:
         __slots__ = ("_params",)
@@ -356,8 +357,8 @@ PARTS = ("reasoning_parser_cls", "tool_parser_cls")
 def test_a_route_that_calls_another_function_is_refused(
     module: str, call: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A route may call another function, or an older reference to the wrapped one. Then the self-test's own calls reach
-    the hook, but the route's calls do not."""
+    """A new vLLM may no longer call the wrapped function in a route. The self-test's own calls would still reach the
+    hook, but the calls of the route would not. So `install` must refuse this vLLM."""
     own = _selftest.source_of
     assert re.search(call, own(f"vllm.{module}"))
     changed = lambda name: re.sub(call, "self._make(", own(name)) if name == f"vllm.{module}" else own(name)  # noqa: E731

@@ -65,7 +65,8 @@ def run(
     parser_options: dict[str, Any] | None = None,
     by_server: bool = True,
 ) -> Run:
-    """The outputs for ``steps`` of token ids. The last step ends with ``finish``. Aborts a request that has not ended.
+    """Feeds ``steps`` of token ids to vLLM's output processor, and returns the outputs. The last step ends with
+    ``finish``. A request that has not ended is aborted.
 
     With ``prompt=None``, the prompt is embeddings. With ``by_server=False``, a program makes the request, not a server.
     """

@@ -62,8 +62,8 @@ STATES: dict[str, tuple[str, str]] = {
     "step3p5": ("always", "</think>"),
     "step5": ("always", "</think>"),
 }
-# The opening markers of the reasoning, by parser. In parsers that are missing here, it is the closing marker without
-# the slash.
+# The opening markers of the reasoning, by parser. A parser is missing if its opening marker is its closing marker
+# without the slash.
 OPENERS = {
     "cohere_command3": "<|START_THINKING|>",
     "cohere_command4": "<|START_THINKING|>",
@@ -101,7 +101,7 @@ def answer(
 
 
 def calls(tool_parser: str | None, reasoning_parser: str | None = None, *, auto: bool = True) -> None:
-    """Makes vLLM choose the parser of a server with these options. stopscan notes the choice."""
+    """Makes vLLM choose the parsers that a server with these options uses. stopscan's hook records the choice."""
     ParserManager.get_parser(
         tool_parser_name=tool_parser, reasoning_parser_name=reasoning_parser, enable_auto_tools=auto
     )

@@ -13,7 +13,8 @@ STREAMS: list[dict[str, Any]] = json.loads(Path(__file__).with_name("streams.jso
 
 
 class Stream:
-    """Records the text that is streamed for a script, and its length after each number of tokens."""
+    """Records the text that is streamed for a script and, for each chunk, the length of the text and the number of
+    tokens so far."""
 
     def __init__(self, script: str) -> None:
         self._pieces = [piece if isinstance(piece, bytes) else piece.encode() for piece in SCRIPTS[script]]
@@ -27,9 +28,9 @@ class Stream:
         self._released[self.tokens] = len(self.text)
 
     def check(self, row: dict[str, Any]) -> None:
-        """Compares the text, and the number of characters withheld after each chunk but the last, with ``row``.
+        """Checks the text against ``row``. Also checks how many characters were withheld after each chunk but the last.
 
-        A slow reader gets several tokens in one chunk, and cannot see what was withheld between them.
+        A slow reader gets several tokens in one chunk. What was withheld between these tokens is not checked.
         """
         assert (self.text, self.tokens) == (row["text"], row["tokens"])
         running = [tokens for tokens in self._released if tokens < row["tokens"]]

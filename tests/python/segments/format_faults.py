@@ -1,7 +1,8 @@
-"""Answers from the tests of vLLM's parsers: some have faults that models make, the others `format_answers` lacks.
+"""Answers from the tests of vLLM's parsers. Some have faults that models make. All others are cases that
+`format_answers` does not have.
 
-The source of an answer is a path in vLLM's repository and the name of a test. The expected segments are those of that
-test, except for white space. If they differ in more than white space, the source says how.
+The source of an answer is a path in vLLM's repository and the name of a test. The expected segments are taken from this
+test. If they differ from the test in more than white space, the source says how.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ ENGINE = "tests/parser/engine"
 BARE = XML.strip() + "\n"
 CITY = "get_weather[ARGS]{}"
 
-# Calls that models write without the opening marker: the form, the marker that closes calls, and the call.
+# Calls that models write without the opening marker. Each entry has the name in `FORMATS`, the closing marker of calls,
+# and the call.
 BARES = [
     ("qwen3_coder", "</tool_call>", BARE),
     ("nemotron_v3", "</tool_call>", BARE),

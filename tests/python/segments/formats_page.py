@@ -31,7 +31,7 @@ def row(forms: list[str], markers: str) -> str:
 
 
 def leads(markers: Mapping[str, str]) -> str:
-    """The markers, and the regions that they lead to: `a` `b` → one; `c` → other."""
+    """Lists the markers that lead to each region, such as "`a` `b` → one; `c` → other"."""
     by_region: dict[str, list[str]] = {}
     for marker, state in markers.items():
         left = ", kept" if isinstance(state, keep) else ", stays" if isinstance(state, stay) else ""

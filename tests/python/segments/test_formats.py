@@ -138,7 +138,8 @@ def test_a_call_in_the_reasoning_ends_it(form: str) -> None:
             *begun,
             ("answer", f"c{closing if form == 'granite' else ''}d"),
         ]
-    # If reasoning only quotes the marker of a call, the reasoning's closing marker still leads to the answer.
+    # Here the reasoning quotes the opening marker of a call. The closing marker of the reasoning still leads to the
+    # answer.
     assert read(form, f"a{call}b{closing}c") == [*begun, ("answer", "c")]
 
 
@@ -164,7 +165,7 @@ def test_a_bare_call_is_text_in_the_reasoning(form: str, call: str) -> None:
     assert read(form, f"as {call}") == [("reasoning", f"as {call}")]
 
 
-# Forms in which the body of a call ends only at the body's closing marker, with the two markers of a body.
+# In these forms, a call has a body between two markers. The call ends only after the body's closing marker.
 BODIES = {
     form: ("<invoke name=f>", "</invoke>") if form == "minimax_m2" else ("<function=f>", "</function>")
     for form in ("qwen3_coder", "nemotron_v3", "step3p5", "mimo", "seed_oss", "minimax_m2")
@@ -213,7 +214,8 @@ ONE_PART = {
     "hunyuan_a13b", "hy_v3", "hy_v4", "jamba", "k2_horizon", "kimi_k2", "kimi_k3", "lfm2", "llama3", "llama4",
     "minimax_m2", "minimax_m3", "nemotron_nano", "olmo3", "phi4_mini", "plamo3", "step3",
 }  # fmt: skip
-# How a call begins and ends in forms where a header or a marker that is kept opens the call.
+# The texts that begin and end a call. In these forms, the call begins with a header or with a marker that stays in the
+# text.
 OTHERWISE = {
     "harmony": (" to=", "<|call|>"),
     "inkling": ("<|content_invoke_tool_json|>", "<|end_message|>"),

@@ -10,8 +10,8 @@ from transformers_parts import parts
 
 serving = pytest.importorskip("transformers.cli.serving.utils", reason="transformers' server, 5.20 or later")
 
-# For each form: the model type of the template, and the text at the beginning of a call that the template's pattern
-# removes together with the marker.
+# For each form: the model type of the template, and a text. The template's pattern removes this text at the beginning
+# of a call, together with the opening marker.
 TEMPLATES = {
     "hermes": ("qwen2", ""),
     "qwen3": ("qwen3", ""),

@@ -157,8 +157,8 @@ def test_only_the_prompts_end_opens_a_region(prompt_end: str, region: str) -> No
     ],
 )
 def test_several_markers_at_prompt_end_give_region(name: str, prompt_end: str, region: str) -> None:
-    """All markers at the end of a prompt count. Before a fix, only those of the first region did, so a stop fired in
-    the reasoning."""
+    """If a prompt ends with several markers, all of them count. Before a fix, only the markers of the first region
+    counted, so a stop fired in the reasoning."""
     assert region_after(FORMATS[name], prompt_end) == SegmentSet(FORMATS[name]).region_after(prompt_end) == region
     stops = protected(StopSet("END"), FORMATS[name])
     scanner = StopScanner(stops, region=start_region(stops, prompt_end))
@@ -247,8 +247,8 @@ def test_start_protected_begins_in_reasoning_not_in_header(name: str) -> None:
 
 @pytest.mark.parametrize("protect", [["(", ")", "(", "]"], ["reasoning", "(", ")", "(", "]"]])
 def test_an_opening_marker_with_two_closing_markers_is_refused(protect: list[str]) -> None:
-    """An opening marker cannot have two closing markers. Before a fix, if `protect` also named a region, the second
-    pair silently replaced the first one."""
+    """An opening marker with two closing markers must be refused. Before a fix, if `protect` also named a region, the
+    second closing marker silently replaced the first one."""
     for make in (protected, segments_of):
         with pytest.raises(ValueError, match=r'opening marker "\(" has two closing markers'):
             make(StopSet("END"), QWEN3, protect)

@@ -244,7 +244,7 @@ def test_the_region_after_a_prompt_is_that_of_transformers(case: tuple[dict[str,
     template, deltas = case
     prompt = ANCHOR.join(deltas)
     own = prompt.rpartition(ANCHOR)[2]
-    # No marker contains "!", so "!" is text of the region that the prompt leaves open.
+    # No marker contains "!", so "!" becomes text of the region in which the prompt ends.
     fields = [NAMES[field] for field, text in parts(template, prompt, ["!"]) if text.endswith("!")]
     segments = SegmentSet(from_response_template(template))
     assert [segments.region_after(own)] == (fields or ["outside"])

@@ -81,9 +81,10 @@ def test_every_chunking_gives_one_answer(data: st.DataObject) -> None:
 @settings(max_examples=200)
 @given(data=st.data())
 def test_texts_and_markers_joined_are_the_input(longest_filler: int, data: st.DataObject) -> None:
-    """Each segment begins where the previous one ended, or after markers that begin there and lead to its region."""
+    """Between two segments, the input has nothing or only markers. These markers lead to the region of the second
+    segment."""
     setup = data.draw(setups())
-    # Replace kept markers by ordinary ones: the text of a kept marker is in the segments, not between them.
+    # The segments contain the text of kept markers, so this test turns kept markers into markers that are taken out.
     taken_out = {state: {marker: str(to) for marker, to in leads.items()} for state, leads in setup.markers.items()}
     setup = setup._replace(markers=taken_out)
     text = data.draw(texts(setup, longest_filler=longest_filler))
@@ -104,7 +105,7 @@ def test_texts_and_markers_joined_are_the_input(longest_filler: int, data: st.Da
 
 
 def reachable(setup: Setup, text: str, places: set[tuple[int, str]]) -> set[tuple[int, str]]:
-    """The given pairs of a place and a state, and all pairs that can be reached from them by reading markers."""
+    """Returns ``places``, and all pairs of a place and a state that can be reached from them by reading markers."""
     found, new = set(places), set(places)
     while new:
         new = {

@@ -21,7 +21,7 @@ def cut(form: str, deltas: Iterable[str], region: str | None = None) -> Segments
 
 
 def chunkings(text: str) -> Iterator[list[str]]:
-    """Cuts the text in every way that is tested: not at all, in two at each place, and into single characters."""
+    """Cuts the text in many ways: not at all, into two pieces at every place, and into single characters."""
     yield [text]
     yield from ([text[:at], text[at:]] for at in range(1, len(text)))
     yield list(text)
@@ -65,8 +65,8 @@ def test_vllm_57490_opening_call_marker_in_pieces() -> None:
 
 
 def test_sglang_38537_marker_that_contains_its_beginning() -> None:
-    """If the text so far can end with several beginnings of a marker, the longest must be held. sglang holds the
-    shortest."""
+    """The end of a text may be the beginning of a marker in several ways. The longest beginning must be held. sglang
+    holds the shortest."""
     segmenter = Segmenter(FORMATS["internlm2"])
     assert (segmenter.feed("ok <|action_start|> <"), segmenter.held) == ([("answer", "ok ", 0)], "<|action_start|> <")
     assert segmenter.feed("|plugin|>{}") == [("tool_call", "{}", 1)]

@@ -1,4 +1,4 @@
-"""The reference for the text of token ids: its characters, each with the number of the last token that spells it.
+"""The reference for the text of token ids. Each character comes with the position of the last token that spells it.
 
 Each call decodes all tokens anew. Property tests compare this reference with the tokenizer's own `decode`.
 """
@@ -11,11 +11,13 @@ from itertools import takewhile
 from operator import eq
 from typing import Literal
 
-# A character, and the number of its last token. Tokens are counted from 1. All tokens of a prompt have the number 0.
+# A character, and the position of the last token that spells it. Positions are counted from 1. The position 0 stands
+# for all tokens of the prompt.
 Character = tuple[str, int]
 Run = list[tuple[int, int]]  # bytes, each with the number of its token
 
-# What a token stands for: text, or bytes that may be a part of a character, or a single byte (`<0xE4>`) as a number.
+# What a token stands for. A `str` is text, `bytes` may be a part of a character, and an `int` is a byte token such as
+# `<0xE4>`.
 Raw = str | bytes | int
 
 
@@ -26,7 +28,7 @@ class Book:
     raw: Callable[[int], Raw]
     strays: Literal["parts", "runs", "bytes"]
     special: frozenset[int]
-    # The text or bytes of a token at the start of a stream, if they differ there.
+    # Replaces `raw` for the first token of a stream. `None` if this token has the usual text.
     first: Callable[[int], Raw] | None = None
     special_ends_character: bool = False
     # Set by `characters`: whether the tokenizer's `decode` gives another text than `characters`, because `decode` also
@@ -98,7 +100,8 @@ class Book:
 
 @dataclass
 class Decoded:
-    """A vocabulary whose text only `decode` can give. `characters` leaves out the end that later tokens may change."""
+    """A vocabulary whose text only `decode` can give. `characters` leaves out the end of the text if later tokens may
+    change it."""
 
     decode: Callable[[Sequence[int], bool], str]
     withheld: Callable[[str], int] = lambda text: len(text) - len(text.rstrip("\ufffd"))

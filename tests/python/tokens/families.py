@@ -52,8 +52,8 @@ def manual() -> Vocabulary:
 
 
 def tiktoken(gap: int) -> Vocabulary:
-    """A tiktoken encoding with the tokens of `manual_bpe`. The `gap` ids before those of the special tokens have no
-    token: tiktoken's own encodings have such gaps."""
+    """A tiktoken encoding with the tokens of `manual_bpe`. Before the special tokens, `gap` ids have no token, as in
+    tiktoken's own encodings."""
     library = pytest.importorskip("tiktoken", reason="tiktoken is not installed")
     spelled = sorted(manual_bpe().get_vocab(with_added_tokens=False).items(), key=lambda item: item[1])
     ranks = {bytes(BYTES[character] for character in token): rank for token, rank in spelled}
@@ -179,7 +179,8 @@ def gemma() -> Vocabulary:
 
 
 def normalized() -> Vocabulary:
-    """Like Llama's tokenizers before 2024: a normalizer writes the `▁`. The normalizer skips the added tokens."""
+    """Like Llama's tokenizers before 2024, in which a normalizer replaces spaces by `▁`. The added tokens are not
+    normalized."""
     tokenizer = small_fallback().tokenizer
     tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
     tokenizer.pre_tokenizer = None

@@ -17,8 +17,8 @@ from stopscan.tokens import TokenScanner, Vocabulary
 
 MODEL = partial(sentencepiece, "tokenizer.model.v1")
 
-# Regular expressions for runs of tokens, where each token is a letter: t is text, s is special, b is a byte, and u is
-# the unknown token, whose text differs at the start.
+# Each regular expression describes a sequence of tokens. A letter stands for a token: t is text, s is special, b is a
+# byte, and u is the unknown token. (At the start of a stream, the unknown token has a different text.)
 KINDS = ["^t$", "^tt", "^s.*t", "tst", "ts+t$", "^u$", "^uu", "us", "^tb", "bbt", "bt", "tbs", "sb"]
 RUNS = [b"a", "é".encode(), "你".encode(), "🚀🚀".encode(), b"\xff", b"\x80\x80", b"\xe4\xbd", b"\xf0\x9f\x9a"]
 

@@ -45,8 +45,8 @@ def test_every_token_is_what_decode_says_of_it(vocabulary: Vocabulary) -> None:
             assert decoded(read, [token_id], skip) == vocabulary.decode([token_id], skip)
 
 
-# Tokens with `▁` or a space at the start, in the middle or at the end, and byte tokens that can spell "é". The function
-# `made` adds a token with the id 12, so that no token has the id 11.
+# Tokens have `▁` or a space at the start, in the middle or at the end. The byte tokens <0xC3> and <0xA9> can spell "é".
+# No token has the id 11, because the function `made` adds a token with the id 12.
 PIECES = ["▁a", "▁b▁c", "▁▁", " d", "e▁", "<0x20>", "<0x41>", "<0xC3>", "<0xA9>", "é", "_f▁"]
 SPACES = decoders.Replace("▁", " ")
 STRIP = decoders.Strip(" ", 1, 0)
@@ -94,7 +94,8 @@ def test_vocabulary_that_lacks_tokens_or_bytes() -> None:
         assert emitted(TokenScanner(tokenizer), [*pieces.values()]) == "a\ufffd"[: len(pieces)]
 
 
-# Decoders with steps that stopscan does not know. Vocabularies with them are not native: `decode` is always called.
+# Decoders with a step that stopscan does not know. A vocabulary with one of them is not native: `decode` is always
+# called.
 OTHERS = {
     "a pattern": [decoders.Replace(Regex("▁"), " ")],
     "bytes before the spaces": [decoders.ByteFallback(), SPACES],
@@ -168,7 +169,7 @@ def test_added_token_may_be_part_of_a_character() -> None:
 
 
 def texts() -> list[str]:
-    """Texts to encode: files of this repository, samples in several languages, and characters of every plane."""
+    """Texts to encode: files of this repository, and samples in several languages, with emoji and rare characters."""
     root = Path(__file__).parents[3]
     files = [root / "README.md", Path(__file__), root / "rust" / "stopscan" / "tokens" / "decoder.rs"]
     samples = [

@@ -1,4 +1,4 @@
-"""Tokenizers whose text is not made from the bytes of single ids: the scanner calls their own `decode`."""
+"""Tokenizers whose text is not made from the bytes of single ids. The scanner calls the tokenizer's `decode`."""
 
 from __future__ import annotations
 
@@ -133,8 +133,8 @@ def test_everything_is_that_of_the_whole_text(carrier: Any, data: st.DataObject)
 
 
 def test_half_characters_and_stray_bytes() -> None:
-    """`Shouting` is byte-level: a character comes out with its last token. A stray byte comes out as U+FFFD, with the
-    next character or at the end of the stream."""
+    """In the tokenizer `Shouting`, a token may be a part of a character. The character comes out with its last token. A
+    stray byte comes out as U+FFFD, together with the next character or at the end of the stream."""
     carrier = load(Shouting)
     tokenizer = carrier.backend_tokenizer
     token_ids = [tokenizer.token_to_id(piece) for piece in ("a", "ä", "½", "ł", "ð", "a", "Ł", "Ł")]

@@ -25,8 +25,8 @@ def test_stray_bytes_after_a_character_in_bytes() -> None:
 
 
 def test_decode_retracts_a_character_before_stray_bytes() -> None:
-    # The only difference between `decode` and a stream: in a run of byte tokens that is not UTF-8, `decode` also
-    # replaces the valid characters. A stream has already sent them.
+    # `decode` and a stream differ only for a run of byte tokens that is not valid UTF-8. `decode` also replaces the
+    # valid characters of this run. A stream cannot replace them, because it has already sent them.
     vocabulary = load(small_fallback)
     for end, tail in (("", ["\ufffd", ""]), (" the", ["\ufffd", " the", ""])):
         token_ids = vocabulary.spell("a你", [1, 0]) + vocabulary.spell(b"\x80") + vocabulary.spell(end, [4])
@@ -35,8 +35,8 @@ def test_decode_retracts_a_character_before_stray_bytes() -> None:
 
 
 def test_space_byte_is_not_repeated_before_stray_bytes() -> None:
-    # The tokenizers library's DecodeStream decodes only the newest tokens. It strips a space at their start, but if a
-    # stray byte follows, it emits U+FFFD for the space, although the space came out before.
+    # The space must come out once. The tokenizers library's DecodeStream emits the space and, if a stray byte follows,
+    # emits U+FFFD for the same space, because it decodes only the newest tokens.
     vocabulary = load(small_fallback)
     spaced = [*vocabulary.spell("the", [3]), *vocabulary.spell(b" ")]
     assert run(TokenScanner(vocabulary.tokenizer), spaced + vocabulary.spell("é")) == ["the", " ", "", "é", ""]

@@ -198,8 +198,8 @@ IM_END = ["It", " is", " 6", ".", "<|im_end|>"]
 def test_no_stop_fires_in_an_end_token(native: bool, stop: str) -> None:
     """The text of an end token is not scanned for stops.
 
-    Before a fix, if special tokens were kept in the text, the stop ``end`` fired after ``It is 6.<|im_``, and the stop
-    `` 6.<`` deleted `` 6.``.
+    Before a fix, if special tokens were kept in the text, a stop could fire in an end token. The stop ``end`` fired
+    after ``It is 6.<|im_``. The stop `` 6.<`` removed `` 6.`` from the answer.
     """
     tokenizer, token_ids = staged(*IM_END, special=["<|im_end|>"])
     carrier = tokenizer if native else Carrier(tokenizer)

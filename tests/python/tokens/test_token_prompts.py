@@ -64,8 +64,8 @@ def test_a_prompt_that_ends_in_half_a_character(
 
 
 def test_run_of_bytes_over_the_prompt_keeps_its_character() -> None:
-    """The prompt ends with the first byte of a character. Before a fix, the other bytes, in the stream, were decoded
-    alone, as invalid UTF-8."""
+    """The prompt ends with the first byte of a character, and the stream begins with the remaining bytes. Before a fix,
+    the remaining bytes were decoded without the first one, as invalid UTF-8."""
     tokenizer = small_fallback().tokenizer  # a new one: the tokenizer that tests share must keep its decoder
     tokenizer.decoder = decoders.Sequence(
         [decoders.ByteFallback(), decoders.Fuse(), decoders.Replace("▁", " "), decoders.Strip(" ", 1, 0)]

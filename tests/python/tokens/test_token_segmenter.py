@@ -50,7 +50,8 @@ def kept(whole: Whole) -> int:
 
 
 def gone(whole: Whole) -> int:
-    """The number of the last token whose text was sent, or was taken out as a marker."""
+    """Returns the position, counted from 1, of the last token whose text was sent or taken out as a marker. Returns 0
+    if there is none."""
     sent = len(whole.reference.labels)
     return whole.numbers[sent - 1] if sent else 0
 

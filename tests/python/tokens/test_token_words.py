@@ -1,6 +1,8 @@
-"""Stops and markers of several tokens. While one may have begun, a scanner keeps the ids undecoded as long as it can.
+"""Stops and markers of several tokens. While a stop or marker may have begun, a scanner decodes token ids only when it
+must.
 
-So the tests compare two scanners: one whose state is read after each token, and one whose state is read at the end.
+So the tests compare two scanners. The state of one scanner is read after each token, and that of the second one only at
+the end.
 """
 
 from __future__ import annotations

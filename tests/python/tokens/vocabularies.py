@@ -22,7 +22,7 @@ BYTES = {character: byte for byte, character in enumerate(SPELLING)}
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Vocabulary:
-    """A tokenizer, its own `encode` and `decode`, and the reference for what its tokens spell."""
+    """A tokenizer, functions that encode and decode with it, and the reference for its text (`book`)."""
 
     name: str
     tokenizer: Any
@@ -56,11 +56,11 @@ class Vocabulary:
         return {text: token_id for token_id, text in raw.items() if isinstance(text, int)}
 
     def spell(self, text: str | bytes, wishes: Iterable[int] = (0,)) -> list[int]:
-        """Returns token ids that spell `text`, which may be bytes that are not UTF-8. Leaves out what no token spells.
+        """Returns token ids that spell `text`. Bytes that are not UTF-8 are allowed. Leaves out what no token spells.
 
-        `wishes` are the largest lengths of the first, second, third token and so on, and repeat. Within this limit,
-        each token is as long as it can be. Lengths are in bytes if tokens may be parts of characters. Otherwise they
-        are in characters, and the length 0 asks for byte tokens.
+        The numbers in `wishes` limit the lengths of the tokens, one number for each token. After the last number, the
+        first is used again. Each token is as long as its limit allows. If tokens may be parts of characters, lengths
+        are in bytes. Otherwise they are in characters, and the limit 0 asks for byte tokens.
         """
         if isinstance(text, bytes) and self.book.strays != "parts":
             return [self.byte_tokens[byte] for byte in text]
@@ -154,7 +154,8 @@ def fallback(pieces: dict[str, int], special: Sequence[str]) -> Tokenizer:
 
 
 def staged(*pieces: str | bytes, special: Sequence[str] = ()) -> tuple[Tokenizer, list[int]]:
-    """A byte-level tokenizer that has just these tokens, and their ids in this order; repeated pieces share an id."""
+    """Returns a byte-level tokenizer whose only tokens are these pieces, and the ids of the pieces. Equal pieces have
+    the same id."""
     raw = [piece.encode() if isinstance(piece, str) else piece for piece in pieces]
     spelled = ["".join(SPELLING[byte] for byte in piece) for piece in raw]
     spelled = [piece if piece in special else text for piece, text in zip(pieces, spelled, strict=True)]

@@ -85,8 +85,8 @@ class Whole:
         return self.numbers[count - 1] if count else 0
 
     def tokens_in(self, gone: int) -> dict[str, int]:
-        """Returns how many tokens each region has, counted up to token number ``gone``, or up to a later marker without
-        text."""
+        """Returns how many tokens count in each region. Counts the tokens up to position ``gone``, or up to a later
+        marker without text."""
         names = dict.fromkeys(map(self.region_of, self.reference.graph))
         if len(names) == 1 and self.reference.markers_stay:
             return dict.fromkeys(names, gone)
@@ -100,8 +100,8 @@ class Whole:
         return [(character, numbers[place - 1]) for character, place in spelled]
 
     def own(self, count: int) -> str | None:
-        """Returns the text of token number ``count``, or ``None`` if this token has no text or shares a character with
-        other tokens."""
+        """Returns the text of the token at position ``count``. Returns ``None`` if this token has no text, or if it
+        shares a character with other tokens."""
         if count in self.silent:
             return None
         raw = getattr(self.book, "raw", lambda token_id: "")(self.ids[count - 1])
@@ -174,8 +174,8 @@ def pass_marker(reference: Any, marker: str, number: int) -> Any:
 
 
 def run(scanner: TokenScanner, token_ids: Sequence[int], reason: Any = "eos") -> list[str]:
-    """Returns the text that the scanner emits with each of the tokens. If none of them ends the stream, the text of
-    ``flush`` comes last."""
+    """Feeds the tokens to the scanner, and returns the text that comes out with each token. If no token ends the
+    stream, the text of ``flush`` comes last."""
     outputs = []
     for token_id in token_ids:
         outputs.append(scanner.feed(token_id))

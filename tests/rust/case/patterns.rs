@@ -21,7 +21,7 @@ const REACH: usize = 5;
 pub struct Case {
     pub rules: Rules,
     alphabet: &'static [char],
-    /// Texts. The number says how many characters at the beginning of the text are unarmed: no stop fires in them.
+    /// The texts. Each comes with the count of unarmed characters at its beginning, in which no stop fires.
     texts: Vec<(String, usize)>,
 }
 
@@ -40,15 +40,15 @@ impl<'a> Arbitrary<'a> for Case {
 }
 
 impl Case {
-    /// Panics unless the library does what the reference (a simple program) does, however each text is cut into deltas.
-    /// Returns `false` if the library refuses the set. If `held`, also compares the held text, unless a pattern is
-    /// longer than `REACH`.
+    /// Panics unless the library gives the results of the reference (a simple program). Tries all ways to cut each text
+    /// into deltas. Returns `false` if the library refuses the set. If `held` is true and no pattern is longer than
+    /// `REACH`, also compares the held text.
     pub fn check(&self, held: bool) -> bool {
         if self.rules.set().is_err() {
             return false; // for example, a pattern can match the empty string
         }
-        // The characters of the continuations that the reference tries: the letters of the texts, and a word character
-        // and a line break, because a look-around may depend on these.
+        // The reference continues a text with these characters: the letters of the texts, and a word character and a
+        // line break, on which a look-around may depend.
         let letters: String = self.alphabet.iter().chain(&['x', '\n']).collect();
         let reference = Reference::new(&self.rules, &letters, REACH);
         let mut patterns = self.rules.patterns.iter().chain(&self.rules.visible_patterns);

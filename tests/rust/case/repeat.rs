@@ -20,8 +20,7 @@ pub struct Case {
 pub struct Delta {
     pub text: String,
     pub armed: bool,
-    /// Whether the state is saved as bytes after this delta, and the stream goes on with a `Loops` made from these
-    /// bytes.
+    /// Whether the state is saved after this delta. The stream then goes on with a `Loops` made from the saved bytes.
     pub moves: bool,
 }
 

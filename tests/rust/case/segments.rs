@@ -58,9 +58,9 @@ pub fn rules(words: &Words, u: &mut Unstructured<'_>) -> Result<Rules> {
             }
         }
     }
-    // The library refuses some sets, so remove from the rules: a string in two roles (hidden stop, visible stop,
-    // marker), a second target of a marker in the same region, and a marker that cannot complete because another marker
-    // ends inside it.
+    // Remove the rules that the library refuses. A string may be only one of hidden stop, visible stop and marker. In a
+    // region, a marker may lead to only one state. No marker may end inside another marker, because the longer marker
+    // could then never complete.
     rules.stop.retain(|stop| !rules.visible.contains(stop));
     for region in &mut regions {
         let mut taken = HashSet::new();

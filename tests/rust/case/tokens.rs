@@ -45,8 +45,8 @@ impl<'a> Arbitrary<'a> for Case {
         plan.options.skip_special_tokens = u.arbitrary()?;
         plan.options.unknown_ids = *u.choose(&[UnknownIds::Refuse, UnknownIds::Count])?;
         plan.options.eos_ends_early = u.arbitrary()?;
-        // Draws an id that ends the stream. Only small ids, because others would seldom come: tokens are numbered in
-        // the order in which they are drawn.
+        // Draws the id of a token that ends the stream. Tokens are numbered in the order in which they are drawn, so
+        // large ids seldom come. The id drawn here is small.
         let end = |u: &mut Unstructured<'_>| u.int_in_range(0..=12);
         if u.ratio(1, 3)? {
             plan.options.stop_token_ids = vec![end(u)?];
@@ -105,9 +105,9 @@ fn stops_of_strays(mut rules: Rules, u: &mut Unstructured<'_>) -> Result<Rules> 
     Ok(rules)
 }
 
-/// Draws one token (a gap, which is an id without a token; a special token; an empty token; or a word), or several: a
-/// text or stray bytes, cut at random. With `Strays::Parts` the cuts may be between any two bytes. Otherwise there is
-/// one cut between two characters, or each byte is a token.
+/// Draws a gap (an id without a token), a special token, an empty token or a word. Or draws text or stray bytes, cut
+/// into several tokens. With `Strays::Parts`, the cuts are at random bytes. Otherwise, each byte becomes a byte token,
+/// or the text is cut once, between two characters.
 fn tokens(u: &mut Unstructured<'_>, words: &Words, strays: Strays) -> Result<Vec<Token>> {
     let bytes = match u.int_in_range(0..=15)? {
         0 => return Ok(vec![Token::Gap]),

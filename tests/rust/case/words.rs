@@ -11,7 +11,7 @@ const ALPHABETS: [&[char]; 5] =
 /// Characters that none of the words contains.
 const FILLERS: [char; 3] = ['.', 'ü', '本'];
 
-/// Random words, from which a case makes its stops, markers and text, and the letters of these words.
+/// Random words of letters of `alphabet`. A case makes its stops, markers and texts from these words.
 pub struct Words {
     alphabet: &'static [char],
     pub words: Vec<String>,

@@ -1,5 +1,5 @@
-//! Stops and streams that users could send to overload a server. The tests count the allocated memory. They measure no
-//! time, but if the work grew with the square of the input, a test would not end.
+//! Stops and streams with which a user could overload a server. The tests count the allocated memory. They do not
+//! measure time, but a test would not end if the work grew with the square of the input.
 
 mod no_memory;
 mod patterns;
@@ -28,8 +28,8 @@ const MILLION: usize = 1_000_000;
 /// The most bytes that the test runner may allocate during a test.
 const SMALL: usize = 4_096;
 
-/// If memory must not grow during a test, it may grow by this much: more than the test runner itself allocates, and far
-/// less than a million tokens need.
+/// How many bytes memory may grow by in a test in which it should not grow. The test runner itself allocates less, and
+/// a million tokens would need far more.
 const FLAT: usize = 16 * SMALL;
 
 fn alone() -> MutexGuard<'static, ()> {

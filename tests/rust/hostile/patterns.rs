@@ -117,8 +117,8 @@ fn hostile_patterns() {
     }
 }
 
-/// If many patterns together are too large, the error must come soon, so it does not name one of them. An earlier
-/// version compiled each pattern alone to find out which one is too large, which took minutes.
+/// If many patterns together are too large, `build` must fail soon, with an error that names no single pattern. An
+/// earlier version compiled each pattern alone to find one that is too large, which took minutes.
 #[test]
 fn patterns_that_are_too_large_together() {
     let _alone = alone();
@@ -131,8 +131,8 @@ fn patterns_that_are_too_large_together() {
     assert!(error.to_string().starts_with("the 10000 patterns together are too large; "));
 }
 
-/// In this text, a match may begin at every character, and none of them fails for a million characters. Matches in the
-/// same state must be merged, or time and memory would explode.
+/// In this text, a match may begin at every character, and a million matches are unfinished at the same time. Matches
+/// in the same state must be merged. Otherwise time and memory would explode.
 #[test]
 fn a_million_beginnings_of_a_match() {
     let _alone = alone();

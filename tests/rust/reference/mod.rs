@@ -22,7 +22,7 @@ use stopscan::StopMatch;
 pub struct Match {
     pub sequence: String,
     pub visible: bool,
-    /// The index of the stop in its list: that of the hidden stops or, if `visible`, that of the visible stops.
+    /// The index of the stop among the hidden stops or, if `visible`, among the visible stops.
     pub index: usize,
     pub offset: usize,
     pub end: usize,

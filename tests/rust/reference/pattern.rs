@@ -24,8 +24,7 @@ pub enum Look {
     NotWord,
 }
 
-/// The character before or after a position in the text. `None` if there is none, at the beginning and at the end of
-/// the stream.
+/// The character before or after a position in the text. `None` at the beginning and at the end of the stream.
 type Beside = Option<char>;
 
 /// The kinds of characters that may follow a text, because a look-around such as `\b` may depend on them: a line break,

@@ -32,7 +32,7 @@ impl Rules {
         }
     }
 
-    /// Returns the hidden patterns, then the visible patterns, each with its index in this order and whether it is
+    /// Returns all patterns, the hidden ones first. Each comes with its index in this sequence, and whether it is
     /// hidden.
     fn all_patterns(&self) -> impl Iterator<Item = (usize, &Pattern, bool)> {
         let hidden = self.patterns.iter().map(|pattern| (pattern, true));
@@ -46,14 +46,15 @@ impl Rules {
     }
 }
 
-/// A stop that the last character of a text completes. (This character may come after the stop, as for `END\b`.) Of
-/// several events, the least one fires: the one that begins first or, if several begin there, the one that ends first.
+/// A stop that the last character of a text completes. (For `END\b`, this character may come after the stop.) If a
+/// character completes several stops, the smallest event fires: the stop that begins first or, among those, the stop
+/// that ends first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Event {
     start: usize,
     end: usize,
-    /// The index of the pattern among all patterns, the hidden ones first. `None` for a stop string: `None` is less
-    /// than any index, so a string wins over a pattern at the same place.
+    /// The index of the pattern among all patterns, the hidden ones first, or `None` for a stop string. `None` is
+    /// smaller than any index, so a string wins over a pattern at the same place.
     pattern: Option<usize>,
     hidden: bool,
 }
@@ -189,8 +190,8 @@ impl<'a> Reference<'a> {
         events.min().map(|event| self.fired(&event))
     }
 
-    /// Returns how many characters at the end of `text`, in which no stop fired, must be held: from the first place on
-    /// at which a hidden stop may have begun. Each place is judged by itself: stops that began earlier in the text are
+    /// Returns how many characters at the end of `text` must be held. (No stop has fired in `text`.) The held text
+    /// begins at the first place from which a hidden stop may still complete. Stops that began before this place are
     /// ignored.
     pub(super) fn held(&self, text: &[char], reading: &Reading) -> usize {
         let Some(region) = reading.region else {
@@ -204,8 +205,8 @@ impl<'a> Reference<'a> {
         starts.next().map_or(0, |start| text.len() - start)
     }
 
-    /// Whether there is a continuation of `text` in which a hidden stop fires that begins at `start`. Looks only for
-    /// patterns if `pattern` is true, and only for strings otherwise.
+    /// Whether some continuation of `text` makes a hidden stop fire that begins at `start`. If `pattern` is true, only
+    /// patterns are tried. Otherwise, only strings are tried.
     fn can_begin(&self, text: &mut Vec<char>, start: usize, reach: usize, pattern: bool) -> bool {
         let wanted = |event: &Event| event.start == start && event.hidden && event.pattern.is_some() == pattern;
         if pattern
@@ -232,8 +233,7 @@ impl<'a> Reference<'a> {
     }
 }
 
-/// Whether a pattern matches all of `text` from `start` on because the stream ends there: before some other next
-/// character it would not match.
+/// Whether `text` from `start` on matches the pattern only if the stream ends there.
 fn ends_at_end(pattern: &Pattern, text: &[char], start: usize) -> bool {
     !pattern.matches_surely(text, start) && pattern.matches(text, start, None)
 }

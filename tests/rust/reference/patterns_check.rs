@@ -4,8 +4,8 @@ use stopscan::{Options, StopScanner};
 
 use super::patterns::{Fired, Reference, Rules};
 
-/// Panics unless the library does what the reference (a simple program) does, for each way in `cuts` to cut the text
-/// into deltas. No stop may fire in the first `unarmed` characters. The held text is compared only if `held`.
+/// Panics unless the library gives the results of the reference (a simple program). Tries each way in `cuts` to cut the
+/// text into deltas. No stop may fire in the first `unarmed` characters. Compares the held text only if `held` is true.
 pub fn check(rules: &Rules, reference: &Reference<'_>, text: &str, unarmed: usize, cuts: &[Vec<usize>], held: bool) {
     let context = || format!("in {text:?}, {unarmed} unarmed, with {rules:#?}");
     let letters: Vec<char> = text.chars().collect();

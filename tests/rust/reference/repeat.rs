@@ -9,8 +9,7 @@ pub struct Rule {
     pub min_length: usize,
 }
 
-/// A loop: the place where it ends, and the numbers of characters in the loop and in the block that it repeats (its
-/// period).
+/// A loop: its end, its length, and the length of the block that it repeats (its period), all in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
     pub end: usize,

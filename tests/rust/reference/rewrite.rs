@@ -1,7 +1,7 @@
 //! Rewrites a text by brute force: at each place, every key is tried.
 
-/// Returns the text with its keys replaced, and the rest of the text, which must be held. The rest begins at the first
-/// place where a key, or a longer key, may still complete. It is empty if the text has `ended`.
+/// Returns the text with its keys replaced, and the end of the text that must be held. The held text is the beginning
+/// of a key that later text may complete. If the text has `ended`, nothing is held.
 pub fn rewritten(pairs: &[(String, String)], text: &str, ended: bool) -> (String, String) {
     let (mut out, mut at) = (String::new(), 0);
     while at < text.len() {

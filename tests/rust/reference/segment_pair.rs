@@ -36,7 +36,8 @@ impl<'a> Pair<'a> {
             Op::Flush => self.reference.flush(),
             Op::Reset => self.reference.reset(),
         };
-        // A copy, and a segmenter restored from a snapshot, must return the same and not change the original.
+        // The same call on a copy, and on a segmenter restored from a snapshot, must give the same result. It must not
+        // change the original.
         let copy = apply(&mut self.segmenter.clone(), &op);
         let snapshot = self.segmenter.snapshot();
         let mut resumed = self.segmenter.clone();

@@ -14,7 +14,7 @@ pub struct Rules {
     pub regions: Vec<Region>,
     /// The markers that stay in the text, whichever region they lead to.
     pub kept: Vec<String>,
-    /// Markers that stay in the text and begin no new part, wherever they lead to a state of the same region.
+    /// Markers that stay in the text and begin no new part, if they lead to a state of the region in which they come.
     pub staying: Vec<String>,
     pub stop: Vec<String>,
     pub visible: Vec<String>,
@@ -31,7 +31,7 @@ pub struct Region {
     pub markers: Vec<(String, String)>,
 }
 
-/// A piece of the output: the name of its region, its text, and the number of its part.
+/// A piece of the output: the name of its region, its text, and the part to which it belongs.
 pub type Segment = (String, String, u32);
 
 impl Rules {
@@ -90,8 +90,8 @@ pub struct Reference<'a> {
     rules: &'a Rules,
     /// All text that was fed, up to the end of the stop.
     text: String,
-    /// Stops and markers may only begin here or later: at the end of the last marker, or where the text was flushed
-    /// last.
+    /// The earliest place where a stop or marker may begin: the end of the last marker, or the end of the text at the
+    /// last flush.
     edge: usize,
     /// How many bytes of `text` were returned, or taken out as a marker.
     sent: usize,
@@ -165,7 +165,7 @@ impl<'a> Reference<'a> {
         segments
     }
 
-    /// Does the same as `feed` for a marker of the current region that came as one token: no stop fires inside it.
+    /// Feeds a marker of the current region that came as one token. Unlike in `feed`, no stop fires inside the marker.
     pub fn feed_marker(&mut self, marker: &str, armed: bool) -> Vec<Segment> {
         let mut segments = Vec::new();
         if self.matched.is_none() {
@@ -220,8 +220,8 @@ impl<'a> Reference<'a> {
         segments
     }
 
-    /// Goes to the state to which `marker` leads. A new part begins if the state changes or the marker is in `kept`,
-    /// unless the marker is one of those that begin no new part (see `Rules::stays`).
+    /// Enters the state to which `marker` leads. A new part begins if the state changes or the marker is in `kept`. If
+    /// `Rules::stays` is true for the marker, no new part begins.
     fn follow(&mut self, marker: &str) {
         let leads = self.rules.markers(self.region).iter().find(|(other, _)| other == marker);
         let region = &leads.expect("it is one of them").1;

@@ -56,7 +56,8 @@ impl<'a> Pair<'a> {
             Op::Flush => self.reference.flush(),
             Op::Reset => self.reference.reset(),
         };
-        // A copy, and a scanner restored from a snapshot, must return the same and not change the original.
+        // The same call on a copy, and on a scanner restored from a snapshot, must give the same result. It must not
+        // change the original.
         let copy = apply(&mut self.scanner.clone(), &op);
         let mut resumed = self.scanner.clone();
         resumed.reset();
@@ -125,8 +126,8 @@ pub(super) struct Reference<'a> {
     hidden: Vec<&'a str>,
     /// All text that was fed or bypassed, up to the end of the stop.
     text: String,
-    /// Stops and markers may only begin here or later: at the end of the last marker or bypassed text, or where the
-    /// text was flushed last.
+    /// The earliest place where a stop or marker may begin: the end of the last marker, of the last bypassed text, or
+    /// of the text at the last flush.
     edge: usize,
     /// How many bytes of `text` were returned.
     sent: usize,
@@ -178,7 +179,7 @@ impl<'a> Reference<'a> {
         self.send()
     }
 
-    /// Does the same as `feed` for a marker of the current region that came as one token: no stop fires inside it.
+    /// Feeds a marker of the current region that came as one token. Unlike in `feed`, no stop fires inside the marker.
     pub(super) fn feed_marker(&mut self, marker: &str, armed: bool) -> String {
         if self.matched.is_none() {
             self.text.push_str(marker);

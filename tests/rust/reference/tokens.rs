@@ -25,8 +25,8 @@ pub struct Plan {
     pub options: TokenOptions,
 }
 
-/// A character of the text, and the number of the last token with a part in it. Tokens are numbered from 1; 0 is the
-/// prompt.
+/// A character of the text, and the position of the last token that spells a part of it. Positions are counted from 1.
+/// The position 0 stands for the prompt.
 pub(super) type Character = (char, usize);
 
 /// A byte of text, and the number of its token.
@@ -50,8 +50,8 @@ impl Plan {
         self.tokens.iter().fold(builder, add).build().expect("these tokens compile")
     }
 
-    /// Whether a space at the beginning of the text is left out even if it comes as a byte token. Llama's decoder does
-    /// so, because it strips the decoded text, not the tokens.
+    /// Whether a space at the beginning of the text is left out even if it is a byte token. Llama's decoder leaves it
+    /// out, because it strips the decoded text and not the tokens.
     fn strips_byte(&self) -> bool {
         self.strip_first_space && self.strays == Strays::Runs
     }
@@ -169,7 +169,8 @@ impl Plan {
         }
     }
 
-    /// Returns the text that the `number`th token of `ids` has by itself, if its bytes are valid UTF-8.
+    /// Returns the text of the token at position `number` (counted from 1), decoded alone. Returns `None` if the bytes
+    /// of the token are not valid UTF-8.
     pub(super) fn own_text(&self, ids: &[u32], number: usize) -> Option<String> {
         let id = ids[number - 1];
         let bytes = match self.token(id)? {
@@ -192,8 +193,8 @@ fn only_character(bytes: &[u8]) -> Option<char> {
     characters.next().filter(|_| characters.next().is_none())
 }
 
-/// Whether `bytes` are the beginning of a character: whether more bytes can complete it. Three values of the next byte
-/// are tried, because after some first bytes UTF-8 allows only a part of the values.
+/// Whether `bytes` are the beginning of a character, which more bytes can complete. Tries the next bytes 0x80, 0x90 and
+/// 0xA0, because not every next byte is allowed after every first byte.
 fn begins_character(bytes: &[u8]) -> bool {
     let completed = |tail: &[u8]| only_character(&[bytes, tail].concat()).is_some();
     let by = |&byte: &u8| completed(&[byte]) || completed(&[byte, 0x80]) || completed(&[byte, 0x80, 0x80]);

@@ -30,8 +30,9 @@ impl Decoding {
         let mut steps = Vec::new();
         flatten(decoder, &mut steps);
         match &steps[..] {
-            // The step Fuse joins all tokens. After ByteLevel it changes nothing. Before ByteLevel it is refused: a
-            // single token that is not in GPT-2's spelling would change how all others are decoded.
+            // The step Fuse joins all tokens. After ByteLevel, it changes nothing. Before ByteLevel, it is refused:
+            // once the tokens are joined, a single token that is not in GPT-2's spelling would change how ByteLevel
+            // decodes all of them.
             [first, rest @ ..] if first.kind == "ByteLevel" && rest.iter().all(|step| step.kind == "Fuse") => {
                 Ok(Decoding::ByteLevel)
             }
@@ -114,8 +115,8 @@ impl Pieces {
         })
     }
 
-    /// Whether `token`, such as `▁<0x0A>`, is a byte token only at the start of a text, because its leading space is
-    /// left out there.
+    /// Whether `token` is a byte token only at the start of a text. An example is `▁<0x0A>`: at the start, the decoder
+    /// leaves out the space `▁`, and the byte token `<0x0A>` remains.
     pub(super) fn is_byte_at_start(&self, token: &str) -> bool {
         let dropped = self.dropped.as_ref().and_then(|dropped| token.strip_prefix(&**dropped));
         dropped.is_some_and(|rest| self.byte(rest).is_some())

@@ -11,9 +11,8 @@ mod file;
 use decoder::{Decoding, Pieces};
 use file::{Added, File, Tokens};
 
-/// Reads the vocabulary of a `tokenizer.json`. In a file from elsewhere, the id of an added token may differ from the
-/// id that the tokenizers library gives to this token when it loads the file. So the ids are checked, unless `given`
-/// says that the library itself wrote the file.
+/// Reads the vocabulary of a `tokenizer.json`. Checks the ids of the added tokens, because the tokenizers library may
+/// give them other ids when it loads the file. If `given`, the library has written the file, and nothing is checked.
 pub fn read(json: &[u8], given: bool) -> Result<Vocabulary, VocabularyError> {
     let File { added_tokens, decoder, model } =
         serde_json::from_slice(json).map_err(|error| VocabularyError::NoTokenizer(error.to_string()))?;
@@ -25,8 +24,7 @@ pub fn read(json: &[u8], given: bool) -> Result<Vocabulary, VocabularyError> {
     for added in &added_tokens {
         tokens.put(added.id, added.content.clone()).map_err(VocabularyError::NoTokenizer)?;
     }
-    // A set of texts, not of ids: the tokenizers library skips special tokens by their text. If several ids have the
-    // same text and one of them is special, it skips all of them.
+    // The tokenizers library skips special tokens by their text: it skips every id that has one of these texts.
     let special = added_tokens.iter().filter(|added| added.special).map(|added| &*added.content).collect();
     let tokens = tokens.iter();
     match decoding {
@@ -36,9 +34,9 @@ pub fn read(json: &[u8], given: bool) -> Result<Vocabulary, VocabularyError> {
     .build()
 }
 
-/// Returns an error if an added token has another id in the file than the tokenizers library would give it: the id that
-/// the model has for the same text, or else the next free id. The library finds the next id by counting tokens, which
-/// goes wrong if the ids of the model have gaps, so such models are not checked.
+/// Returns an error if the tokenizers library would give an added token another id than the file does. The library
+/// takes the id that the model has for the same text. If there is none, the library counts the tokens to find the next
+/// free id. If the ids of the model have gaps, this count is wrong, so these models are not checked.
 fn check_ids(added_tokens: &[Added], model: &Tokens) -> Result<(), VocabularyError> {
     let of_model: HashMap<&str, u32> = (0..).zip(model.iter()).filter_map(|(id, token)| Some((token?, id))).collect();
     if model.iter().any(|token| token.is_none()) {
