@@ -1,4 +1,4 @@
-"""Times how long one token of one row of a batch takes: in stopscan's `RowScanner`, and in mlx-lm's detokenizer."""
+"""Times one token of one row in a batch, in stopscan's `RowScanner` and in mlx-lm's detokenizer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Times patterns in streams: compared with sglang's search and with the package `regex`, and on the worst texts."""
+"""Times patterns in streams, and compares them with sglang's search and with the package `regex`. Also times the texts
+that take the longest to scan."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ def sglang(deltas: Iterable[str], patterns: list[str]) -> Iterator[str]:
 
 
 def regex_partial(deltas: Iterable[str], patterns: list[str]) -> Iterator[str]:
-    """Uses the package `regex`, whose partial matches show where a match may have begun."""
+    """Searches with the package `regex`, and holds the text from a partial match on: a match that more text may
+    complete."""
     pattern = pytest.importorskip("regex").compile("|".join(f"(?:{pattern})" for pattern in patterns))
     held = ""
     for delta in deltas:

@@ -1,4 +1,4 @@
-"""Times `Rewriter.feed`, also with many keys, and compares it with `str.replace` and with the package veil-pii."""
+"""Times `Rewriter.feed` with few and with many keys. Compares it with `str.replace` and with the package veil-pii."""
 
 from __future__ import annotations
 

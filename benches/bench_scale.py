@@ -43,8 +43,8 @@ def kind(name: str) -> tuple[Callable[[], Any], list[Any]]:
 
 @cache
 def targets(name: str, count: int, order: str) -> list[Any]:
-    """Returns `count` streams or, if `name` is "Empty", objects whose `feed` does nothing. They are in the order in
-    which they were made or, as in the memory of a server, shuffled: the processor then cannot prefetch the next
+    """Returns `count` streams. If `name` is "Empty", returns objects whose `feed` does nothing. With the order
+    `SHUFFLED`, their places in memory are in random order, as on a server, so the processor cannot prefetch the next
     stream."""
     make = Empty if name == "Empty" else kind(name)[0]
     made = [make() for _ in range(count)]
@@ -58,8 +58,8 @@ def in_turn(name: str, subjects: list[Any], work: Callable[..., object] = feed_i
         part, warm = pieces[start : start + PART], make()
         for piece in part:  # loads the vocabulary into the processor's cache before the timed runs
             warm.feed(piece)
-        # `zip` is lazy, so a scanner is read from memory only in the timed run, when it is fed. If there are many
-        # scanners, this includes the time of a cache miss.
+        # `zip` is lazy, so the timed loop itself reads each scanner from memory. If there are many scanners, each is
+        # then missing from the processor's cache, and its loading is timed as well.
         turn = [number % len(subjects) for number in range(start, start + PART)]
         return (zip(map(subjects.__getitem__, turn), fresh_all(part), strict=True),)
 
@@ -99,7 +99,7 @@ def truncate_each(stop: StopSet, texts: list[str]) -> list[Any]:
 
 
 def texts() -> list[list[str]]:
-    """Texts of about 2,000 characters without a stop, such as the rows of `examples/dataset.py`."""
+    """Lists of 50 texts. Each text has about 2,000 characters and no stop."""
     whole = ["".join(window[start : start + 460]) for window in windows("english") for start in range(0, 4000, 500)]
     return [whole[start : start + 50] for start in range(0, len(whole) - 49, 50)]
 

@@ -1,6 +1,7 @@
-"""Times scans of streams and of whole texts, by stopscan, by other programs' ways and by other packages.
+"""Times scans of streams and of whole texts. Compares stopscan with other packages, and with the functions by which
+other programs find stops.
 
-Also measures how long it takes to compile stops and to import the package, memory, and the size of the wheel.
+Also measures memory, the size of the wheel, and the time to compile stops and to import the package.
 """
 
 from __future__ import annotations
@@ -68,8 +69,8 @@ def test_limits_of_scan(ran: Ran, limit: Any) -> None:
     limit(f"{name}, without the generator / an empty Python method", added, most=0.4)
 
 
-# How other programs find stops, timed with different numbers of stops. These ways are slow, so they read only the first
-# deltas of a stream.
+# Functions that find stops as other programs do, for tests with different numbers of stops. They are slow, so they read
+# only the first deltas of a stream.
 WAYS = {
     "buffer and `in`": rivals.buffer_loop,
     "vLLM's way": rivals.vllm,
@@ -113,7 +114,7 @@ def test_limit_of_text_that_is_held_each_time(ran: Ran, limit: Any) -> None:
 
 
 KINDS = {"4 realistic": REALISTIC, "64": numbered(64), "1,000": numbered(1000), "1,000 of letters": scattered(1000)}
-# Limits for texts and stops: `truncate` must be at least this many times as fast as hyperscan.
+# By kind of text and kind of stops: how many times as fast as hyperscan `truncate` must be.
 OF_HYPERSCAN = {("english", "4 realistic"): 1.0, ("english", "64"): 1.0, ("cjk", "4 realistic"): 1.0}
 OF_HYPERSCAN |= {("cjk", "64"): 0.95}
 

@@ -28,7 +28,7 @@ VOCABULARY = Vocabulary(tokenizer())
 
 
 def scanner(stop: Sequence[str]) -> Case:
-    """Returns a case that feeds a scanner with an EOS and a token limit, as servers make them."""
+    """Returns a case that feeds a scanner. As on a server, the scanner has an EOS and a token limit."""
     stops = StopSet(stop)
 
     def make() -> TokenScanner:

@@ -18,7 +18,7 @@ from stopscan_clients import StopTransport
 
 
 class Served(httpx.BaseTransport, httpx.SyncByteStream):
-    """A server in memory: answers each request with the events in which an API streams these deltas."""
+    """A server in memory. It answers each request with a stream of `deltas`, in the events of an API."""
 
     def __init__(self, api: str, deltas: list[str]) -> None:
         form, self.media = FORMS.get(api, (sse, "text/event-stream"))

@@ -94,8 +94,8 @@ def withheld(deltas: list[str], stop: list[str]) -> None:
 def withheld_by(
     emitting: Callable[[Iterator[str], list[str]], Iterable[str]], deltas: list[str], stop: list[str]
 ) -> list[int]:
-    """Returns for each delta how many characters a way to find stops withholds after it: those that have arrived but
-    were not emitted before the next delta was read."""
+    """Returns how many characters are withheld after each delta: characters that have arrived, but that `emitting` has
+    not emitted when it asks for the next delta."""
     read = emitted = 0
     counts = []
 

@@ -83,8 +83,8 @@ def measure(column: Column, python: str, apis: Sequence[str], *, proxied: bool) 
                     run(Server(proxy.url if proxy else upstream, model=named, timeout=120), left, found)
             results |= found
             dead = [case for case in left if DEAD in found[case].detail]
-            # Run again the cases that failed because the server was dead. If all cases failed so, one of the first
-            # `AT_ONCE` cases, which run together, has killed the server: leave these out.
+            # Run again the cases that failed because the server was dead. If all of `left` failed, the server died in
+            # one of the first `AT_ONCE` cases, which run together. Leave out these first cases, so that the others run.
             left = dead if len(dead) < len(left) else dead[AT_ONCE:]
     measured = {
         "title": column.title,
@@ -100,8 +100,8 @@ def measure(column: Column, python: str, apis: Sequence[str], *, proxied: bool) 
 
 
 def with_earlier(path: Path, measured: dict[str, Any]) -> dict[str, Any]:
-    """Returns `measured`, completed with the results that the file at `path` has for other APIs, if these were measured
-    on the same day with the same server."""
+    """Returns `measured`, and adds the results of other APIs from the file at `path` if they were measured on the same
+    day with the same server."""
     earlier = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     if any(earlier.get(name) != measured[name] for name in ("command", "versions", "clients", "date")):
         return measured
@@ -149,8 +149,8 @@ def versions(python: str, packages: Sequence[str]) -> dict[str, str]:
 
 
 def summary(results: dict[Case, Result]) -> dict[str, Any]:
-    """Returns the results of an API: for each column and topic, how many cases passed and how many were judged; and the
-    most frequent faults."""
+    """Summarizes the results of one API. For each column of the report and each topic, counts the cases that passed and
+    the cases that were judged. Also lists the most frequent faults."""
     judged = {case: one for case, one in results.items() if one.outcome != "not supported"}
     faults = Counter((column, one.columns[column]) for one in judged.values() for column in one.wrong)
     refused = Counter(one.detail for one in results.values() if one.outcome == "not supported")
@@ -206,8 +206,8 @@ def make_tables() -> None:
 
 
 def by_server(measured: list[dict[str, Any]]) -> Iterator[str]:
-    """Yields the lines of a heat map, an HTML table. It shows only the first API of each server; the JSON files have
-    all."""
+    """Yields the lines of a heat map, which is an HTML table. It shows the first API of each server. The JSON files
+    have the results of all APIs."""
     yield f"<table><tr><th>server</th><th>fails</th>{''.join(f'<th>{column}</th>' for column in COLUMNS)}</tr>"
     for one in measured:
         found = next(iter(one["apis"].values()))

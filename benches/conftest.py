@@ -1,8 +1,8 @@
 """Fixtures of the micro-benchmarks: `bench` times a case with pytest-benchmark, `limit` compares a result with a limit.
 
-Before each round of a case, each yardstick also runs a round. A bare loop is one yardstick: its time is subtracted. An
-empty Python method is the other: a case is reported as a multiple of its time. Other work on the machine slows the case
-and the yardsticks alike, so the ratios stay the same.
+Two yardsticks are timed before each round of a case. The first is a bare loop, whose time is subtracted from the case.
+The second is an empty Python method. The report says how many times as long as this method the case takes. Other work
+on the machine slows the case and the yardsticks alike, so this ratio stays the same.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class Ran(dict[tuple[str, str], Times]):
         return self[group, name]
 
     def ratio(self, group: str, name: str, over: str) -> float:
-        """Returns how many times slower a case is than another one of its group."""
+        """Returns the time of the case `name`, divided by the time of the case `over` of the same group."""
         one, other = self.of(group, name), self.of(group, over)
         if EMPTY in one.yardsticks:
             return one.times_empty / other.times_empty

@@ -1,6 +1,5 @@
-//! Times stopscan's Rust core beside the aho-corasick crate. `StopScanner` is compared with an automaton of that crate,
-//! stepped byte by byte, with a table of how many bytes to hold in each state. `Rewriter` is compared with the crate's
-//! `stream_replace_all`.
+//! Compares stopscan's Rust core with the aho-corasick crate. `StopScanner` is compared with a scanner that is made
+//! here from an automaton of that crate. `Rewriter` is compared with the crate's `stream_replace_all`.
 
 use std::alloc::System;
 use std::hint::black_box;
@@ -28,7 +27,7 @@ const CHINESE: &str = "停止序列告诉模型在哪里结束回答。文本是
 const REALISTIC: [&str; 4] = ["END", "</s>", "<|im_end|>", "\n\nHuman:"];
 const LONG: usize = 2_000_000;
 
-/// Stops that differ only in their number, like the special tokens of chat templates.
+/// Stops with a running number, such as `<|stop_0001|>`. They look like the special tokens of chat templates.
 fn numbered(count: usize) -> Vec<String> {
     (0..count).map(|number| format!("<|stop_{number:04}|>")).collect()
 }
@@ -296,7 +295,8 @@ fn rewriting(criterion: &mut Criterion) {
     }
 }
 
-/// Prints how much heap 100,000 stops take. The peak is of the whole process, so the smallest use is measured first.
+/// Prints how much heap 100,000 stops take in each kind of automaton. Begins with the smallest, because the peak that
+/// is reported is the peak of the whole process so far.
 fn heap() {
     let stops = scattered(100_000);
     report("nfa", || Driven::new(nfa(&stops), &stops));

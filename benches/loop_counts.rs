@@ -53,7 +53,7 @@ fn loops(repeat: &Repeat, text: &str) -> usize {
     count
 }
 
-/// Returns the kind of text in a file, or `None` if such files are not counted.
+/// Returns the kind of text in a file, or `None` if the file is not read.
 fn kind(path: &Path) -> Option<&'static str> {
     if path.to_string_lossy().contains("/man/") {
         return Some("manuals (man)");

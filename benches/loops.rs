@@ -61,8 +61,9 @@ fn deltas(text: &str) -> Vec<&str> {
     deltas
 }
 
-/// Nanoseconds per delta. `round` returns a fresh reader. The deltas are timed in parts, and the least times of the
-/// parts over all rounds are added, because other work on the machine disturbs only a few parts of a round.
+/// Returns the nanoseconds per delta. Reads all deltas in each of `ROUNDS` rounds, with a fresh reader from `round`,
+/// and times them in parts. Other work on the machine disturbs only some parts of a round, so the fastest round of each
+/// part counts.
 fn time<R: FnMut(&str)>(deltas: &[&str], round: impl Fn() -> R) -> f64 {
     let mut least = vec![Duration::MAX; deltas.len().div_ceil(PART)];
     for _ in 0..ROUNDS {
@@ -110,8 +111,7 @@ fn measure(name: &str, text: &str, repeats: &[Repeat]) {
     for repeat in repeats {
         let a_delta = time(&deltas, || {
             let mut loops = Loops::new(repeat);
-            // The argument `false` says that the text is unarmed: then no loop completes, and the search goes on to the
-            // end.
+            // With `false`, no loop may complete, so the search goes on to the end of the text.
             move |delta: &str| _ = black_box(loops.feed(delta, false))
         }) - empty;
         print!(" | {a_delta:.1}, {:.2}", a_delta * deltas.len() as f64 / characters);

@@ -91,8 +91,9 @@ def resident() -> int:
 
 
 def measured(job: str, of: str = "") -> tuple[float, int]:
-    """Returns the seconds that a job takes, and by how many bytes it raises the peak memory of its process. If ``of``
-    names a vocabulary, compares the current memory instead, because loading the tokenizer has raised the peak."""
+    """Runs a job in a new process. Returns the seconds that it takes, and by how many bytes it raises the peak memory
+    of the process. If ``of`` names a vocabulary, returns instead by how many bytes it raises the current memory,
+    because the peak is from the loading of the tokenizer."""
     answer = subprocess.run([sys.executable, __file__, job, of], check=True, capture_output=True, text=True)
     seconds, size = json.loads(answer.stdout)
     return seconds, size

@@ -1,4 +1,4 @@
-//! Times how long the slowest sets of patterns take to compile that a user could send to a server.
+//! Times the compilation of sets of patterns. A user could send these sets to a server, so none of them may be slow.
 //! `cargo bench -p stopscan-benches --bench pattern_costs` takes a minute. With `-- 5000` it tries 5,000 random sets.
 //!
 //! A set must be accepted within 5 ms or refused within 3 ms. Some sets have the shapes that were slowest so far, in

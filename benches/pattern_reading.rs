@@ -1,4 +1,4 @@
-//! Times how long it takes to read a character, with the patterns and texts that keep the most matches open.
+//! Times how long it takes to read a character in the worst cases: many matches have begun, and none has ended.
 //! `cargo bench -p stopscan-benches --bench pattern_reading` takes two minutes.
 //!
 //! A character must take at most 1 us. Each text is read at once and in deltas of one character, armed and unarmed.

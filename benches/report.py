@@ -15,7 +15,8 @@ Table = Sequence[tuple[str, ...]]
 
 
 def options(description: str | None) -> argparse.ArgumentParser:
-    """Returns the parser of a benchmark's command line: with it, `--help` explains the benchmark and runs nothing."""
+    """Returns a parser for the command line of a benchmark. Because of it, `--help` prints `description`, and the
+    benchmark does not run."""
     return argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
 
 

@@ -1,7 +1,7 @@
-"""How people and other projects find stops: each way takes deltas and yields the text before the first stop that fires.
+"""How people and other projects find stops. Each function takes deltas, and yields the text before the first stop.
 
-`mlx_lm` runs mlx-lm's own code. The other functions imitate a program, so their times are not those of the program:
-llama.cpp is written in C++, and vLLM's front end does more in each step.
+`mlx_lm` runs mlx-lm's own code. The other functions imitate programs in plain Python. The programs themselves take
+different times: llama.cpp is written in C++, and vLLM's front end does more in each step.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ def llama_cpp(deltas: Iterable[str], stop: list[str]) -> Iterator[str]:
 
 
 def pending_from_last(text: str, sequence: str) -> bool:
-    """Whether `text` ends with a beginning of `sequence`. Compares only beginnings that end with the last character of
-    `text`."""
+    """Whether `text` ends with the first characters of `sequence`, but not with all of it. For speed, first compares
+    only one character: the last character of `text`."""
     last = text[-1]
     return any(
         sequence[index] == last and text.endswith(sequence[: index + 1]) for index in range(len(sequence) - 2, -1, -1)

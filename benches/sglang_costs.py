@@ -3,9 +3,8 @@
     "$(ci/sglang-env)/bin/python" benches/sglang_costs.py
 
 sglang's own functions run in this process, with a tokenizer that is made here, and without a model or a server. Each
-line has the CPU time per token of a request. From the scheduler's times, the time of a request without stops is
-subtracted. The detokenizer's times include decoding. Each message to the detokenizer has one token for each of 32
-requests.
+line has the CPU time per token of a request. The scheduler's times do not include what a request without stops takes.
+The detokenizer's times include decoding. Each message to the detokenizer has one token for each of 32 requests.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Times the stops in a step of a generation, for each row: with `Stops` and, for comparison, with the criteria and
+"""Times how long the stops take in one step of a generation, for each row. Compares `Stops` with the criteria and
 streamers of transformers and lm-evaluation-harness.
 
     "$(ci/transformers-env)/bin/python" benches/transformers_loop.py

@@ -1,5 +1,5 @@
-"""Measures a vLLM server with stopscan: how long a request with 300 patterns delays other requests, how a request
-ends if stopscan fails in it, and when a request ends whose answer repeats itself.
+"""Measures a vLLM server with stopscan: how long a request with 300 patterns delays other requests, what a client gets
+if stopscan fails during a request, and how soon an answer that repeats itself is ended.
 
 "$(ci/vllm-env)/bin/python" benches/vllm_server.py
 """
@@ -29,8 +29,8 @@ from stopscan_conformance.reciter import Reciter
 
 RECITER = Reciter({"split": ["This", " is", " the", " E", "ND", " of", " it"], "loop": ["round ", "and "] * 200})
 PATTERNS = [f"TURN {number}[!?]" for number in range(300)]
-# The points at which stopscan is made to fail: while it makes the detokenizer, at the token with this number, at the
-# end of the answer, or when the match is read.
+# The points at which stopscan is made to fail: while it makes the detokenizer, at the first five tokens, at the end of
+# the answer, or when the match is read.
 FAULTS = ["making", 1, 2, 3, 4, 5, "end", "match"]
 REQUESTS = 500
 
@@ -59,8 +59,8 @@ def serve_with_faults() -> None:
 
 
 class Failing:
-    """A scanner that deliberately fails at the token number ``at`` or, if ``at`` is a name, when the attribute of
-    that name is read."""
+    """A scanner that fails on purpose. If ``at`` is a number, the scanner fails at that token, counted from 1. If
+    ``at`` is a name, the scanner fails when its attribute of that name is read."""
 
     def __init__(self, scanner: Any, at: int | str) -> None:
         self._scanner, self._at = scanner, {"end": "flush"}.get(at, at) if isinstance(at, str) else at

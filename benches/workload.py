@@ -36,7 +36,8 @@ CJK = [
 
 
 def numbered(count: int) -> list[str]:
-    """`count` stops that differ only in their number, like the special tokens of chat templates."""
+    """`count` stops with a running number, such as `<|stop_0001|>`. They look like the special tokens of chat
+    templates."""
     return [f"<|stop_{number:04}|>" for number in range(count)]
 
 
@@ -71,7 +72,8 @@ def ascii_only(text: str) -> str:
 
 @cache
 def tokenizer() -> Tokenizer:
-    """A tokenizer with a real byte-level BPE vocabulary of 65,000 tokens. Does not import the package that has it."""
+    """A tokenizer with a real byte-level BPE vocabulary of 65,000 tokens. The vocabulary is a file of the package
+    litellm, which is not imported."""
     spec = importlib.util.find_spec("litellm")
     if spec is None or not spec.submodule_search_locations:
         raise ModuleNotFoundError("the benchmarks take a vocabulary from litellm: pip install --no-deps litellm")

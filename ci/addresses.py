@@ -19,8 +19,8 @@ RELATIVE = re.compile(r"(!?)(\[[^\]]*\])\((?![a-z]+:|#)([^)]+)\)")
 
 
 def absolute(markdown: str, address: str, tag: str, folder: str) -> str:
-    """Returns the README ``markdown`` with absolute links to the files of ``tag`` in place of its relative links. A
-    package index shows only the README, so relative links would lead nowhere."""
+    """Returns the README ``markdown`` with absolute links instead of relative ones. The links lead to the files of
+    ``tag``. A package index shows only the README, so relative links would lead nowhere."""
 
     def link(found: re.Match[str]) -> str:
         image, text, path = found.groups()

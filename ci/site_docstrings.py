@@ -39,7 +39,8 @@ class Examples(Extension):
 
 
 def take_in(cls: Class, owner: Class) -> None:
-    """Copies into ``cls`` the members of the base classes of ``owner``, which exist only in the type stub."""
+    """Copies members into ``cls`` from the base classes of ``owner``. The compiled module does not have these base
+    classes; only the type stub has them."""
     for base in map(str, owner.bases):
         shared = owner.parent.members.get(base.partition("[")[0])
         if isinstance(shared, Class):
@@ -50,8 +51,8 @@ def take_in(cls: Class, owner: Class) -> None:
 
 
 def documented(path: str) -> str:
-    """Returns the docstring of the object at ``path``, or "" if the object has none and `__doc__` gives that of its
-    type."""
+    """Returns the docstring of the object at ``path``, or "" if it has none. If an object has none, its `__doc__` may
+    be the docstring of its type, which must not be shown."""
     found: Any = locate(path)
     text = getattr(found, "__doc__", None) or ""
     return "" if text == type(found).__doc__ else text

@@ -4,7 +4,8 @@
 
 `--check` changes nothing, and fails if the stub differs. A test runs it.
 
-The stub has base classes that the module lacks. Such a class gets the docstrings that all of its subclasses share.
+The stub has base classes that the module lacks. If all subclasses of a base class have the same docstring for a member,
+the base class gets this docstring.
 """
 
 from __future__ import annotations
