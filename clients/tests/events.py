@@ -6,7 +6,7 @@ from typing import Any
 
 from stopscan_clients.machine import Machine, ScanOptions, machine_of
 
-# APIs in which the text of an event is always at one path, and this path.
+# APIs whose events always have the text at one path, with that path.
 OTHERS: dict[str, tuple[str | int, ...]] = {
     "watsonx": ("results", 0, "generated_text"),
     "llama_on_bedrock": ("generation",),

@@ -31,7 +31,8 @@ class H2Server:
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def close(self) -> None:
-        # Without the shutdown, the waiting `accept` would take a connection to the next server on this port.
+        # A thread waits in `accept`. Without the shutdown, it would take a connection that is meant for the next server
+        # on this port.
         self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
 

@@ -1,4 +1,4 @@
-"""Starts the proxy as its command does, in a process of its own, and a raw server for it to connect to."""
+"""Starts the proxy in a separate process, as its command does. Also starts a raw server to which the proxy connects."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ class Running:
             while (rest := end - time.monotonic()) > 0:
                 assert self.process.is_alive(), self.stop()
                 with contextlib.suppress(httpx.TransportError):
-                    # The timeout is short, so that `is_alive` is called again: the proxy ends if its port is taken.
+                    # The proxy ends if its port is taken. `is_alive` must then be called again, so the timeout is
+                    # short.
                     assert client.get("/health", timeout=min(rest, 10)).json() == {"status": "ok"}
                     return
                 time.sleep(0.05)

@@ -133,8 +133,8 @@ def test_recorded_streams_with_unknown_fields_anywhere(name: str, data: st.DataO
 
 
 def notes(tree: Any, counts: bool = False) -> list[Any]:
-    """Returns the values of the unknown fields in an event that was sent. Among counts, such as the usage, an unknown
-    field may be sent if it has only numbers: it is left out here."""
+    """Returns the values of the unknown fields in an event that was sent. Counts, such as the usage, may have an
+    unknown field with only numbers. This field is not returned."""
     if isinstance(tree, list):
         return [note for value in tree for note in notes(value, counts)]
     if not isinstance(tree, dict):

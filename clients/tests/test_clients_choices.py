@@ -163,8 +163,8 @@ def test_a_choice_that_ends_by_itself_counts_as_ended() -> None:
 
 
 def test_an_ended_choice_is_silent_while_another_runs() -> None:
-    """The chunks of a choice that a stop has ended are not sent, even if they have a usage, as they have with vLLM's
-    continuous_usage_stats."""
+    """When a stop has ended a choice, no more chunks of the choice are sent. They are not sent even if they have a
+    usage, which each chunk has with vLLM's option continuous_usage_stats."""
     first, more = (wire.chat_chunk([wire.chat_choice(content=text)], usage={}) for text in ("one END", "more"))
     machine = machine_for(first, ScanOptions(StopSet("END"), choices=2))
     assert [len(machine.feed(first, first)), machine.feed(more, more)] == [2, []]

@@ -40,7 +40,7 @@ def test_a_stop_ends_the_answer_before_the_call(api: str) -> None:
         assert "".join(text_of(api, event) or "" for event in out) == "one "
         assert "get_weather" not in repr(out)
         assert len([event for event in out if BY_NAME[api].finish(event)]) == 1
-        # After a stop, the usage comes only if the API's stream is read to its end, with `drain`. The chat stream of
+        # After a stop, the usage comes only with `drain`, which reads the API's stream to its end. The chat stream of
         # this test has no usage.
         assert (str(wire.TOKENS) in repr(out)) == (drain and api != "chat")
 
@@ -246,7 +246,8 @@ def test_chat_mistral_content_in_parts() -> None:
 
 
 def test_chat_mistral_parts_of_reasoning_pass() -> None:
-    """Only parts of the kind "text" are scanned. Such a part may lack the field `text`, or have null there."""
+    """Only parts of the kind "text" are scanned. A part of this kind may lack the field `text`, or the field may be
+    null."""
     thought: list[Any] = [
         {"type": "thinking", "thinking": [{"type": "text", "text": "X"}]},
         {"type": "note", "text": "X"},

@@ -296,8 +296,8 @@ def test_responses_closing_events_repeat_the_tokens() -> None:
 
 @pytest.mark.parametrize("second", [None, "absent", [], [1], {}, "x"])
 def test_a_second_chunk_may_have_no_logprobs(second: Any) -> None:
-    """If text of two chunks is held, it comes out in one event. If only the first chunk has logprobs, the event has
-    these."""
+    """If the text of two chunks is held, it comes out in one event. If only the first chunk has logprobs, this event
+    has the logprobs of the first chunk."""
     columns = {"tokens": ["a ", "E"], "token_logprobs": [0, -1], "top_logprobs": None, "text_offset": [0, 2]}
     more = {} if second == "absent" else {"logprobs": second}
     chunks = [

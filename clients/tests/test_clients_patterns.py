@@ -1,4 +1,5 @@
-"""Regular expressions as stops. Some match only at the end of the text: the API's closing event shows this end."""
+"""Regular expressions as stops. Some of them match only at the end of the text. The API's closing event shows where the
+text ends."""
 
 from __future__ import annotations
 
@@ -105,8 +106,8 @@ def test_a_visible_pattern_that_a_call_completes() -> None:
 
 
 def test_held_text_before_a_pattern_that_the_end_completes() -> None:
-    """Because of the stop `xENDy`, the text is held from the `x` on. The pattern matches only after the `x`, so the `x`
-    must come out."""
+    """The text is held from the `x` on, because it may become the stop `xENDy`. When the text ends, the pattern matches
+    the `END` after the `x`. So the `x` must come out."""
     stops = StopSet("xENDy", patterns=[r"END\b"])
     for api, make in WIRES.items():
         for drain in (False, True):

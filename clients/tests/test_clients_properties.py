@@ -25,7 +25,7 @@ stops = st.lists(st.text("abE", min_size=1, max_size=4), max_size=3)
 
 
 class Oracle:
-    """Computes the text that must have been sent by the end of each delta and each part."""
+    """Computes which text must have been sent after each delta, and which at the end of each part."""
 
     def __init__(self, api: str, stop: list[str], include_stop: bool) -> None:
         self.fresh = lambda: Reference(stop, include_stop=include_stop)

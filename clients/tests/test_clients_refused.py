@@ -1,4 +1,5 @@
-"""Sources, events and options that are refused before anything is sent, and the attribute ``closes`` of a stream."""
+"""Sources, events and options that must be refused before anything is sent. Also tests the attribute ``closes`` of a
+stream."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""APIs that need only a row of the table, and no tests of their own. Random streams and answers of each must be cut
-where a brute-force search cuts their text."""
+"""APIs that are only a row of the table in `apis.py`. No other file tests them. Random streams and answers of each must
+be cut where a brute-force search cuts their text."""
 
 from __future__ import annotations
 

@@ -80,7 +80,8 @@ def test_a_client_that_leaves_a_stream_ends_it(server: Replay, proxied: Running)
 
 
 def broken_off(server: Replay, proxied: Running, api: str) -> bytes:
-    """Returns what the client gets of a stream whose upstream breaks off. The proxy then closes the connection."""
+    """Returns what the client gets of a stream that the upstream server breaks off. Checks that the proxy closes the
+    connection."""
     recording = Recording(wire.WIRES[api](["one", "EN"])[:4], broken=True)
     model = server.record(recording)
     request = {"model": model, "stream": True}

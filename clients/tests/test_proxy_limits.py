@@ -1,4 +1,4 @@
-"""The proxy with clients that send half a request, read nothing, or are many at once."""
+"""Tests the proxy with clients that send half a request, with clients that do not read, and with very many clients."""
 
 from __future__ import annotations
 

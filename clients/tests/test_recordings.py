@@ -89,9 +89,9 @@ def test_cuts_of_recordings_equal_brute_force(name: str) -> None:
 
 
 def faults(api: str, event: Any) -> set[Any]:
-    """Returns the faults that the client's types find in an event. The event is checked with the types of all kinds of
-    events. The faults that a type finds are left out if it is for another kind, that is, for another value of the field
-    `type`."""
+    """Returns the faults that the client's types find in an event. A client has a type for each kind of event, and the
+    event is checked with all of them. Only the faults from the type for the event's kind (its field `type`) are
+    returned."""
     try:
         checker(api)(event)
     except ValidationError as error:

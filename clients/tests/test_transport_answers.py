@@ -124,7 +124,8 @@ def test_a_stop_of_the_transport_may_be_a_set() -> None:
 
 
 def test_the_proxies_of_the_environment_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """httpx ignores the environment if it is given `transport=`, so the transport itself reads the proxies."""
+    """If httpx is given `transport=`, it does not read the proxies of the environment. So the transport must read
+    them."""
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("NO_PROXY", "inside")
     made: list[Any] = []
@@ -159,8 +160,9 @@ def test_a_name_of_events_that_is_no_type_stays() -> None:
 
 
 def test_a_long_line_is_read_in_linear_time() -> None:
-    """An answer that begins with ``{`` may be a stream of lines or a whole answer, which only its first complete line
-    shows. Until then, the pieces must be collected, and not parsed again with each new piece."""
+    """An answer that begins with ``{`` may be a stream of lines or one whole answer. Only when the first line is
+    complete is it known which. Until then, the pieces must be collected: parsing all of them again with each new piece
+    would take quadratic time."""
     body = json.dumps(wire.chat_whole("x" * 3_000_000 + "END")).encode()
     pieces = [body[at : at + 300] for at in range(0, len(body), 300)]
     answer = post(Server(httpx, pieces, "application/json"), {"stream": True}, CHAT, "END")
@@ -180,7 +182,8 @@ def test_bad_arguments_are_refused_at_once() -> None:
 @packages
 def test_a_client_that_accepts_brotli_gets_an_answer(package: Any) -> None:
     """The transport must be able to read each answer, but the client may accept encodings that httpx cannot decode. So
-    each request must ask for an uncompressed answer. Otherwise it must stay unchanged, even an upload."""
+    the transport must ask for an uncompressed answer. It must not change anything else in the request, even in an
+    upload."""
     server = Server(package, events("one E", "ND two"))
     server.headers = {}
     client = package.Client(transport=StopTransport("END", transport=server))

@@ -205,8 +205,8 @@ def test_an_unknown_content_encoding_is_an_error() -> None:
 
 
 def test_text_repeated_beside_the_delta_is_dropped() -> None:
-    """Perplexity's chunks repeat the text so far in ``message``. Only the delta was cut once, so ``message`` still had
-    the text after the stop."""
+    """Perplexity's chunks repeat the text so far in ``message``. Before a fix, only the delta was cut, and ``message``
+    still had the text after the stop."""
     so_far = ["one E", "one END two"]
     chunks = [
         {"choices": [{"index": 0, "delta": {"content": text}, "message": {"content": spoken}}]}

@@ -116,8 +116,8 @@ def test_most_events_of_a_stream_take_the_fast_way(api: str) -> None:
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("size", [1, 2, 3, 1000])
 def test_every_line_end_in_any_pieces(end: str, size: int) -> None:
-    """A CR at the end of a piece must wait for the next piece, which may begin with an LF. Comments, ids and a byte
-    order mark are not data."""
+    """A CR at the end of a piece may be the first half of a CR LF, so it must wait for the next piece. The stream also
+    has comments, ids and a byte order mark, which are not data."""
     chunks = wire.chat(["one E", "N", "D two"])
     body = "\ufeff: hello" + end * 2
     for number, chunk in enumerate(chunks):

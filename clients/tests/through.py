@@ -50,7 +50,7 @@ def asker(url: str, api: str, transport: StopTransport) -> Ask:
 
 
 def async_asker(url: str, api: str, transport: AsyncStopTransport) -> Ask:
-    """Returns the same function as `asker`, but with an async client: the caller awaits the value of each call."""
+    """Like `asker`, but with an async client. The caller must await the value of each call."""
     if api in ("ollama", "generate"):
         made: Any = ollama.AsyncClient(host=url, transport=transport)
     elif api == "anthropic":

@@ -160,8 +160,8 @@ COHERE = WireFormat(
 
 
 def to_response(end: finish.Finish) -> dict[str, Any]:
-    """Returns the fields of a Responses answer that say why it ended: the status, and the stop as ``matched_stop``. The
-    Responses API has no field for the stop, so the name is that of the field in chat completions."""
+    """Returns the fields of a Responses answer that say why it ended: the status and, after a stop, ``matched_stop``.
+    The Responses API has no field for the stop. Chat completions have a field of this name."""
     named = {} if end.matched_stop is None else {"matched_stop": end.matched_stop}
     return {**finish.to_responses(end), **named}
 
@@ -221,8 +221,8 @@ RESPONSES = WireFormat(
     path=r"/responses/?$",
 )
 
-# The fields that a part with text or a thought may have. A part with any other field, such as a call, ends the text
-# before it.
+# A part with only these fields is a text or a thought. If a part has any other field, such as a call, the text before
+# this part has ended.
 REMARKS = {"text", "thought", "thought_signature", "thoughtSignature", "part_metadata", "partMetadata"}
 
 GROUNDING = (
@@ -425,8 +425,8 @@ CONVERSATIONS = WireFormat(
 
 DASHSCOPE = _dashscope("text", ""), _dashscope("choices.0.message.content", "output.choices.*.message.role")
 
-# The first row that recognizes an event or an answer is used. So if the events of an API may also look like those of
-# another API, the row of the former must come first.
+# The first row that recognizes an event or an answer is used. If events of one API can be mistaken for events of a
+# second API, the row of the first API must stand before the row of the second.
 TABLE = (
     *(ANTHROPIC, COHERE, CONVERSATIONS, RESPONSES, CHAT, COMPLETIONS, GEMINI, OLLAMA, GENERATE, LLAMA, BEDROCK),
     *(TGI, WATSONX, SGLANG, *DASHSCOPE, LLAMA_ON_BEDROCK),

@@ -12,9 +12,9 @@ Token: TypeAlias = tuple[int, Any]  # the offset of the token in the text, in co
 
 @dataclass(frozen=True)
 class Tokens:
-    """Says where a unit (a choice, or an event without choices) has one entry for each token of its text, such as a
-    logprob: in a list at ``path``, or in parallel lists (``columns``) of the object at ``path``. An empty ``path``
-    means that the API has no such entries.
+    """Says where a choice, or an event without choices, has the entries of its tokens. An entry is data about one
+    token, such as its logprob. At ``path`` there is a list of entries or, if ``columns`` are given, an object with
+    parallel lists. An empty ``path`` means that the API sends no entries.
 
     The entry of a token is sent with the token's first character.
     """
@@ -45,8 +45,8 @@ class Tokens:
             begin, length = _spelled(entry[0] if self.columns else entry, place)
             if i < len(offsets) and type(offsets[i]) is int and type(offsets[0]) is int:
                 begin = offsets[i] - offsets[0]
-            # `begin` may be past the end of the text: the entry of a special token or of half a character may spell it
-            # with more characters than the text has for it.
+            # `begin` may be past the end of the text. For a special token or a part of a character, the entry may have
+            # more characters than the token adds to the text.
             tokens.append((max(0, min(begin, len(text) - 1)), entry))
             place += length
         return tokens
@@ -64,7 +64,7 @@ class Tokens:
             return put(unit, entries[0], *path) if entries else without(unit, *path)
         if not self.columns:
             return put(unit, entries, *path)
-        # `value` is empty if the event came without entries and now gets the entries of held text.
+        # `value` is empty if the API sent this event without entries. It now gets the entries of held text.
         columns = members(value) or dict.fromkeys(self.columns, ())
         lists = {
             name: [entry[i] for entry in entries]
@@ -78,8 +78,8 @@ NO_TOKENS = Tokens()
 
 
 def _spelled(entry: Any, place: int) -> tuple[int, int]:
-    """Returns the offset of a token in the text, and how many characters begin in the token. ``place`` is how many
-    characters begin in the tokens before it. A token that begins inside a character has the offset of this character.
+    """Returns the offset of a token in the text, and the count of characters that begin in the token. ``place`` is the
+    count for all earlier tokens together. If the token begins inside a character, its offset is that of this character.
 
     Uses the entry's ``bytes`` if it has any, because its ``token`` cannot spell an incomplete character.
     """
@@ -99,8 +99,9 @@ class Spans:
     path: str
     end: tuple[str, ...]  # the paths in a remark at which its end may be
     in_bytes: bool = False  # the end is counted in bytes of UTF-8
-    # For remarks that may be about one piece of the text: the remark's field with the number of the piece, the path of
-    # the list of pieces, and the piece's field with its text. A remark without a number is about the whole text.
+    # For remarks that may be about one piece of the text. The three strings are the remark's field with the index of
+    # the piece, the path of the list of pieces, and the piece's field with its text. If a remark has no index, it is
+    # about the whole text.
     piece: tuple[str, str, str] = ("", "", "")
 
     def cut(self, unit: Any, text: str) -> Any:

@@ -70,8 +70,7 @@ class Alike:
 
 @dataclass(frozen=True)
 class Plan:
-    """What to do with a request: the options by which its answer is cut, and the bodies to send to the server instead
-    of the request's own."""
+    """What to do with a request: which options cut its answer, and which body to send to the server."""
 
     options: ScanOptions
     streamed: bool = False
@@ -208,7 +207,8 @@ class Body:
             raise TypeError("the body of the answer is neither JSON nor a stream of events")
 
     def failed(self, error: Any) -> bytes:
-        """Returns an error as the last event, or nothing if the body has not been recognized as a stream of events."""
+        """Returns the bytes of a last event that reports ``error``. Returns no bytes if the body has not been
+        recognized as a stream of events."""
         return self._framing.failed(error) if self._framed else b""
 
     def emit(self, out: bytes) -> Iterator[bytes]:
@@ -309,8 +309,9 @@ class Body:
 def sniffed(
     head: bytes, streamed: bool, media: str, ended: bool = False
 ) -> type[Lines] | Literal["more", "whole", "raw"]:
-    """Returns the framing of a body that begins with ``head``. The bytes decide, because many servers send a wrong
-    content type. ``media`` decides only if they do not: an event stream may begin with an unknown field.
+    """Returns the framing of a body that begins with ``head``. ``head`` decides, because many servers send a wrong
+    content type. If ``head`` does not show the framing, the content type (``media``) decides. For example, an event
+    stream may begin with an unknown field.
 
     Returns ``"more"`` if ``head`` is too short to tell, ``"whole"`` for one whole answer, and ``"raw"`` for a body that
     cannot be read here.

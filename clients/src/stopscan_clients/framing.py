@@ -54,8 +54,8 @@ class Lines:
         return frame.strip() or None
 
     def changed(self, frame: bytes, event: Any, cut: bool = False) -> bytes:
-        """Returns ``frame`` with ``event`` in place of its own event. With ``cut``, a stop has fired: fields of the
-        frame that are not known by name are dropped."""
+        """Returns ``frame`` with ``event`` instead of the event that came in it. If a stop has fired (``cut``), fields
+        of the frame that are not known by name are dropped."""
         return self.made(event)
 
     def made(self, event: Any) -> bytes:
@@ -74,8 +74,8 @@ class Lines:
         return bytes(self.rest)
 
     def closing(self, done: bool) -> bytes:
-        """Returns the bytes that must end a body, such as the ``]`` of a JSON array. With ``done``, the API ends its
-        streams with ``[DONE]``."""
+        """Returns the bytes that must end a body, such as the ``]`` of a JSON array. ``done`` says that the API ends
+        its streams with ``[DONE]``."""
         return b""
 
     def failed(self, error: Any) -> bytes:
@@ -172,14 +172,14 @@ class Array(Lines):
         return super().failed(error) + b"]"
 
 
-# In AWS's messages, the size of a header's value by the number of its type. Strings and bytes are not listed, because
-# such a value begins with its size.
+# The sizes of header values in AWS's messages, by type id. The type ids of strings and bytes are missing, because these
+# values begin with their size.
 SIZES = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
 
 
 class Aws(Lines):
-    """AWS's event stream: the events of Converse, or the chunks of InvokeModel, which contain events of the model's
-    API."""
+    """AWS's event stream. In Converse, its messages are the events. In InvokeModel, its messages are chunks, and each
+    chunk contains an event of the model's API."""
 
     as_read = False
 
@@ -224,8 +224,8 @@ class Aws(Lines):
 
 
 def _parts(frame: bytes) -> tuple[dict[str, str], bytes]:
-    """Returns the headers of a message of AWS's event stream, without those whose value is not a string, and the
-    payload."""
+    """Returns the headers and the payload of a message of AWS's event stream. Only headers whose value is a string are
+    returned."""
     headers: dict[str, str] = {}
     try:
         total, length = struct.unpack_from(">II", frame)

@@ -1,8 +1,9 @@
 """The state machine that cuts a stream of events at stops. It works on parsed JSON, does no I/O, and takes everything
 about an API from its row in ``apis.TABLE``.
 
-Its methods return a list of pairs: an event for the reader, which may be cut, and the ``source`` that the caller gave
-with the uncut event. The ``source`` is ``None`` only for an event that the machine has made.
+Its methods return a list of pairs of an event and its ``source``. The event is for the reader, and may have been cut.
+The ``source`` is what the caller gave to ``feed`` together with the uncut event. If the machine has made the event,
+``source`` is ``None``.
 """
 
 from __future__ import annotations
@@ -50,8 +51,9 @@ class ScanOptions:
         return StopScanner(self.stops, include_stop=self.include_stop, **self.begin)
 
     def echo(self, choice: int) -> int:
-        """Returns how many characters at the start of a choice repeat its prompt (``echo`` in the request). If a
-        request has several prompts, each has the same number of choices."""
+        """Returns how many characters at the start of a choice repeat its prompt, because the request has ``echo``. If
+        a request has several prompts, the choices belong to the prompts in order, and each prompt has equally many
+        choices."""
         at = choice * len(self.echoed) // self.choices
         return self.echoed[at] if at < len(self.echoed) else 0
 
@@ -62,8 +64,8 @@ class ScanOptions:
 
 
 class Passage:
-    """One text of a stream: the text of a choice, of a content block, or of a part of an item. Keeps the held text and
-    the entries of its tokens."""
+    """One text of a stream: the text of a choice, of a content block, or of a part of an item. Keeps the held text, and
+    the entries (such as logprobs) of the tokens in it."""
 
     def __init__(self, place: Path, options: ScanOptions, matches: dict[int, StopMatch], repeated: bool) -> None:
         self.place = place  # the index of the choice, then the indexes of the block, or of the item and the part
@@ -96,8 +98,9 @@ class Passage:
         return ended.match is not None
 
     def within(self, place: Path) -> bool:
-        """Returns whether an event at ``place`` may belong to the passage. It may if the indexes in ``place`` are the
-        first of the indexes that lead to the passage in its message, such as those of its item and its part."""
+        """Returns whether an event at ``place`` may belong to the passage. The passage has several indexes, such as
+        those of its item and its part. The event may have fewer, but they must be the same as the first ones of the
+        passage."""
         return self.place[1 : 1 + len(place)] == place
 
     def feed(self, text: str, tokens: Sequence[Token] = (), fed: str | None = None) -> tuple[str, list[Any]]:
@@ -148,8 +151,7 @@ class Passage:
 
 @dataclass(slots=True)
 class Unit:
-    """The part of an event that is cut as a whole: one choice or, if the API's events have kinds instead of choices,
-    the event."""
+    """The part of an event that is cut as a whole. This is one choice or, if the API has no choices, the event."""
 
     json: Any
     runs: list[Run]
@@ -205,15 +207,15 @@ class Machine:
 
     @property
     def calm(self) -> bool:
-        """Whether no event waits, no text is held, and no stop has fired. Then the fast path may be used: if the last
-        event passed unchanged, an event that differs from it only in its text also passes unchanged, provided that its
-        text is safe."""
+        """Whether no event waits, no text is held, and no stop has fired. Then the fast path may be used. On the fast
+        path, the next event is compared with the last one. If the last event passed unchanged, and the next one differs
+        only in its text, it passes unchanged too if its text is safe."""
         passage, waits = self.current, self._openings or self._ends or self.matches
         return passage is not None and not (passage.held or passage.echoed or passage.unarmed or waits)
 
     def sole(self, event: Any) -> tuple[Path, str] | None:
-        """Returns the path of the text in ``event`` and the text, if the event passed unchanged and brought nothing
-        else.
+        """Returns the path of the text in ``event`` and the text, if the event passed unchanged and has only this one
+        text.
 
         Returns ``None`` if the event has several texts, tokens or calls, begins a passage, or ends a choice.
         """
@@ -249,8 +251,8 @@ class Machine:
         raise NotImplementedError
 
     def end(self, confirms: bool | None = False) -> Out:
-        """Returns the output at the end of the stream: the held text, and the closing events that wait because of
-        ``drain``.
+        """Returns the output at the end of the stream: the held text and, with ``drain``, the closing events that have
+        not been sent yet.
 
         ``confirms`` says in which passages patterns such as ``END$`` may match at the end. ``True``: in every passage.
         ``False``: only in passages that the API has ended, because the stream may have broken off. ``None``: in no
@@ -267,9 +269,9 @@ class Machine:
         return self._memory.numbered(out)
 
     def _resolved(self, goes_on: Set[Passage], confirms: bool = True, of: Set[Passage] | None = None) -> Out:
-        """Releases the waiting events that end one of the passages ``of``, or all such events if ``of`` is ``None``.
-        Returns these events and the held text of their passages. Passages in ``goes_on`` keep their held text, because
-        more of their text has come."""
+        """Releases the waiting events that end a passage in ``of``. If ``of`` is ``None``, releases all waiting events.
+        Returns these events and the held text of their passages. The passages in ``goes_on`` keep their held text,
+        because more of their text has come."""
         out: Out = []
         ends, self._ends = self._ends, []
         for end in ends:
@@ -384,7 +386,7 @@ class Machine:
         return row.beside.cut(new, "".join(passage.sent))
 
     def _piece(self, passage: Passage, text: str, entries: list[Any]) -> Any:
-        """Returns a new event with ``text``, which the passage has held, and the entries of its tokens."""
+        """Returns a new event for held text, which is ``text``. The event also has the entries of the text's tokens."""
         raise NotImplementedError
 
 
@@ -491,8 +493,8 @@ class Choices(Machine):
         return {**only(passage.event, named(self.row.about)), self.row.each: [unit]}
 
     def _made(self, passage: Passage, unit: Any, text: str, entries: list[Any], whole: bool = False) -> Any:
-        """Returns a new choice with ``text``, and with those fields of the choice ``unit`` that the row names. With
-        ``whole``, these include the fields about the whole stream, such as the usage."""
+        """Returns a new choice with ``text``. Copies some fields from the choice ``unit``: those that the row names
+        and, with ``whole``, also the fields about the whole stream, such as the usage."""
         row = self.row
         made = only(members(unit), named((*row.keeps, *row.usage) if whole else row.keeps))
         made = {**made, **{name: value for name, value in row.goes_on.items() if name in unit}}
@@ -531,7 +533,7 @@ class Blocks(Machine):
         return [*out, *self._message(event, kind, place, runs, fed)]
 
     def _whole_place(self, place: Path) -> Path:
-        """Returns ``place``, the indexes of a part in its message, with the indexes that the API has left out: they are
+        """Returns ``place``, the indexes of a part in its message. If the API has left out the last indexes, they are
         0."""
         return (*place, *[0] * (len(self.row.places) - len(place)))
 
@@ -565,8 +567,8 @@ class Blocks(Machine):
         return self._queued(kind, place, new, early, begins)
 
     def _end_others(self, place: Path, early: Out) -> Passage | None:
-        """Ends the passages at other places, because an event begins or continues the passage at ``place``. Adds their
-        held text to ``early``, as events. If a stop fires at one of these ends, returns the passage with the stop."""
+        """Ends all passages except that at ``place``, because an event begins or continues it. Adds their held text to
+        ``early``, as events. If the end of a passage completes a stop, returns this passage."""
         for passage in self.passages.values():
             if not passage.within(place) and passage.unsettled:
                 early += self._flushed(passage)
@@ -575,9 +577,9 @@ class Blocks(Machine):
         return None
 
     def _queued(self, kind: Any, place: Path, new: Any, early: Out, begins: bool) -> Out:
-        """Returns the output for an event without safe text. An event that ``begins`` a passage waits for the passage's
-        first text, so that it is never sent if a stop fires before any text. Later events that may belong to the
-        passage wait too."""
+        """Returns the output for an event without safe text. If the event ``begins`` a passage, it waits for the first
+        safe text of the passage. So if a stop fires before any text, the event is never sent. Later events that may
+        belong to the passage wait too."""
         out = [*self._released(), *early] if early else []
         waits = self._memory.place(self._openings[0][0]) if self._openings else None
         ends = kind in self.row.ends or kind in self.row.over
@@ -618,8 +620,8 @@ class Blocks(Machine):
         return super()._stopped(passage, [*openings, *out])
 
     def _closings(self, passage: Passage) -> Out:
-        # Returns the events that close the message, and those that close the passage's block, or its item and part, if
-        # the client has received an event that opened these.
+        # Returns the events that close the message. The passage's block, or its item and part, may be open too: the
+        # client may have received an event that opened them. If so, also returns the events that close them.
         self.ended = True
         self._unclosed.clear()
         write = self.row.write(Finish.of(passage.match))
@@ -637,15 +639,16 @@ class Blocks(Machine):
         return {**facts, "sent": "".join(passage.sent), "sent_entries": passage.entries}
 
     def _after(self, event: Any, kind: Any) -> Out:
-        """Returns the output for an event after the stop, with ``drain``: the closing events if the event ends the
-        message, the event itself if it has the usage, otherwise nothing."""
+        """With ``drain``, returns the output for an event after the stop. If the event ends the message, the output is
+        the closing events. If the event has the usage, the output is this event. Otherwise there is no output."""
         if kind in self.row.over:
             return [pair for passage in [*self._unclosed.values()] for pair in self._closings(passage)]
         return [(only(event, self.row.names_of_events), self._source)] if self.row.tells_usage(event) else []
 
     def _repeated(self, event: Any, kind: str, place: Path) -> Passage | None:
-        """Scans the texts that an event repeats, if they differ from the text of the deltas: deltas may be missing, or
-        the stream may continue an earlier one. Returns the passage in which a stop fires, or ``None``."""
+        """Scans the texts that an event repeats, if they differ from the text of the deltas. They may differ because
+        deltas are missing, or because the stream continues an earlier stream. Returns the passage in which a stop
+        fires, or ``None``."""
         for at, text in self.row.texts_in(event, dotted(self.row.repeats[kind])):
             passage = self.passage((0, *self._whole_place((*place, *(key for key in at if type(key) is int)))))
             if text == "".join(passage.sent) + passage.held:

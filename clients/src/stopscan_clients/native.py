@@ -15,7 +15,8 @@ class Limit(NamedTuple):
     blank: bool = True  # whether a stop may consist of white space
 
 
-# How many stops each API takes in a request. Above each entry: the source, and what it says.
+# How many stops each API takes in a request. The comment above an entry names the source of the limit, and quotes or
+# sums up the source.
 LIMITS: dict[str, Limit] = {
     # openai.types.chat.completion_create_params, `stop`: up to 4 sequences
     "openai": Limit(4),
@@ -49,8 +50,9 @@ LIMITS: dict[str, Limit] = {
 }
 
 
-# The most pairs of stops that `native_stops` compares, such as 64 stops with 1,024. There is a limit because a client
-# of a proxy can send very many stops. Stops beyond the limit are not sent to the API: a scan must find them.
+# The most pairs of stops that `native_stops` compares. For example, it may compare each of 64 stops with each of 1,024
+# others. There is a limit because a client of a proxy can send very many stops. Stops beyond the limit are not sent to
+# the API: a scan must find them.
 MOST_PAIRS = 65_536
 
 assert set(LIMITS) == set(get_args(Name))
@@ -113,12 +115,12 @@ def native_stops(api: str, stop: StopSet | str | Iterable[str] | None, /) -> tup
 
 
 def _hidden_by(native: str, others: list[str]) -> set[str]:
-    """Returns those stops in ``others`` that can win against the stop ``native``, but that an API may cut away when it
-    ends the text at ``native``.
+    """Returns the stops in ``others`` that the API may hide if it gets only the stop ``native``. The API ends the text
+    at ``native``, and so may cut away a part of a stop that should win.
 
-    The stop that completes first wins. If two complete together, the longer one wins. So another stop can win if it
-    ends with a beginning of ``native`` or is contained in ``native``, or if both complete together and it is longer. It
-    never fires if ``native`` completes inside it.
+    The stop that completes first wins. If two complete together, the longer one wins. So a stop can win against
+    ``native`` in three cases: it ends with the first characters of ``native``, it is contained in ``native``, or it is
+    longer than ``native`` and both complete together. If ``native`` completes inside a stop, this stop never fires.
     """
     scanner, hidden = StopScanner(native), set()
     for other in others:

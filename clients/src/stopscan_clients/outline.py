@@ -1,4 +1,4 @@
-"""Remembers the events of a stream of OpenAI's Responses API, to make the closing events of the stream at a stop.
+"""Remembers the events of a stream of OpenAI's Responses API. At a stop, the closing events are made from them.
 
 The API's closing events repeat the answer: the events that end a text, its part, its item and the response each contain
 the text again. So the closing events that are made at a stop need everything that the stream has sent.
@@ -12,8 +12,8 @@ from typing import Any
 from stopscan_clients.paths import Path, get, index, items, members, only, put
 from stopscan_clients.wire_format import Memory
 
-# The field with the object that an event describes, by the event's kind without its last word. For example, the event
-# `response.output_item.added` has an `item`. Events of all other kinds have a `response`.
+# The field that has the object of an event. The keys are kinds of events without the last word. For example, the event
+# `response.output_item.added` has its object in the field `item`. Events of all other kinds have it in `response`.
 NODES = {"response.output_item": "item", "response.content_part": "part"}
 
 
@@ -56,9 +56,9 @@ class Outline(Memory):
             self._answer = put(self._answer, node, *(at[:2] if name == "item" else at))
 
     def numbered(self, out: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-        """Sets the ``sequence_number`` of the events that the machine has made. A made delta gets the same number as
-        the API's next event. The API's own events keep their numbers, because a client that resumes the stream sends
-        the API the last number that it got."""
+        """Gives a ``sequence_number`` to each event that the machine has made. A delta gets the same number as the
+        API's next event. Events of the API keep their numbers, because a client that resumes the stream sends the API
+        the last number that it got."""
         for event, source in out:
             number = event.get("sequence_number")
             if source is None and self._last is not None:
@@ -69,8 +69,8 @@ class Outline(Memory):
         return out
 
     def message(self, passage: Any, opened: set[Path], write: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Returns the part with the stop, its item and the response, for the closing events: with the text up to the
-        stop."""
+        """Returns what the closing events must repeat: the part in which the stop fired, its item, and the response.
+        Their text ends at the stop."""
         _, item_at, part_at = passage.place
         text, at = "".join(passage.sent), ("output", item_at, "content", part_at)
         item = {"type": "message", "role": "assistant", **members(get(self._answer, *at[:2])), "status": "completed"}
@@ -88,6 +88,6 @@ class Outline(Memory):
 
 
 def _without_missing(nodes: list[Any], last: bool) -> list[Any]:
-    """Returns the items or parts in ``nodes`` without those that never came (``None``). ``last`` says whether the
-    client has received an event of the last one. If not, the last one is left out too."""
+    """Returns the items or parts in ``nodes`` without those that never came (``None``). The last one is left out too,
+    unless ``last`` is true: then the client has received an event of it."""
     return [node for node in (nodes if last else nodes[:-1]) if node is not None]

@@ -47,8 +47,8 @@ def without(tree: Any, *path: Any) -> Any:
 @cache
 def named(paths: tuple[str, ...]) -> dict[Any, Any]:
     """Returns the dotted ``paths`` as a tree of their keys: a dict of dicts, with empty dicts as leaves. The key ``*``
-    stands for each element of a list. The key ``#`` stands for counts: numbers at any depth, and strings only in fields
-    named below ``#``."""
+    stands for each element of a list. The key ``#`` stands for all numbers at any depth. Below ``#``, a path may also
+    name fields with strings."""
     tree: dict[Any, Any] = {None: {}}  # never empty, because ``only`` keeps everything for an empty dict
     for path in paths:
         inner = tree
@@ -58,11 +58,12 @@ def named(paths: tuple[str, ...]) -> dict[Any, Any]:
 
 
 def only(tree: Any, names: Mapping[Any, Any], along: Path = ()) -> Any:
-    """Returns the tree with only the fields in ``names`` (see ``named``), or the tree itself if it has no others.
+    """Returns the tree with only the fields in ``names``, a tree from ``named``. If no field is removed, returns the
+    tree itself.
 
-    ``along`` is a path in the tree. In each list on this path, the elements before the one on the path are not changed,
-    and the elements after it are removed. A string or number is kept even if ``names`` has fields below it, because
-    some APIs have a string instead of a list.
+    ``along`` is a path in the tree, such as the path of the text in which a stop fired. It leads through one element of
+    each list on the way. The elements after this one are removed. The elements before it are kept unchanged. A string
+    or number is kept even if ``names`` has fields below it, because some APIs have a string instead of a list.
     """
     if not names or not isinstance(tree, dict | list):
         return tree
@@ -117,10 +118,10 @@ def dotted(path: str) -> Path:
 
 
 def has(tree: Any, sign: str) -> bool:
-    """Returns whether the tree has a value at the path ``sign``, such as ``choices.*.delta``.
+    """Returns whether the tree has a value at a path. ``sign`` is the path, such as ``choices.*.delta``.
 
-    The value must be a list if ``sign`` ends with ``[]``, and equal to the text after ``=`` if ``sign`` has one. ``&``
-    joins signs that must all hold.
+    If ``sign`` ends with ``[]``, the value must be a list. If ``sign`` has a ``=``, the value must be equal to the text
+    after it. If ``sign`` is several signs with ``&`` between them, all of them must be true.
     """
     if "&" in sign:
         return all(has(tree, part) for part in sign.split("&"))
@@ -132,10 +133,11 @@ def has(tree: Any, sign: str) -> bool:
 
 
 def leaves(tree: Any, path: Path, at: Path = (), strings: bool = False) -> Iterator[tuple[Path, Any]]:
-    """Yields each value at ``path``, with its own path. In ``path``, ``*`` stands for each element of a list.
+    """Yields each value to which ``path`` leads, with the path of that value. In ``path``, ``*`` stands for each
+    element of a list.
 
-    ``strings``: also yields a string in the place of a list, because some APIs send a string instead of a list of
-    pieces.
+    If ``strings`` is true, also yields a string where ``path`` expects a list, because some APIs send a string instead
+    of a list of pieces.
     """
     if not path:
         yield at, tree

@@ -56,13 +56,14 @@ class TooLargeError(Exception):
 
 
 def values_in(content: bytes) -> int:
-    """Returns about how many values the JSON has: the number of separators, also in strings. Does not parse it."""
+    """Returns about how many values the JSON has, without parsing it. Counts the separators, even if they are in
+    strings."""
     return sum(map(content.count, SEPARATORS))
 
 
 def route_of(method: str, path: str) -> WireFormat | None:
-    """Returns the ``WireFormat`` of the API that takes requests at this path, or ``None`` if there is none, or if the
-    request is not a POST: no other request has stops."""
+    """Returns the ``WireFormat`` of the API that takes requests at this path, or ``None`` if no API does. Only a POST
+    has stops, so the result for any other method is ``None``."""
     return next((api for route, api in ROUTES if route.search(path)), None) if method == "POST" else None
 
 
@@ -105,8 +106,8 @@ def plan_of(
         return plan
     bare = sent = without_stops(body, dotted(field))
     if route is not None and not streamed:
-        # A server removes the stops that it gets from the text, and looks for them from the first token on. So it gets
-        # no stops if one of them must stay in the text, or if none may fire in the first tokens.
+        # A server looks for stops from the first token on, and removes the stop from the text. So no stops are sent to
+        # the server if one of them must stay in the text, or if none may fire in the first tokens.
         here = options.include_stop or options.min_tokens or options.stops.visible
         limits_as = next(name for name in (api, route.limits, route.name, "none") if name in LIMITS)
         native = [] if here else native_stops(limits_as, options.stops)[0]
@@ -121,10 +122,11 @@ def plan_of(
 
 
 def _body_of(route: WireFormat | None, headers: Mapping[str, str], content: bytes, has_stops: bool, most: int) -> Any:
-    """Returns the parsed body of a request, or ``None`` if it is not JSON. A body is not parsed if nothing in it
-    matters: the path is unknown, the body has no object ``stopscan``, and the transport has no stops.
+    """Returns the parsed body of a request, or ``None`` if it is not JSON. The body is not parsed, and the result is
+    ``None``, if the path is unknown, the body has no object ``stopscan``, and the transport has no stops.
 
-    Raises ``ValueError`` if the body should be JSON and cannot be read, because its stops would reach the server.
+    Raises ``ValueError`` if the body should be JSON and cannot be read. Its stops cannot be removed, so it must not
+    reach the server.
     """
     try:
         content = _decompressed(content, headers.get("content-encoding", ""), most)

@@ -46,8 +46,9 @@ class _Events(Generic[E]):
 
     @property
     def matches(self) -> Mapping[int, StopMatch]:
-        """A live mapping of choice to ``StopMatch``. The ``offset`` of a match is an offset in one text: that of the
-        choice or, in APIs with content parts or blocks, that of the part or block."""
+        """The match of each choice in which a stop has fired. The mapping is live, so it gets new matches while the
+        stream is read. The ``offset`` of a match is an offset in the text of the choice. In APIs with content parts or
+        blocks, it is an offset in the text of the part or block."""
         return MappingProxyType(self._matches)
 
     @property

@@ -156,9 +156,9 @@ class _Transport:
                 await settled(getattr(transport, self._CLOSE)())
 
     def _sent(self, request: Any, plan: Plan, body: bytes | None) -> Any:
-        """Returns the request with this body, or with its own body if ``body`` is ``None``. If there are stops, the
-        request asks for an uncompressed answer, because the transport must read the answer. A signed request is
-        returned unchanged."""
+        """Returns the request with ``body``. If ``body`` is ``None``, the request keeps the body that it has. If there
+        are stops, the request asks for an uncompressed answer, because the transport must read the answer. A signed
+        request is returned unchanged."""
         if body is None and (is_signed(request.headers) or not len(plan.options.stops)):
             return request
         new: dict[str, Any] = {"stream": request.stream} if body is None else {"content": body}
@@ -253,8 +253,8 @@ def connection_of(stream: Any) -> tuple[Any, Any, int] | None:
 
 
 async def shut(response: Any, close: str, over: bool = False) -> None:
-    """Closes a response. First resets its HTTP/2 stream, unless the stream is ``over``: httpcore does not reset it, so
-    the server would keep generating."""
+    """Closes a response. If its HTTP/2 stream is not ``over``, resets the stream first: httpcore does not, so the
+    server would keep generating."""
     http2 = None if over else connection_of(response.stream)
     if http2 is not None:
         connection, request, number = http2

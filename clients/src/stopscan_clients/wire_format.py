@@ -16,7 +16,8 @@ from stopscan_clients.paths import Path, counts, dotted, get, has, index, items,
 
 @dataclass(frozen=True)
 class Text:
-    """Where an event, or a choice in it, has text: a string, or a list of pieces, some of which are text."""
+    """Where an event or a choice has its text. The value at this place is a string, or a list of pieces. Some of these
+    pieces may have no text."""
 
     path: str
     when: tuple[str, str | bool] | None = None  # a field that the event must also have, and the value of that field
@@ -31,24 +32,27 @@ class Run(NamedTuple):
 
 
 class Ref(str):
-    """A placeholder in the template of an event. The string is the name of the fact that replaces it, such as
-    ``place.0``."""
+    """A placeholder in the template of an event. The string is the name of a fact, such as ``place.0``. The value of
+    the fact replaces the placeholder."""
 
 
 class Memory:
-    """The facts of a stream that its closing events repeat, such as the usage. An API may have a subclass."""
+    """Remembers facts of a stream, such as the usage, because the closing events repeat them. The row of an API may
+    name a subclass."""
 
     def __init__(self, api: WireFormat) -> None:
         self.api = api
         self.facts: dict[str, Any] = dict(api.default)
 
     def place(self, event: Any) -> Path:
-        """Returns the place of the part to which an event belongs: the numbers in the fields ``api.places``."""
+        """Returns the indexes of the part to which an event belongs. They are in the fields that ``api.places``
+        lists."""
         inner = self.api.inner(event)
         return tuple([place for name in self.api.places if (place := index(get(inner, name))) is not None])
 
     def learn(self, event: Any, kind: str) -> None:
-        """Remembers those facts of an event, such as the usage, that the closing events must repeat if a stop fires."""
+        """Remembers facts of an event, such as the usage. If a stop fires later, the closing events repeat these
+        facts."""
         if kind in self.api.texts:
             return
         for name, (paths, pattern) in self.api.known.items():
@@ -62,8 +66,8 @@ class Memory:
                     self.facts[name] = value
 
     def made(self, template: Mapping[str, Any], facts: Mapping[str, Any]) -> Any:
-        """Returns an event made from ``template``: each ``Ref`` is replaced by the fact of its name. A field whose
-        ``Ref`` has no fact is left out."""
+        """Returns an event made from ``template``. Each ``Ref`` names a fact, whose value replaces it. If there is no
+        fact of that name, the field is left out."""
         return _filled(template, {**self.facts, **facts})
 
     def numbered(self, out: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
@@ -72,7 +76,8 @@ class Memory:
         return out
 
     def message(self, passage: Any, opened: set[Path], write: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Returns more facts for the closing events of a message. A stop in ``passage`` has ended the message."""
+        """Returns facts for the closing events that only a subclass knows. A stop in ``passage`` has ended the
+        message."""
         return {}
 
 
@@ -106,21 +111,23 @@ class WireFormat:
     words: tuple[str, ...] = ()  # the fields by which a choice says that it ends
     finished: Callable[[Any], Any] = lambda unit: True  # returns ``None`` if the choice has ``words`` but has not ended
     final: bool = True  # whether no text of a choice follows its end
-    # Kinds that begin a part. For each kind: a field of the event, and the values that it has if the part is text.
+    # Kinds of events that begin a part. The value is a field of the event, and what this field contains if the part is
+    # text.
     opens: Mapping[str, tuple[str, tuple[Any, ...]]] = field(default_factory=dict)
     ends: tuple[str, ...] = ()  # kinds that end the parts at the event's place
     over: tuple[str, ...] = ()  # kinds that end the message
     repeats: Mapping[str, str] = field(default_factory=dict)  # by kind: the path of earlier texts that it repeats
-    # Other fields that depend on the text. Their paths begin at a choice or, if events have kinds, at an event.
+    # Fields that must be cut or dropped when the text is cut. Their paths begin at a choice or, if events have kinds,
+    # at an event.
     beside: Beside = NOTHING
     copies: tuple[str, ...] = ()  # fields that repeat the text so far: dropped if the text is changed
-    # From the event of the stop on, only the fields named below are sent, and the fields of the templates ``piece`` and
-    # ``closing``.
+    # Once a stop has fired, the event of the stop and later events have only these fields: those named below, and those
+    # of the templates ``piece`` and ``closing``.
     about: tuple[str, ...] = ()  # fields of an event or an answer, but not those of its choices
     usage: tuple[str, ...] = ()  # more such fields, about the whole stream: events that the machine makes lack them
     names: tuple[str, ...] = ()  # fields of the choice in which the stop fired
-    # The fields of events that the machine itself makes, for held text and at a stop. A made choice is a choice in such
-    # an event.
+    # For the events that the machine makes, either for held text or at a stop. A choice of these events is a "made
+    # choice".
     write: Callable[[Finish], Any]
     keeps: tuple[str, ...] = ()  # fields that a made choice or event copies from the last one that had text
     goes_on: Mapping[str, Any] = field(default_factory=dict)  # fields that say that a made choice has not ended
@@ -128,11 +135,12 @@ class WireFormat:
     without_text: tuple[str, Any] | None = None  # what a made choice has instead of an empty text: a path and a value
     places: tuple[str, ...] = ()  # the fields, such as ``index``, that say to which part an event belongs
     piece: Mapping[str, Any] = field(default_factory=dict)  # template of an event with held text (if events have kinds)
-    # The closing events. For each: what it closes (0: the message, 1: the block or item, 2: the part of the item), and
-    # its template.
+    # The closing events. Each has a number and a template. The number says what the event closes: 0 is the message, 1
+    # is the block or item, and 2 is the part of the item.
     closing: tuple[tuple[int, Mapping[str, Any]], ...] = ()
-    # Facts for the templates, by the name in ``Ref``. For each: its paths in events, and a pattern for the keys to keep
-    # if the fact is a dict, or ``None`` if it is a string.
+    # The facts for the templates, by the name in ``Ref``. The value has the paths of the fact in events, and a pattern.
+    # If the fact is a dict, only the keys that match the pattern are kept. If the fact is a string, the pattern is
+    # ``None``.
     known: Mapping[str, tuple[tuple[str, ...], str | None]] = field(default_factory=dict)
     default: Mapping[str, Any] = field(default_factory=dict)
     memory: type[Memory] = Memory
@@ -155,8 +163,8 @@ class WireFormat:
         return kind if isinstance(kind, str) else None
 
     def inner(self, event: Any) -> Any:
-        """Returns the object that has the fields of ``event``: the value of its only key if this key is its kind,
-        otherwise the event itself."""
+        """Returns the object that has the fields of ``event``. If ``kind_is_key`` is true, this object is the value of
+        the event's only key. Otherwise it is the event."""
         return next(iter(event.values()), None) if self.kind_is_key else event
 
     @cached_property
@@ -190,8 +198,8 @@ class WireFormat:
         return [unit for unit in items(event.get(self.each)) if isinstance(unit, dict)] if self.each else [event]
 
     def texts_in(self, tree: Any, path: Path) -> Iterator[tuple[Path, str]]:
-        """Yields the texts at ``path`` in ``tree``, each with its own path. There may be a string, or a list of
-        pieces."""
+        """Yields each text at ``path`` in ``tree``, with the path that leads to the text. At ``path`` there is a
+        string, or a list of pieces."""
         for at, piece in leaves(tree, path, strings=True):
             if isinstance(piece, str):
                 yield at, piece

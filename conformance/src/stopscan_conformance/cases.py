@@ -21,8 +21,8 @@ from stopscan_conformance.scripts import THINKING, made_scripts, named
 from stopscan_conformance.single import NotSupported, Run, Single, single
 from stopscan_conformance.space import Point
 
-# Names of cases whose requests are also sent together, as one further case: those of IN_TURN one after another, those
-# of each other tuple at the same time.
+# Names of cases. The requests of several cases are also sent together, as one more case: those of IN_TURN one after
+# another, those of TOGETHER, ONE_PROMPT or LASTING at the same time.
 TOGETHER = ("one-token", "three-tokens", "split", "as-encoded", "no-stop", "held-at-eos", "long", "no-stop-limit")
 ONE_PROMPT = ("one-token", "three-tokens", "first-of-three", "no-stop", "no-stop-limit", "limit-of-one")
 IN_TURN = ("no-stop", "three-tokens", "no-stop", "first-of-three", "no-stop-limit", "held-at-eos", "no-stop")
@@ -148,8 +148,8 @@ class Case:
         return shlex.join(["curl", "-sNL", f"{server.url}{api.path}", *headers, "-d", content])
 
     def least(self, server: Server, result: Result, /) -> Case:
-        """Returns the case of the smallest request that still breaks all rules that `result` breaks, or the case itself
-        if the case was not generated."""
+        """Makes the request of a generated case as small as possible, so that it still breaks all rules that `result`
+        breaks. Returns the case of this request. Returns a case that was not generated unchanged."""
         if not isinstance(self._run, generated.Generated):
             return self
         api = self._run.api
@@ -165,13 +165,11 @@ class Case:
 
 
 def cases(*apis: str, deep: bool = False, thorough: bool = False, seed: int = 0) -> list[Case]:
-    """Returns the cases of the named APIs, by default of all APIs except those that must be named (`Api.extra`).
+    """Returns the cases of the given APIs. By default, these are all APIs except the extra ones (`Api.extra`), which
+    are tested only if they are given.
 
     By default these are the cases of the files in `named/`, and generated cases with short answers. `deep` adds long
     answers, and `thorough` a very large number of further cases. Random requests use `seed`.
-
-    >>> [str(case) for case in cases("anthropic")][0]
-    'anthropic-whole-line-break'
     """
     for api in apis:
         if api not in APIS:
@@ -218,8 +216,8 @@ def _cases(api: Api, points: Sequence[Point]) -> Iterator[Case]:
 
 
 def _without_stops(point: Point) -> Point:
-    """Returns `point`, which describes a generated request, without stops. The fields that say where its stop is in the
-    text get their defaults."""
+    """Returns a copy of `point`, which describes a generated request. The copy has no stops. The fields that say where
+    the stop is in the text have their defaults."""
     least = Point()
     return replace(point, among="none", place=least.place, skip=least.skip, length=least.length)
 
@@ -358,8 +356,9 @@ class _Maker:
             yield self.case("cost", "cost-of-a-stop", "a server does not generate after a stop", clock.of_a_stop(load))
         abandoned = {"during an answer": load.tokens(clock.LASTING)}
         if self.stream and self.api.stops:
-            # In two further requests, clients leave while the server holds all text from the third token on, because it
-            # may be the beginning of a stop, and while the server sends reasoning.
+            # In two more requests, clients leave at other times. The first leaves while the server holds all text from
+            # the third token on, because it may be the beginning of a stop. The second leaves while the server sends
+            # reasoning.
             pieces = next(entry["pieces"] for entry in named() if entry["script"] == LONG)
             held = {"stop": [pieces_text(pieces[2:]) + "#"]}
             abandoned["while text was held"] = Request(load.prompt, self.stream, held, 300)

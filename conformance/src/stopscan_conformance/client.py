@@ -79,7 +79,7 @@ class Server:
 
     @property
     def model(self) -> str:
-        # If the server lists no model, the name is "default_model", mlx_lm.server's name for the model that it was
+        # If the server lists no model, uses "default_model". mlx_lm.server takes this name for the model that it was
         # started with.
         return self.named or next(iter(self.models), "default_model")
 
@@ -122,8 +122,9 @@ class Answer:
     """The answer to a request, or the part of it that came.
 
     `error` says why the answer is missing or ends early, and `faults` are violations of the API's form. `times` are the
-    times of the chunks, and `last` is the time of the finish reason. `first` and `seconds` are the seconds to the first
-    text and to the end. `gaps` are the times in which this process did not run.
+    times of the chunks, and `last` is the time of the finish reason. `first` is the number of seconds until the first
+    text came, and `seconds` is the number of seconds until the end. `gaps` are the times in which this process did not
+    run.
     """
 
     wire: Wire = field(default_factory=Wire)
@@ -236,7 +237,8 @@ async def _ask(
             options: dict[str, Any] = {"content": sent} if isinstance(sent, str) else {"json": sent}
             task = asyncio.ensure_future(_send(client, api, request, answer, leave, options))
             try:
-                # The time limit grows when other requests start, and by the time in which this process does not run.
+                # The time limit is computed again in each turn. It grows if other requests have started, or if this
+                # process has not run for some time.
                 while not task.done():
                     slept = sum(after - before for before, after in gaps[known:])
                     remaining = begin + server.timeout * flight.most + slept - perf_counter()
@@ -319,8 +321,8 @@ def _tls() -> ssl.SSLContext:
 
 @dataclass
 class _Watch:
-    """Notes when this process, and with it the event loop, did not run. All requests of an event loop share one
-    `_Watch`."""
+    """Notes the times in which this process, and so the event loop, did not run. All requests of an event loop share
+    one `_Watch`."""
 
     users: int = 0
     gaps: list[tuple[float, float]] = field(default_factory=list)

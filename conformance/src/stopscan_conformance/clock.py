@@ -49,8 +49,8 @@ class Load:
 
 
 class Work(NamedTuple):
-    """Work that a server should not do, such as generating for a client that has left. `seconds` measures a time that
-    is long if the server does this work."""
+    """Work that a server should not do, such as generating for a client that has left. `seconds` sends requests and
+    returns a time, which is long if the server does this work."""
 
     rule: str
     complaint: str
@@ -105,8 +105,8 @@ class Cost:
 
 
 def _decided(tried: Sequence[Times]) -> bool:
-    """Returns whether no more tries are needed: `ENOUGH_TRIES` tries agree that the server does the needless work, or
-    that it does not, or the first two tries both have a share far below `TOO_MUCH`."""
+    """Returns whether enough tries were made. They are enough if `ENOUGH_TRIES` of them agree: the server does the
+    needless work, or it does not. Two tries are enough if the share of both is far below `TOO_MUCH`."""
     done = sum(times.share > TOO_MUCH for times in tried)
     quiet = sum(times.share < TOO_MUCH / 2 for times in tried)
     return max(done, len(tried) - done) >= ENOUGH_TRIES or quiet == len(tried) == 2
@@ -128,8 +128,8 @@ async def by_company(server: Server, load: Load) -> tuple[float, float]:
     few = replace(load.tokens(FEW), stream=False)
     requests = [*[few] * OTHERS, load.tokens(FEW)]
     *_, beside = await asyncio.gather(*(_seconds(server, load, request) for request in requests))
-    # Measure the request that runs alone last. A server may be slower after much work, and the measured requests of
-    # `works` also come after much work.
+    # The request that runs alone is measured last, after much work of the server. The requests of `works` are also
+    # measured after much work, and a server may be slower then.
     return await _seconds(server, load, load.tokens(FEW)), beside
 
 
@@ -140,9 +140,9 @@ def of_a_stop(load: Load) -> Cost:
 
 
 def for_the_next(load: Load, abandoned: Mapping[str, Request]) -> Cost:
-    """Returns a case that measures how long a request takes if other requests came just before it. A stop has ended the
-    answers to those requests, or their clients have left. The keys of `abandoned` say when the clients leave ("during
-    an answer"), and the values are the requests of these clients."""
+    """Returns a case that measures how long a request takes after other requests. A stop has ended the answers to the
+    other requests, or their clients have left. `abandoned` has the requests whose clients leave. Its keys say when they
+    leave ("during an answer")."""
     wait = "the next answer has to wait"
     stopped = Work("cost-of-a-stop", f"after answers that a stop ended, {wait}", partial(_after_stops, load=load))
     works = [stopped] if load.api.stops else []
@@ -172,8 +172,8 @@ async def _after_leaving(server: Server, load: Load, abandoned: Request) -> floa
 
 
 def _long(load: Load) -> Request:
-    """Returns a request for the longest answer of these cases. When it has come, the server has also finished all
-    earlier answers. It is a whole answer, because the measured time of a stream would include the time to read all its
+    """Returns a request for the longest answer of these cases. When this answer has come, the server has also finished
+    all earlier answers. The request is not for a stream: the time of a stream would include the time to read all its
     events."""
     return replace(load.tokens(LASTING), stream=False)
 
@@ -190,8 +190,8 @@ async def _seconds(server: Server, load: Load, request: Request) -> float:
 # Limits for the pace of a stream. Each limit lies between the values that the correct and the wrong test servers in
 # `tests/staged` have.
 FAST = 0.0005  # seconds for each token. If a stream is faster, this process reads several tokens at a time
-# Seconds for each token. If a stream is faster, one late read is enough to join the chunks of four tokens, or to delay
-# a chunk by `BEHIND`.
+# Seconds for each token. In a faster stream, reading late once would join the chunks of four tokens, or delay a chunk
+# by `BEHIND`.
 UNHURRIED = 0.0018
 # A fraction of the mean time for each token. Chunks that come closer together than this have the text of one token,
 # because chunks with the text of different tokens come a whole token's time apart.
@@ -199,11 +199,11 @@ AT_ONCE = 0.3
 PAUSE = 0.15  # seconds. A shorter wait for the end is not a fault, because users do not see it
 WAITED = 0.25  # a part of the whole time. A server that replays a finished answer sends its first text later than this
 GATHERED = 4  # chunks that may come together, because a step of speculative decoding makes several tokens
-# A number of tokens: if held text comes later than this after the moment at which it became safe, that is a fault. Text
-# that comes at once is 0 tokens late, and text that waits for the next token is 1 token late.
+# Counted in tokens. If held text comes later than this after it became safe, that is a fault. Text that comes at once
+# is 0 tokens late, and text that waits for the next token is 1 token late.
 BEHIND = 0.6
-# How many tokens more than the 90th percentile of the other bursts the last burst may have. It may have more because
-# the last token may come together with the token before it and with held text.
+# How many tokens the last burst may have above the 90th percentile of the other bursts. The last burst may be large,
+# because the last token may come together with the token before it and with held text.
 MANY_MORE = 2
 ENOUGH = 12  # samples. If there are fewer, two or three disturbances change the median or the quartile
 
@@ -317,9 +317,9 @@ def _gathered(
 
 
 def _after_holds(bursts: Sequence[tuple[float, int]], recital: Recital) -> str | None:
-    """Returns a complaint if held text is sent late. The time at which held text became safe to send is estimated: it
-    lies between the times of the nearest earlier and later tokens that were neither held nor came directly after held
-    text."""
+    """Returns a complaint if held text is sent late. When held text became safe to send can only be estimated, from the
+    times of two other tokens: the nearest one before and the nearest one after it that were neither held nor came
+    directly after held text."""
     ends = [end for _, end in bursts]
     safe = recital.safe
     more = [token for token in range(2, len(recital.complete)) if safe[token - 1] < safe[token] <= ends[-1]]

@@ -149,9 +149,9 @@ def _before(point: Point) -> Iterator[Point]:
 
 
 def _beside(point: Point) -> Iterator[Point]:
-    """Yields a point for each request that runs at the same time as the request of `point`. Three kinds take turns: a
-    point with the script `deep`, one with a script `looks-…` (it almost has the stop), and a copy of `point` without
-    company."""
+    """Yields a point for each request that runs at the same time as the request of `point`. There are three kinds, in
+    turn: the script `deep`, a script `looks-…` whose text almost has the stop, and a copy of `point` without requests
+    at the same time."""
     alone = replace(point, company=1, kept=0, after="nothing")
     for number in range(1, point.company):
         if number % 3 == 0:

@@ -27,8 +27,8 @@ PRINTABLE = [chr(code) for code in range(0x21, 0x7F)]
 
 
 def spellings(tokens: list[bytes]) -> list[str]:
-    """Returns the tokens as escaped strings that all differ. Of tokens with equal texts, only the last gets the usual
-    escapes, so that llama.cpp finds the last one when it encodes a text."""
+    """Returns the tokens as escaped strings that all differ. If several tokens have the same text, the last of them is
+    escaped in the usual way, so that llama.cpp finds this token when it encodes the text."""
     seen: Counter[bytes] = Counter()
     escaped = []
     for token in reversed(tokens):
@@ -43,8 +43,8 @@ def digits(byte: int, variant: int = 0) -> str:
     """Returns one of nine spellings of a byte, such as `\\x41`, that llama.cpp reads as the same byte.
 
     A byte is written as two hex digits. llama.cpp takes any character before "a" as a digit, and subtracts "0" from it,
-    so a digit can have a value above 15. If the second digit does, it carries into the first, which is made smaller in
-    return. If the first digit does, only its low 4 bits count.
+    so the value of a digit can be above 15. The second digit can be larger by 16 if the first digit is smaller by 1.
+    The first digit can be larger by 16, because llama.cpp uses only its low 4 bits.
     """
     carried, more = divmod(variant, 3)
     first = (byte // 16 - carried) % 16 + 16 * more

@@ -20,7 +20,7 @@ blockquote { margin: .2rem 0 .2rem 1rem; font-style: italic } pre { white-space:
 
 
 def page(runs: Sequence[Run]) -> str:
-    """Returns the HTML page. Its tables have a column for each of the runs that it compares, in the order of `runs`."""
+    """Returns an HTML page that compares the runs. Its tables have a column for each run, in the order of `runs`."""
     head = '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>Stop sequences, measured</title>'
     return "\n".join([head, f"<style>{STYLE}</style>", *_promises(runs), *_failures(runs), "</html>\n"])
 
@@ -30,8 +30,8 @@ def _heads(runs: Sequence[Run]) -> str:
 
 
 def _promises(runs: Sequence[Run]) -> Iterator[str]:
-    """Yields a table of how many cases of each API keep each promise (a group of rules). The more cases break a
-    promise, the redder its cell is."""
+    """Yields a table with a row for each API and promise (a group of rules). A cell says how many cases keep the
+    promise. It is redder if more cases break the promise."""
     yield "<h2>Promises: kept / tested</h2>"
     yield f"<table><tr><th>API</th><th>promise</th>{_heads(runs)}</tr>"
     for api in dict.fromkeys(result["api"] for run in runs for result in run["results"]):
@@ -84,8 +84,8 @@ def _cell(result: Mapping[str, Any] | None) -> str:
 
 
 def _fault(finding: Mapping[str, Any]) -> str:
-    """Returns HTML with the broken rule, what came instead, and the sentence that documents the rule or what it is
-    based on."""
+    """Returns HTML with the broken rule, what came instead, and where the rule comes from: the sentence that documents
+    it or, if there is none, its basis."""
     quote, source = finding.get("quote"), escape(finding["source"])
     cited = f"<blockquote>{escape(quote)}</blockquote>{source}" if quote else source
     return f"<p><b>{finding['rule']}</b> ({finding['level']}): {escape(finding['fault'])}<br>{cited}</p>"

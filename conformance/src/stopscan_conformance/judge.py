@@ -32,8 +32,9 @@ VLLM_OUTPUTS = "https://docs.vllm.ai/en/latest/api/vllm/outputs/"
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule and its promise (`column`). The rule is "documented" for an API if a sentence of `sentences.json` says so;
-    otherwise it has the given level, and `basis` says what it is based on (the default is the API's own page)."""
+    """A rule and its promise (`column`, a group of rules). If a sentence of `sentences.json` documents the rule for an
+    API, its level there is "documented". Otherwise its level is `level`, and `basis` says what it is based on (by
+    default, the API's own page)."""
 
     name: str
     column: Column
@@ -131,8 +132,8 @@ def judge(answer: Answer, expected: Expected, /, *, stream: bool, can: Can = Can
         if lesser == "stop-in-reasoning":  # the answer ends elsewhere, so the other rules cannot be judged
             return findings
     else:
-        # If an answer broke off, the rule "answers" is broken. It is not a wrong text, which `merged` could take for a
-        # violation of `isolation`.
+        # If an answer broke off, it breaks the rule "answers", and not the rule about its text: `merged` could report a
+        # wrong text as a violation of `isolation`.
         rule = "answers" if wrong and answer.error else expected.text
         findings |= {**dict.fromkeys(expected.also if wrong is None else ()), rule: wrong}
     findings |= _end(answer, expected, can)
@@ -142,8 +143,8 @@ def judge(answer: Answer, expected: Expected, /, *, stream: bool, can: Can = Can
 
 
 def _form(answer: Answer, api: str) -> dict[str, str | None]:
-    """Sorts the faults of an answer's form: "form" has those that contradict a sentence of the API's reference,
-    "usual-form" the others."""
+    """Sorts the faults of an answer's form by the rule that they break. A fault that contradicts a sentence of the
+    API's reference breaks "form". Any other fault breaks "usual-form"."""
     usual = [fault for fault in answer.faults if api and sentence("form", api, fault) is None]
     documented = [fault for fault in answer.faults if fault not in usual]
     findings = {"form": "; ".join(documented) or None, "usual-form": "; ".join([*filter(None, [answer.error]), *usual])}
@@ -151,8 +152,8 @@ def _form(answer: Answer, api: str) -> dict[str, str | None]:
 
 
 def judge_usage(tokens: Any, expected: Expected) -> Findings:
-    """Judges the number of tokens that the server counted. If it includes tokens after the stop, which a speculative
-    step may have generated, and is not above the limit, it breaks only the rule `cost-of-a-stop`."""
+    """Judges the server's token count. A server with speculative steps may generate tokens after the stop and count
+    them. If the count is not above the limit, this breaks only the rule `cost-of-a-stop`."""
     if type(tokens) is not int:
         return {}
     wrong = f"{tokens} tokens counted, not {expected.tokens[0]}"
@@ -177,8 +178,8 @@ def _end(answer: Answer, expected: Expected, can: Can) -> Findings:
 
 
 def _word(end: End, expected: Expected) -> str:
-    """Returns why the answer ended, as one word. For a stop this is "eos", unless the API has a finish reason of its
-    own for stops."""
+    """Returns why the answer ended, as one word. After a stop, the word is "eos" if the API has the same finish reason
+    for stops and for EOS."""
     return "eos" if end[0] in ("stop_sequence", "stop_token") and not expected.worded else end[0]
 
 
@@ -232,8 +233,8 @@ SPLIT = 1.3  # if there are more chunks than this for each step, the server send
 
 
 def lateness(chunks: Sequence[str], recital: Recital, /) -> str | None:
-    """Returns a complaint if a chunk ends at a wrong place of the text, or if chunks are too large, otherwise None.
-    Call it only if the text is correct.
+    """Returns a complaint if a chunk ends at a wrong place, or if chunks are too large. Otherwise returns None. The
+    text must be correct.
 
     Text is safe if it can no longer become part of a stop. Each chunk must end where the safe text ends after some
     token, and may have the text of several tokens. If a server sends parts of tokens, such as single characters, the
@@ -277,7 +278,7 @@ def _misplaced(ends: Sequence[int], recital: Recital) -> str | None:
     for end in ends:
         if end in safe_ends:
             continue
-        # The length of the safe text after the token that brought the last character of the chunk.
+        # How long the safe text was when the last character of the chunk came.
         safe = recital.safe[bisect_left(recital.complete, end)]
         if abs(safe - end) > worst:
             worst = abs(safe - end)

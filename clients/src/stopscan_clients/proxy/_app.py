@@ -40,7 +40,8 @@ CLOSE = {"connection": "close"}  # for errors before the request was read to its
 # A request's body with at most this many bytes and values is read within 0.04 seconds, even if it has long numbers or
 # many lists. Only such a body is read in the process of the streams.
 SHORT, FEW_VALUES = 1 << 18, 20_000
-# Why the upstream server cannot be reached, by the class of the error that has caused httpx's error.
+# Why the upstream server cannot be reached. httpx's error has a cause, which is another exception. The keys are classes
+# of this exception.
 UNREACHABLE = {
     socket.gaierror: "its name has no address",
     ConnectionRefusedError: "it refuses connections",
@@ -270,9 +271,9 @@ class _Exchange:
         self._response = response = await transport.handle_async_request(request)
         try:
             pieces = aiter(cast("AsyncIterable[bytes]", response.stream))
-            # If the answer is scanned for stops, its status and headers are sent together with the first bytes of the
-            # body. Then an error before these bytes can still have its own status. Otherwise the headers are sent at
-            # once.
+            # If the answer is scanned for stops, its status and headers are not sent before the first bytes of the
+            # body. If an error comes before these bytes, the client gets its status. Other answers send their
+            # headers at once.
             if "stopscan" not in response.extensions:
                 await self._begin(response)
             async for piece in pieces:
@@ -309,8 +310,9 @@ class _Exchange:
         return HTTPException(500, f"the proxy has failed: {type(error).__name__}")  # str(error) may contain an API key
 
     async def send_error(self, error: HTTPException) -> None:
-        """Sends an error in the API's form: as the answer if no answer has begun, or as the last event of a stream that
-        is scanned for stops. After such an event the connection closes, because the end of the answer is never sent."""
+        """Sends an error in the API's form. If no answer has begun, the error is the answer. If the answer is a stream
+        that is scanned for stops, the error is its last event. The connection then closes, because the end of the
+        answer is never sent."""
         status, message = error.status_code, error.detail
         if status >= 500 and message != SHUTDOWN:
             log.warning("%s: %s", self.target.decode("latin-1"), message)

@@ -48,7 +48,8 @@ class Connection(H11Protocol):
         self._time("unread", False)
 
     def _time(self, what: str, waits: bool) -> None:
-        """Starts the timer ``what`` if ``waits`` is true, otherwise stops it. If it expires, the connection closes."""
+        """Starts the timer with the name ``what`` if ``waits`` is true, otherwise stops it. When a timer expires, the
+        connection closes."""
         if waits and what not in self._timers:
             self._timers[what] = self.loop.call_later(self._limits.request, self.transport.abort)
         elif not waits and what in self._timers:

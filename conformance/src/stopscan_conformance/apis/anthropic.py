@@ -27,7 +27,8 @@ DELTAS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta":
 
 
 def body(model: str, request: Request) -> Data:
-    """Returns the body of a request. It always has `max_tokens`, and the system turns are in its field `system`."""
+    """Returns the body of a request. It always has `max_tokens`. The texts of system turns are not in `messages`, but
+    in the field `system`."""
     system = [turn["content"] for turn in request.messages if turn["role"] == "system"]
     turns = [turn for turn in request.messages if turn["role"] != "system"]
     content = {"messages": turns, "max_tokens": request.max_tokens or MOST_TOKENS}
@@ -73,8 +74,8 @@ def _head(message: Any) -> Data:
 
 
 def _input_tokens(usage: Any) -> int | None:
-    """Returns the number of input tokens, or None if there is no count. The API counts tokens that were read from its
-    cache, or written to it, in two other fields, so these counts are added."""
+    """Returns the number of all input tokens, or None if there is no count. The API has two more counts, for tokens
+    that were read from its cache and for tokens that were written to it. All three are added."""
     counts = [inner(usage, name) for name in INPUT]
     return sum(count for count in counts if isinstance(count, int)) if isinstance(counts[0], int) else None
 
@@ -134,8 +135,8 @@ def _start_form(message: Any) -> Iterator[str]:
 
 
 def _usages_form(events: list[Data]) -> Iterator[str]:
-    """Compares the token counts at the beginning of a stream with those at its end. Both count from the beginning, so
-    no count may become smaller."""
+    """Compares the token counts at the beginning of a stream with those at its end. A count includes all tokens so far,
+    so it cannot become smaller."""
     first = next((inner(event, "message", "usage") for event in events if event.get("type") == "message_start"), None)
     last = next((inner(event, "usage") for event in events if event.get("type") == "message_delta"), None)
     begun, ended = inner(first, "output_tokens"), inner(last, "output_tokens")

@@ -92,10 +92,10 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Api:
-    """An API: it writes requests, reads answers, and checks their form.
+    """An API, with the functions that write its requests, read its answers, and check their form.
 
-    `read` skips values of a wrong type, and `form` reports them. `reported` takes the reason why an answer ended, with
-    the stop, and returns the part of it that this API can report. `names` says how an answer of the API names the stop
+    `read` skips values of a wrong type, and `form` reports them. `reported` takes the reason why an answer ended, and
+    the stop. It returns only what this API can report of them. `names` says how an answer of the API names the stop
     that fired: "documented", "usual" (an extension of the engines) or "" (not at all).
     """
 
@@ -129,8 +129,8 @@ class Api:
         return WRITINGS[extras.writing](body) if extras.writing else body
 
     def with_option(self, body: Mapping[str, Any], name: str, value: Any) -> Data:
-        """Returns a copy of `body` with the option `name`, in the field that has the API's options. A `value` of None
-        removes the option."""
+        """Returns a copy of `body` in which the option `name` has the `value`. An API may have its options in a field
+        of the body (`holder`). If `value` is None, the option is removed."""
         options = {**(body[self.holder] if self.holder else body), name: value}
         if value is None:
             del options[name]
@@ -160,8 +160,8 @@ WRITINGS: Mapping[str, Callable[[Data], str]] = {
 
 
 def unnamed(end: End) -> End:
-    """Returns `end`, or EOS if `end` is a stop. For an API that reports both with the same word and does not name
-    stops."""
+    """Returns EOS if `end` is a stop, otherwise `end`. For an API that has the same finish reason for EOS and stops,
+    and that does not name the stop."""
     return ("eos", None) if end[0] in ("stop_sequence", "stop_token") else end
 
 
@@ -210,7 +210,8 @@ def sent_as(wire: Wire, media_type: str) -> Iterator[str]:
 
 
 def in_seconds(what: str, key: str, holder: Any) -> Iterator[str]:
-    """Yields a complaint if a time cannot be in seconds, because in seconds it would be after the year 5000."""
+    """Yields a complaint if a number is too large for a time in seconds. As seconds, it would be a time after the year
+    5000."""
     value = inner(holder, key)
     if isinstance(value, (int, float)) and value > 10**11:
         yield f"{what} has {value} as {key}, which is not a time in seconds"

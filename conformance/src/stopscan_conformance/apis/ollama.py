@@ -1,4 +1,5 @@
-"""Ollama's chat and generate APIs. Their field `options` has the stops, and `stop_token_ids` as an extension."""
+"""Ollama's chat and generate APIs. Requests have their stops in the field `options`. As an extension, this field can
+also have `stop_token_ids`."""
 
 from __future__ import annotations
 
@@ -24,8 +25,8 @@ def generate_body(model: str, request: Request) -> Data:
 
 
 def _options(request: Request) -> Data:
-    """Returns the field `options` with most options of a request, and `format` and `think` as fields beside it, because
-    Ollama has these two at the top level."""
+    """Returns the fields of a request that have its options. These are `options`, with most of the options, and
+    `format` and `think`, which Ollama has at the top level."""
     options = {**request.limit("num_predict"), **request.named("stop")}
     return {name: options.pop(name) for name in ("format", "think") if name in options} | {"options": options}
 

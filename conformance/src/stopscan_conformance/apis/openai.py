@@ -10,11 +10,12 @@ from stopscan_conformance.apis.api import NAME, NULL, Api, Data, End, Part, Requ
 from stopscan_conformance.wire import Event, Wire
 
 DONE = "[DONE]"
-# The fields that may have the reasoning, and those that may have the stop that fired. The second name of each pair is
-# vLLM's. mlx-lm also uses `reasoning`.
+# The names of the field with the reasoning, and the names of the field with the stop that fired. vLLM uses the second
+# name of each pair. mlx-lm also uses `reasoning`.
 REASONING = ("reasoning_content", "reasoning")
 MATCHED = ("matched_stop", "stop_reason")
-# The finish reasons in OpenAI's API reference. ENDS maps those that the kit's requests can cause to their meaning.
+# The finish reasons in OpenAI's API reference. The kit's requests can cause only those in ENDS, which says what they
+# mean.
 CHAT_WORDS = {"stop", "length", "tool_calls", "content_filter", "function_call"}
 COMPLETION_WORDS = {"stop", "length", "content_filter"}
 ENDS = {"stop": "eos", "length": "length"}
@@ -87,8 +88,8 @@ def spelled_chat(wire: Wire, request: Request) -> list[str] | None:
 
 
 def spelled_completions(wire: Wire, request: Request) -> list[str] | None:
-    """Returns the tokens that have log probabilities, or None if there are none. If the `text_offset` of a token is not
-    the offset at which the tokens before it end, the wrong offset is appended to the returned token."""
+    """Returns the tokens that have log probabilities, or None if there are none. The `text_offset` of a token must be
+    the place where the token before it ends. If it is not, the wrong offset is appended to the returned token."""
     spelled: list[str] = []
     first = known = None
     for _, choice in _read(wire, request):

@@ -1,4 +1,4 @@
-"""OpenAI's Responses. The API has no stops of its own: `stop` and `stop_token_ids` are extensions."""
+"""OpenAI's Responses API. It has no field for stops, so `stop` and `stop_token_ids` are extensions of servers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from stopscan_conformance.wire import Wire
 
 PARTS = {"output_text": "message", "reasoning_text": "reasoning", "summary_text": "reasoning"}
 LAST = {f"response.{status}": status for status in ("completed", "incomplete", "failed")}
-# Reasoning comes as text or as a summary. The events of a summary come in the same order, under these names.
+# Reasoning comes as a text or as a summary. The events of a summary have other names than those of a text, but come in
+# the same order. The keys are the names for a summary, and the values are the names for a text.
 SUMMARY = {"reasoning_summary_part": "content_part", "reasoning_summary_text": "summary_text"}
 REASONING = {"response.reasoning_text.delta", "response.reasoning_summary_text.delta"}
 
@@ -120,7 +121,7 @@ def _part_form(part: Any) -> Iterator[str]:
 
 @dataclass
 class _Open:
-    """The item of a stream that has been added and is not yet done, and the part of it that is open."""
+    """The item of a stream that has begun and is not done, and the part of it that is open."""
 
     index: int
     id: str
