@@ -53,7 +53,7 @@ impl From<StopMatch<'_>> for Finish {
     }
 }
 
-/// Decodes one stream and finds its stops. `decode`, the front end's own decoder, returns the text that a token
+/// Decodes one stream and finds its stops. `decode` is the front end's decoder: it returns the text that a token
 /// completes.
 #[derive(Clone)]
 struct StopDecoder<'a, D> {

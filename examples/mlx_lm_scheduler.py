@@ -43,7 +43,7 @@ class Request:
 
 
 class Scheduler:
-    """Steps all requests at once. A request that ends leaves the batch before the next step."""
+    """Runs all requests in one batch. When a request ends, it leaves the batch before the next step."""
 
     def __init__(self, model: Any, tokenizer: Any) -> None:
         self._tokenizer = tokenizer

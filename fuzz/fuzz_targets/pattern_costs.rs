@@ -1,4 +1,4 @@
-//! Compiles sets of patterns. The fuzzer makes patterns that look like those of people. `fuzz/run` limits the time and
+//! Compiles sets of patterns. The fuzzer makes patterns like those that people write. `fuzz/run` limits the time and
 //! memory of each input, so the fuzzer reports a set that costs too much as a failure.
 
 #![no_main]

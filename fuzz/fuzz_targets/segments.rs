@@ -1,4 +1,4 @@
-//! Compares the library with the tests' simple reference implementation, on region markers and texts of the fuzzer.
+//! Compares the library with the tests' simple reference implementation, on markers and texts that the fuzzer makes.
 
 #![no_main]
 
