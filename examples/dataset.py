@@ -33,8 +33,8 @@ Cut = Callable[[pa.Table], pa.Table]
 
 
 def cut_texts(batch: pa.Table, stops: StopSet) -> pa.Table:
-    """Returns the batch with `answer`, the text before the stop, and with `matched_stop` and `offset`, both null if no
-    stop fired."""
+    """Returns the batch with three new columns. `answer` is the text before the stop. `matched_stop` is the stop, and
+    `offset` is where it begins: both are null if no stop fired."""
     cuts = list(map(stops.truncate, batch["text"].to_pylist()))
     return with_columns(
         batch,

@@ -61,7 +61,7 @@ class Scheduler:
             self._generator.remove([uid])
 
     def run(self) -> Iterator[tuple[int, Any]]:
-        """Yields events of Anthropic's messages, each with the number of its request, until all requests have ended."""
+        """Yields events of Anthropic's messages, each with the id of its request, until all requests have ended."""
         while self._running:
             for response in self._generator.next_generated():
                 if (request := self._running.get(response.uid)) is None:
