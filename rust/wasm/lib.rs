@@ -40,7 +40,7 @@ export! {
     /// Sets an option. The first argument is its name, and the others are its value.
     fn option();
     /// Makes a stream with the options that were set: a segmenter if `segmenter` is true, otherwise a scanner. Returns
-    /// its number, or -1 after an error.
+    /// the stream's number, or -1 after an error.
     fn build(segmenter: bool) -> i32;
     /// Gives the message of the error.
     fn error() -> usize;

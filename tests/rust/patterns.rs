@@ -190,7 +190,7 @@ fn a_marker_around_a_match_in_unarmed_text_is_held() {
 }
 
 /// An unfinished match that is longer than `max_held` is given up. A match that began later, and is still short enough,
-/// must not be given up with it: an earlier version did that.
+/// must not be given up. An earlier version gave up both.
 #[test]
 fn a_later_beginning_goes_on_when_an_earlier_one_is_too_long() {
     for (pattern, max_held, text, expected) in [

@@ -35,7 +35,8 @@ pub struct VocabularyBuilder {
 }
 
 impl VocabularyBuilder {
-    /// Adds the next token, which is text. In a byte-level vocabulary, the text may begin or end within a character.
+    /// Adds the next token, given by the bytes of its text. In a byte-level vocabulary, they may begin or end inside a
+    /// character.
     ///
     /// ```
     /// use stopscan::Vocabulary;
@@ -170,9 +171,9 @@ impl VocabularyBuilder {
     /// Compiles the vocabulary.
     ///
     /// # Errors
-    /// [`VocabularyError::NoUtf8`] if a token is not valid UTF-8. Byte tokens may be invalid UTF-8. With
-    /// [`Strays::Parts`], this error does not occur. [`VocabularyError::TooLong`] if the tokens have 4 GiB of text or
-    /// more. [`VocabularyError::NoMemory`] if there is not enough memory.
+    /// [`VocabularyError::NoUtf8`] if a token other than a byte token is not valid UTF-8. (With [`Strays::Parts`], this
+    /// error does not occur.) [`VocabularyError::TooLong`] if the tokens have 4 GiB of text or more.
+    /// [`VocabularyError::NoMemory`] if there is not enough memory.
     ///
     /// ```
     /// use stopscan::Vocabulary;
@@ -184,7 +185,7 @@ impl VocabularyBuilder {
         if u32::try_from(self.bytes.len()).is_err() {
             return Err(VocabularyError::TooLong);
         }
-        // Memory is needed for the kind and the start of each token, and for two copies of all text: `self.bytes` and
+        // Memory is needed for the kind and the start of each token, and for all text twice: in `self.bytes` and in
         // `text`.
         room::ask(2 * self.bytes.len() + 16 * self.kinds.len()).map_err(|_| VocabularyError::NoMemory)?;
         let mut text = String::with_capacity(self.bytes.len());

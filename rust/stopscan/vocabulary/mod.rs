@@ -69,8 +69,8 @@ struct Table {
     /// The bytes of the tokens that are not whole characters, in the order of their ids. Tokens without bytes are left
     /// out.
     halves: Box<[(u32, Box<[u8]>)]>,
-    /// The texts of tokens whose text differs at the start of a stream. Tokens that only lose a leading space there are
-    /// not listed.
+    /// The ids of tokens that have a different text at the start of a stream, and this text. A token that only loses a
+    /// leading space is not listed.
     firsts: Box<[(u32, Box<str>)]>,
     has_firsts: bool,
     strips_first_space: bool,
@@ -211,7 +211,7 @@ impl Vocabulary {
         self.0.kinds.get(id as usize).copied().filter(|kind| !kind.has(TokenKind::GAP))
     }
 
-    /// The text of a token that is whole characters. Empty for any other token.
+    /// The text of a token that is whole characters. For any other token, an empty string.
     #[inline(always)]
     pub fn text(&self, id: u32) -> &str {
         let table = &*self.0;

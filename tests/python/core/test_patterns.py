@@ -1,5 +1,5 @@
-"""Compares patterns with a reference that tries `re` at every beginning and end in the text. The tests cut the text at
-random places, and copy scanners at random times."""
+"""Compares patterns with a reference that tries `re` on every part of the text. The tests cut the text at random
+places, and copy scanners at random times."""
 
 from __future__ import annotations
 

@@ -46,8 +46,8 @@ def test_loop_does_not_span_a_left_region() -> None:
 @settings(max_examples=400)
 @given(data=st.data())
 def test_deltas_do_not_matter_to_patterns_beside_regions(data: st.DataObject) -> None:
-    """The same stop fires in the whole text, in single characters, in random deltas, and in `find`, which runs in Rust
-    alone."""
+    """The same stop must fire in the whole text, in single characters, in random deltas, and in `find`, which runs in
+    Rust alone."""
     setup = data.draw(setups())
     text = data.draw(texts(setup))
     words = [*setup.stop]

@@ -140,7 +140,8 @@ def test_a_source_that_calls_next_on_its_own_stream() -> None:
 
 
 def test_a_source_that_closes_its_own_stream() -> None:
-    """A running generator cannot be closed. So the stream that runs it cannot be closed either."""
+    """A running generator cannot be closed. So it cannot close the stream that runs it, because the stream would close
+    the generator."""
     streams: list[StopStream] = []
 
     def deltas() -> Iterator[str]:

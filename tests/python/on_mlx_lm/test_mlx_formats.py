@@ -1,4 +1,4 @@
-"""mlx-lm's own parsers of tool calls can parse the text of our `tool_call` segments."""
+"""mlx-lm's own parsers of tool calls can parse the text of stopscan's `tool_call` segments."""
 
 from __future__ import annotations
 

@@ -80,7 +80,8 @@ def test_without_stops_the_text_is_untouched(
 
 @pytest.fixture(scope="module")
 def ends(tmp_path_factory: pytest.TempPathFactory) -> tuple[Reciter, tuple[Any, Any]]:
-    """Two scripts for each length: after `length` words, one has a token that completes a stop, the other has EOS."""
+    """Two scripts for each length. After `length` words, one script has a token that completes a stop, and one has
+    EOS."""
     words = [f" word{number}" for number in range(6)]
     scripts = {f"stop{length}": [*words[:length], "W!ND", *words] for length in range(6)}
     reciter = Reciter(scripts | {f"eos{length}": words[:length] for length in range(6)})
@@ -264,7 +265,7 @@ def test_an_id_beyond_the_vocabulary_has_no_text(mlx: tuple[Any, Any], reciter: 
     assert tokenizer.backend_tokenizer.id_to_token(beyond) is None
 
     def detour(tokens: mx.array, logits: mx.array) -> mx.array:
-        """Makes the model write, between ``first`` and ``second``, an id that has no token."""
+        """Makes the model write ``first``, an id that has no token, and ``second``."""
         target = {first: beyond, beyond: second}.get(tokens[-1].item())
         return logits if target is None else mx.where(mx.arange(logits.shape[-1]) == target, 200.0, logits)
 

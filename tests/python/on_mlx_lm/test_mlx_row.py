@@ -1,4 +1,5 @@
-"""``RowScanner`` by itself, without mlx-lm's generation loop, as a loop of your own would use it."""
+"""``RowScanner`` alone, without mlx-lm's generation loop. A program with another generation loop would use it in this
+way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""``RowSegmenter`` by itself, without mlx-lm's generation loop, as a loop of your own would use it."""
+"""``RowSegmenter`` alone, without mlx-lm's generation loop. A program with another generation loop would use it in this
+way."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ def test_feed_gives_the_segments_that_are_safe_by_then(mlx: tuple[Any, Any], rec
     assert row.region == received[-1][0]
     if name == "think":
         assert row.finish == Finish("stop_sequence", "END", reciter.text("think").rindex("END"))
-        # The tokens between the two markers, and those after the second marker, up to the stop.
+        # The reasoning tokens are between the two markers. The answer tokens are after the second marker, up to the
+        # stop.
         assert row.tokens_in == {"reasoning": 6, "answer": 6}
         assert (row.tokens_seen, row.tokens_kept) == (16, 14)
 

@@ -51,7 +51,8 @@ def test_a_request_may_ask_for_repeat(plain: Server, stream: bool, options: dict
 
 
 def test_a_loop_in_the_reasoning_ends_it(plain: Server) -> None:
-    """No stop fires in the reasoning, but a loop there must end the generation: most loops begin in the reasoning."""
+    """No stop fires in the reasoning. But a loop there must end the generation, because most loops begin in the
+    reasoning."""
     text, tokens, _ = ended("thoughts")
     got = plain.ask("[thoughts]", stop=["check"], repeat=True, max_tokens=900)
     assert (got.text, "<think>" + got.reasoning, got.tokens) == ("", text, tokens)

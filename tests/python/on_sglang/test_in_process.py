@@ -310,7 +310,8 @@ def test_pattern_of_a_failing_request_stays_ours(
 
 @pytest.fixture
 def forgiving(monkeypatch: pytest.MonkeyPatch) -> Failures:
-    """Counts the failures of stopscan's hooks. After a failure, they log nothing and leave the request to sglang."""
+    """Returns an object that counts the failures of stopscan's hooks. After a failure, a hook logs nothing and leaves
+    the request to sglang."""
     monkeypatch.setattr(Failures, "strict", False)
     silent = logging.Logger("silent")
     silent.disabled = True
@@ -407,8 +408,7 @@ def test_more_stops_than_sglang_takes(host: Host) -> None:
 
 
 def test_fault_concerns_its_own_request_only(host: Host, forgiving: Failures, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the scanner of one request fails, here of request 1, the other requests in the same message must keep their
-    stops."""
+    """Here the scanner of request 1 fails. The other requests in the same message must keep their stops."""
     break_scanners(monkeypatch, 3, kept=True)
     ids = host.ids(["a", "E", "ND", "b"])
     plans = {str(number): (ids, {"stop": ["END", "b"], "no_stop_trim": number == 1}) for number in range(3)}

@@ -28,7 +28,8 @@ STOPS = [
     ["!", " "], ["\n\nTwo", "\r\n\t"], ["<|end_of_document|>"], ["</think>"], ["<|message|>"], ["never"], ["e end"],
     ["\N{OCTAGONAL SIGN}"], ["\N{ZERO WIDTH JOINER}"], ["\N{REPLACEMENT CHARACTER}"],
 ]  # fmt: skip
-# One token a step, or several, which are drafted from the prompt ("lookup") or by a second model ("assistant").
+# One token a step, or several. Several tokens are drafted from the prompt ("lookup") or by a second model
+# ("assistant").
 WAYS = {"greedy": {}, "lookup": {"prompt_lookup_num_tokens": 3}, "assistant": {"assistant_model": "draft"}}
 ways = pytest.mark.parametrize(
     "way", [pytest.param(way, marks=needs_true_drafts if options else ()) for way, options in WAYS.items()]
@@ -327,7 +328,8 @@ assert dict(vars(GenerationMixin)) == before
 
 @pytest.fixture(scope="module")
 def ends(tmp_path_factory: pytest.TempPathFactory) -> tuple[Reciter, Engine]:
-    """Two scripts for each length: after `length` words, one has a token that completes a stop, the other has EOS."""
+    """Two scripts for each length. After `length` words, one script has a token that completes a stop, and one has
+    EOS."""
     words = [f" word{number}" for number in range(6)]
     scripts = {f"stop{length}": [*words[:length], "W!ND", *words] for length in range(6)}
     reciter = Reciter(scripts | {f"eos{length}": words[:length] for length in range(6)})

@@ -81,7 +81,7 @@ def test_continuous_batching(looping: Engine, reciter: Reciter) -> None:
 
 
 def ends(row: Any, ids: list[int]) -> bool:
-    """Whether the row has ended after the last of ``ids``. Asks the row at each id, as transformers does."""
+    """Whether the row has ended after the last of ``ids``. Asks the row after each id, as transformers does."""
     return [token_id in row for token_id in ids][-1]
 
 

@@ -55,7 +55,8 @@ class Engine:
 
     @contextmanager
     def counted(self) -> Iterator[list[tuple[int, ...]]]:
-        """Yields a list. Each step of the model in the ``with`` block appends the shape of its input tokens."""
+        """Yields a list. Each step of the model in the ``with`` block appends the shape of its input tokens to the
+        list."""
         self.steps.clear()
         yield self.steps
 

@@ -332,7 +332,7 @@ def test_no_exception_of_ours_leaves_a_hook(pieces: tuple[Any, Reciter], monkeyp
 
 
 def test_chat_uses_vllms_stops_while_off(marked: Any, start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """stopscan is switched off here. A chat whose request asks for protected regions is refused.
+    """While stopscan is switched off, a chat whose request asks for protected regions is refused.
 
     If the regions of a chat come from the server's default, vLLM's own stops apply.
     """

@@ -1,5 +1,4 @@
-"""Compares ``_reportable`` with a simpler version. ``_reportable`` picks the stops of a request that vLLM can
-report."""
+"""Compares ``_reportable`` with a simpler version. ``_reportable`` returns the stops that vLLM can report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sends the same tokens through vLLM's detokenizer and through ours, both used by vLLM's own output processor."""
+"""Sends the same tokens through vLLM's detokenizer and through stopscan's. vLLM's own output processor calls both."""
 
 from __future__ import annotations
 

@@ -66,7 +66,8 @@ def test_the_default_of_a_server_with_parsers(tmp_path: Path) -> None:
             message = answer("[call]", **options)
             assert "END" not in (message.content or "")
             assert not message.tool_calls
-        # In a Responses request whose id the client chose, END does not fire in the reasoning. In a completion it does.
+        # In a Responses request, END does not fire in the reasoning, even if the client chose the id of the request. In
+        # a completion, END fires there.
         own_body = {"stop": ["END"], "temperature": 0, "request_id": "mine"}
         response = server.openai.responses.create(model="reciter", input="[unmarked]", extra_body=own_body)
         assert response.output_text == "It is 5 "

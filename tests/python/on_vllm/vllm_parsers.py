@@ -8,7 +8,8 @@ from vllm.parser import ParserManager
 from vllm.sampling_params import RequestOutputKind, SamplingParams
 from vllm_harness import run
 
-# The markers of all parsers, as tokens: each parser looks up the ids of its own markers in the tokenizer.
+# The markers of all parsers. Each marker is a token, because each parser looks up the ids of its markers in the
+# tokenizer.
 MARKERS = """
 <think> </think> <mm:think> </mm:think> <seed:think> </seed:think> [THINK] [/THINK] [TOOL_CALLS] <|open|> <|close|>
 <|sep|> <|START_THINKING|> <|END_THINKING|> <|CHATBOT_TOKEN|> <tool_call> </tool_call> <ifm|think> </ifm|think>

@@ -1,4 +1,4 @@
-"""The named cases of `vectors/segments/`, run by the segmenter and by the reference alike."""
+"""Runs the named cases of `vectors/segments/` with the segmenter and with the reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``without_regions`` removes the named regions from a graph. It returns a graph with headers unchanged."""
+"""``without_regions`` removes the named regions from a graph. A graph with headers is returned unchanged."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def test_a_decoder_in_python_is_not_native() -> None:
 def test_everything_is_that_of_the_whole_text(carrier: Any, data: st.DataObject) -> None:
     tokenizer = backend(carrier)
     draw = Random(data.draw(st.integers(0, 2**32)))
-    # Draw only tokens that are whole characters: for half a character, the scanner emits U+FFFD later than the
+    # Draw only tokens that are whole characters. For half a character, the scanner emits U+FFFD later than the
     # reference expects.
     ids = [i for i in range(tokenizer.get_vocab_size()) if "\ufffd" not in tokenizer.decode([i])]
     token_ids = draw.choices(ids, k=draw.randrange(12))

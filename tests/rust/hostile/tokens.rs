@@ -27,8 +27,8 @@ fn a_million_tokens_that_are_no_text() {
             assert!(kept <= FLAT, "{kept} bytes after token {id} with {strays:?}");
         }
         assert_eq!(scanner.held(), "E");
-        // Emitted were the first "E", three million U+FFFD for stray bytes, and a million "E"s without the last one,
-        // which is held.
+        // The scanner has emitted the first "E", three million U+FFFD for stray bytes, and a million "E"s without the
+        // last one, which is held.
         assert_eq!(read, 4 * MILLION, "{strays:?}");
         assert_eq!((scanner.tokens_seen(), scanner.tokens_kept()), (6 * MILLION + 1, 5 * MILLION));
     }

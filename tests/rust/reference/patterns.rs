@@ -119,8 +119,8 @@ impl<'a> Reference<'a> {
         reading
     }
 
-    /// If `text` ends with the opening marker, returns where the marker begins, but only if that is at `region` or
-    /// later.
+    /// Returns where the opening marker begins if `text` ends with this marker. A marker that begins before `region`
+    /// does not count.
     fn marker(&self, text: &[char], region: usize) -> Option<usize> {
         let (open, _) = self.rules.protect.as_ref()?;
         let start = text.len().checked_sub(open.chars().count()).filter(|start| *start >= region)?;
@@ -138,8 +138,8 @@ impl<'a> Reference<'a> {
         Fired { pattern: event.pattern.map(text), start: event.start, end: event.end, hidden: event.hidden }
     }
 
-    /// Returns the stops that begin at `from` or later and that the last character of `text` completes, even if this
-    /// character comes after the stop, as for `END\b`.
+    /// Returns the stops that begin at `from` or later and are completed by the last character of `text`. For `END\b`,
+    /// this character comes after the stop.
     fn events(&self, text: &[char], from: usize) -> Vec<Event> {
         let mut events = Vec::new();
         let hidden = self.rules.stop.iter().map(|stop| (stop, true));

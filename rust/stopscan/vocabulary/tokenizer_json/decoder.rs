@@ -1,5 +1,4 @@
-//! Reads the decoder that a `tokenizer.json` describes. Refuses a decoder that cannot make text from one token after
-//! the other.
+//! Reads the decoder that a `tokenizer.json` describes. Refuses a decoder that needs more than one token at a time.
 
 use super::file::Step;
 
@@ -15,8 +14,7 @@ pub(super) enum Decoding {
 #[derive(Default)]
 pub(super) struct Pieces {
     replacements: Vec<(String, String)>,
-    /// The character that stands for a space, such as `▁`, if the decoder leaves it out of the first token. Otherwise
-    /// `None`.
+    /// The character that stands for a space, such as `▁`, if the decoder drops this character from the first token.
     pub(super) dropped: Option<String>,
     pub(super) byte_fallback: bool,
     /// Whether a leading space of the text is left out.
@@ -41,8 +39,7 @@ impl Decoding {
     }
 }
 
-/// Appends to `steps` the steps of a decoder: `step` itself or, if it is a sequence, all steps in it and in the
-/// sequences inside it.
+/// Appends `step` to `steps`. If `step` is a sequence, appends all steps in it, and in the sequences inside it.
 fn flatten<'a>(step: &'a Step, steps: &mut Vec<&'a Step>) {
     match &*step.kind {
         "Sequence" => step.decoders.iter().for_each(|inner| flatten(inner, steps)),
