@@ -37,8 +37,8 @@ def scanner(patterns: list[str], stop: Iterable[str] = ()) -> Case:
 
 
 def sglang(deltas: Iterable[str], patterns: list[str]) -> Iterator[str]:
-    """Does what sglang does for `stop_regex`, except decode: yields each delta, then searches the last characters of
-    the text for each pattern."""
+    """Imitates sglang's search for `stop_regex`, without the decoding. Yields each delta, and then searches the last
+    characters of the text for each pattern."""
     compiled = [re.compile(pattern) for pattern in patterns]
     tail = ""
     for delta in deltas:
@@ -49,8 +49,8 @@ def sglang(deltas: Iterable[str], patterns: list[str]) -> Iterator[str]:
 
 
 def regex_partial(deltas: Iterable[str], patterns: list[str]) -> Iterator[str]:
-    """Searches with the package `regex`, and holds the text from a partial match on: a match that more text may
-    complete."""
+    """Searches with the package `regex`, which also finds partial matches: more text may complete them. The text from a
+    partial match on is held."""
     pattern = pytest.importorskip("regex").compile("|".join(f"(?:{pattern})" for pattern in patterns))
     held = ""
     for delta in deltas:

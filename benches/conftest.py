@@ -99,7 +99,7 @@ def own(work: Callable[..., object]) -> Callable[..., object]:
 
 class Times(NamedTuple):
     """The time of a case and of the yardsticks that ran in turn with it, in nanoseconds per piece (delta or token id).
-    Of each input, the fastest round counts."""
+    Each input is timed in several rounds, and the fastest round counts."""
 
     case: float
     yardsticks: Mapping[str, float]
@@ -193,7 +193,7 @@ def bench(benchmark: Any, ran: Ran) -> Callable[..., None]:
 @pytest.fixture
 def limit(request: pytest.FixtureRequest) -> Callable[..., None]:
     """Fails if a result is above `most` or below `least`, and keeps the result for the tables. With
-    --benchmark-disable, which only shows that every case still runs, no result fails."""
+    --benchmark-disable, no result fails, because that option only shows that every case still runs."""
 
     def check(
         what: str, result: float, *, most: float | None = None, least: float | None = None, unit: str = "x"

@@ -52,7 +52,8 @@ fn english() -> String {
     lines.filter(|line| !REALISTIC.iter().any(|stop| line.contains(stop))).collect()
 }
 
-/// Deltas like those of a tokenizer: a word with the character before it, in pieces of at most eight characters.
+/// Cuts a text into deltas like those of a tokenizer. A delta is a word with the character before it. Long words are
+/// cut after every eight characters.
 fn deltas(text: &str) -> Vec<&str> {
     let mut deltas = Vec::new();
     let (mut start, mut count) = (0, 0);

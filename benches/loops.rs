@@ -111,7 +111,7 @@ fn measure(name: &str, text: &str, repeats: &[Repeat]) {
     for repeat in repeats {
         let a_delta = time(&deltas, || {
             let mut loops = Loops::new(repeat);
-            // With `false`, no loop may complete, so the search goes on to the end of the text.
+            // The argument `false` says that no loop may complete, so the search goes on to the end of the text.
             move |delta: &str| _ = black_box(loops.feed(delta, false))
         }) - empty;
         print!(" | {a_delta:.1}, {:.2}", a_delta * deltas.len() as f64 / characters);

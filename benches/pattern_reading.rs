@@ -50,8 +50,7 @@ fn readings() -> Vec<Reading> {
     for (beginning, body) in BEGINNINGS.iter().flat_map(|beginning| BODIES.map(|body| (beginning, body))) {
         for (end, length) in ENDS.iter().flat_map(|end| LENGTHS.map(|length| (end, length))) {
             let pattern = format!("{beginning}{}{end}", body.replace('N', &length.to_string()));
-            // With a `max_held` of one character less than the match, every match is read almost to its end and then
-            // given up.
+            // If `max_held` is one less than the length of a match, every match is given up just before its end.
             for max_held in [2_000, length - 1] {
                 for text in TEXTS {
                     for (size, armed) in [(CHARACTERS, true), (1, true), (CHARACTERS, false), (1, false)] {

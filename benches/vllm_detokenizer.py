@@ -24,7 +24,8 @@ from stopscan.vllm import install, uninstall
 from stopscan_conformance.reciter import Reciter
 
 WORDS = [" the", " cat", " sat", " on", " a", " mat", " and", " read", " some", " code", " late", " night", " room"]
-# The fastest of this many rounds counts. Only the time of this thread is measured, because other processes may run.
+# Each time is the fastest of this many rounds. Only the time of this thread is measured, because other processes may
+# run.
 ROUNDS = 15
 
 

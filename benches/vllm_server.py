@@ -36,8 +36,8 @@ REQUESTS = 500
 
 
 def serve_with_faults() -> None:
-    """Runs `vllm serve`. In a request with a ``fault``, one of ``FAULTS``, stopscan fails at that point. stopscan is
-    not turned off, however often it fails."""
+    """Runs `vllm serve`. A request may have a ``fault``, which is one of ``FAULTS``. Then stopscan fails at this point
+    of the request. It is not turned off, however often it fails."""
     from vllm.entrypoints.cli.main import main
 
     from stopscan.engines import Failures

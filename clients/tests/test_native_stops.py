@@ -153,7 +153,8 @@ def test_the_pages_table_has_the_limits() -> None:
 
 
 def of_the_list(stops: list[str], text: str) -> str:
-    """Cuts as vLLM does: at the stop that ends first. If several end together, at the first of them in the list."""
+    """Cuts as vLLM does, at the stop that ends first. If several stops end together, the first of them in the list
+    counts."""
     ends = [(text.find(stop) + len(stop), place) for place, stop in enumerate(stops) if stop in text]
     return text[: min(ends)[0] - len(stops[min(ends)[1]])] if ends else text
 
@@ -165,8 +166,9 @@ def of_the_beginnings(stops: list[str], text: str) -> str:
 
 @pytest.mark.parametrize("server", [of_the_list, of_the_beginnings])
 def test_servers_with_other_rules_give_the_same_text(server: Callable[[list[str], str], str]) -> None:
-    """Stops must be divided so that the server's own rule for competing stops cannot change the text. For ``xab`` with
-    the stops ``b`` and ``ab``, a stream was once ``x``, but a whole answer was cut by the server at ``b``: ``xa``."""
+    """A server has another rule for competing stops. The stops must be divided so that this rule cannot change the
+    text. With the stops ``b`` and ``ab``, the text ``xab`` was once cut in two ways: a stream gave ``x``, but in a
+    whole answer the server cut at ``b``, which gave ``xa``."""
     for stop in permutations(WORDS, 2):
         native, remaining = native_stops("vllm", stop)
         for text in TEXTS:

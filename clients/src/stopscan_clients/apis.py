@@ -1,4 +1,5 @@
-"""The table of APIs, with one row (``WireFormat``) for each, and the choice of the row for an event or an answer."""
+"""The table of APIs, with one row (``WireFormat``) for each. Two functions choose the row for an event or for an
+answer."""
 
 from __future__ import annotations
 
@@ -443,8 +444,8 @@ def is_error(event: Mapping[str, Any]) -> bool:
     return event.get("type") == "error" or (bool(event.get("error")) and not event.get("choices"))
 
 
-# An event that is known only by one of these fields does not show its API. It may be an error, or a chunk of OpenAI or
-# Azure with an empty list of choices.
+# An event may have no sign of any API except one of these fields. Then its API is not known yet: it may be an error, or
+# a chunk of OpenAI or Azure with an empty list of choices.
 NEUTRAL = ("error", "choices", "usage", "done")
 
 

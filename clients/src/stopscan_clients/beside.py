@@ -105,8 +105,8 @@ class Spans:
     piece: tuple[str, str, str] = ("", "", "")
 
     def cut(self, unit: Any, text: str) -> Any:
-        """Returns ``unit`` with only the remarks, such as citations, that end within ``text``, the text up to a stop. A
-        remark without an end is dropped. Returns ``unit`` itself if no remark is dropped."""
+        """Returns ``unit`` without the remarks, such as citations, that end after a stop. ``text`` is the text before
+        the stop. A remark without an end is removed too. If nothing is removed, returns ``unit`` itself."""
         path = dotted(self.path)
         remarks = get(unit, *path)
         if not isinstance(remarks, list):
@@ -131,8 +131,8 @@ class Beside:
     spans: tuple[Spans, ...] = ()
 
     def cut(self, tree: Any, text: str) -> Any:
-        """Returns the event or answer ``tree`` with only the remarks, such as citations, that end within ``text``, the
-        text up to a stop. Does not change the entries of the tokens."""
+        """Returns the event or answer ``tree`` without the remarks, such as citations, that end after a stop. ``text``
+        is the text before the stop. The entries of the tokens do not change."""
         for spans in self.spans:
             tree = spans.cut(tree, text)
         return tree

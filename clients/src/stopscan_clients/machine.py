@@ -128,8 +128,8 @@ class Passage:
         return safe + self.scanner.feed(text[armed:])
 
     def count_tokens(self, entries: int) -> None:
-        """Counts the tokens of an event for ``min_tokens``. An event without entries (logprobs) counts as one token. If
-        it really has more, stops are ignored for longer than they must be, but no text is lost."""
+        """Counts the tokens of an event for ``min_tokens``. An event without entries (logprobs) counts as one token,
+        even if it has more. Then stops are ignored for too long, but no text is lost."""
         self.unarmed = max(self.unarmed - (entries or 1), 0)
 
     def flush(self, confirms: bool = True) -> tuple[str, list[Any]]:
@@ -207,9 +207,9 @@ class Machine:
 
     @property
     def calm(self) -> bool:
-        """Whether no event waits, no text is held, and no stop has fired. Then the fast path may be used. On the fast
-        path, the next event is compared with the last one. If the last event passed unchanged, and the next one differs
-        only in its text, it passes unchanged too if its text is safe."""
+        """Whether the fast path may be used: no event waits, no text is held, and no stop has fired. Then, if the last
+        event passed unchanged, an event that differs from it only in its text passes unchanged too, provided that this
+        text is safe."""
         passage, waits = self.current, self._openings or self._ends or self.matches
         return passage is not None and not (passage.held or passage.echoed or passage.unarmed or waits)
 
@@ -315,8 +315,8 @@ class Machine:
         passage = self.current = unit.passage
         tokens = self.row.beside.tokens.read(unit.json, unit.text)
         unit.given = [entry for _, entry in tokens]
-        # For `min_tokens`, an event without text, such as reasoning, counts too. The first event of a choice does not:
-        # it has only the role.
+        # For `min_tokens`, an event without text, such as reasoning, also counts. The first event of a choice does not
+        # count, because it has only the role.
         if passage.begun and not unit.runs:
             passage.count_tokens(len(tokens))
         passage.begun = True

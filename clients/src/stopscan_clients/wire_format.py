@@ -37,8 +37,8 @@ class Ref(str):
 
 
 class Memory:
-    """Remembers facts of a stream, such as the usage, because the closing events repeat them. The row of an API may
-    name a subclass."""
+    """Remembers facts of a stream, such as the usage, because the closing events repeat them. For some APIs, a subclass
+    remembers more."""
 
     def __init__(self, api: WireFormat) -> None:
         self.api = api

@@ -38,12 +38,8 @@ class Result(NamedTuple):
     """The result of a case.
 
     `findings` has each rule that the case tests: `None` for a rule that is kept, otherwise a text that says how the
-    answer breaks it. A broken rule of the chosen level or of a higher level makes the case fail, and a broken rule of a
-    lower level does not. `detail` has the texts of the rules that make the case fail, or says why the case is not
-    supported.
-
-    >>> Result("fail", "no [DONE]", {"text": None, "form": "no [DONE]"}).wrong
-    ('form',)
+    answer breaks it. The case fails if a broken rule has the chosen level or a higher one. `detail` has the texts of
+    the rules that make the case fail, or says why the case is not supported.
     """
 
     outcome: Literal["pass", "fail", "not supported"]
@@ -149,7 +145,7 @@ class Case:
 
     def least(self, server: Server, result: Result, /) -> Case:
         """Makes the request of a generated case as small as possible, so that it still breaks all rules that `result`
-        breaks. Returns the case of this request. Returns a case that was not generated unchanged."""
+        breaks. Returns the case of this request. If the case was not generated, it is returned unchanged."""
         if not isinstance(self._run, generated.Generated):
             return self
         api = self._run.api

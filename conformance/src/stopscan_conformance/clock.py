@@ -317,9 +317,9 @@ def _gathered(
 
 
 def _after_holds(bursts: Sequence[tuple[float, int]], recital: Recital) -> str | None:
-    """Returns a complaint if held text is sent late. When held text became safe to send can only be estimated, from the
-    times of two other tokens: the nearest one before and the nearest one after it that were neither held nor came
-    directly after held text."""
+    """Returns a complaint if held text is sent late. The time at which held text became safe to send is estimated: it
+    lies between the times of an earlier and a later token. These are the nearest tokens that were not held and did not
+    come directly after held text."""
     ends = [end for _, end in bursts]
     safe = recital.safe
     more = [token for token in range(2, len(recital.complete)) if safe[token - 1] < safe[token] <= ends[-1]]

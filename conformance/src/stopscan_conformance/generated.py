@@ -40,9 +40,9 @@ def fits(api: Api, point: Point) -> bool:
 
 
 def _most(point: Point) -> float:
-    """Returns an upper bound for the number of tokens of the answer: its number of characters, because each token has
-    at least one. (If the stop is a token id, `point.place` is the index of that token, and the number of tokens is
-    known.)"""
+    """Returns an upper bound for the number of tokens of the answer. Each token has at least one character, so the
+    bound is the number of characters. (If the stop is a token id, `point.place` is the index of that token, and the
+    number of tokens is known.)"""
     endless = point.place is None or point.among == "none"
     if point.among == "id" and point.place is not None:
         return point.place + 1
@@ -84,9 +84,9 @@ class Generated:
         """Sends the requests that `point.after` asks for: requests whose clients leave, or a wrong request."""
         point, api = self.point, self.api
         if point.after in ("left", "left-held"):
-            # With `left-held`, the stop is a long piece of the answer, from the last character of the first token on,
-            # with a "#" at its end that the answer does not have. So the server holds all text from that character on
-            # until the clients leave.
+            # With `left-held`, the stop begins at the last character of the first token. It is a long piece of the
+            # answer with a "#" at its end, which the answer does not have. So the server holds all text from that
+            # character on until the clients leave.
             held = script("paced").text[script("paced").starts[1] - 1 :][:1100] + "#"
             long_answer = single_of(api, Point(script="paced", place=None, stream=True))
             stops = {"stop": [held if point.after == "left-held" else "@never@"]} if api.stops else {}

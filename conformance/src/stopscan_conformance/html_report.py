@@ -1,4 +1,4 @@
-"""Makes an HTML page, without scripts, from what `--json` wrote for one server, or for two to show side by side."""
+"""Makes an HTML page without scripts from the output of `--json`. The page shows one server, or compares two."""
 
 from __future__ import annotations
 

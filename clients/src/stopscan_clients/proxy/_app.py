@@ -37,8 +37,8 @@ HOP = b"""connection keep-alive proxy-authenticate proxy-authorization proxy-con
 # RFC 9112, 3.2.2: a server must accept a request line with a whole URL instead of a path.
 ABSOLUTE = re.compile(rb"\Ahttps?://[^/]*", re.IGNORECASE)
 CLOSE = {"connection": "close"}  # for errors before the request was read to its end
-# A request's body with at most this many bytes and values is read within 0.04 seconds, even if it has long numbers or
-# many lists. Only such a body is read in the process of the streams.
+# The most bytes and values of a request's body that is read in the process of the streams. This takes at most 0.04
+# seconds, even if the body has long numbers or many lists. Longer bodies are read in another process.
 SHORT, FEW_VALUES = 1 << 18, 20_000
 # Why the upstream server cannot be reached. httpx's error has a cause, which is another exception. The keys are classes
 # of this exception.
@@ -137,8 +137,8 @@ class _Connections(httpx.AsyncBaseTransport):
 
     @contextlib.asynccontextmanager
     async def pool(self) -> AsyncIterator[httpx.AsyncHTTPTransport]:
-        # Idle connections expire before servers close them (uvicorn: after 5 seconds), because a request is lost if
-        # the server closes the connection while the request is on its way.
+        # If a server closes an idle connection while a request is on its way, the request is lost. So connections
+        # expire before servers close them (uvicorn: after 5 seconds).
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=1, keepalive_expiry=2)
         pool = self._idle.pop() if self._idle else httpx.AsyncHTTPTransport(verify=self._tls, limits=limits)
         try:
@@ -230,8 +230,8 @@ class _Exchange:
     async def attempt(self, work: Awaitable[T]) -> T | None:
         """Returns the result of ``work``. If it raises, sends the error to the client, and returns ``None``.
 
-        A cancellation, which means that the client has left or that the proxy shuts down, is not raised again: the
-        caller has nothing more to do then.
+        If the client has left or the proxy shuts down, ``work`` is cancelled. The cancellation is not raised again,
+        because the caller has nothing more to do.
         """
         try:
             return await work
@@ -272,7 +272,7 @@ class _Exchange:
         try:
             pieces = aiter(cast("AsyncIterable[bytes]", response.stream))
             # If the answer is scanned for stops, its status and headers are not sent before the first bytes of the
-            # body. If an error comes before these bytes, the client gets its status. Other answers send their
+            # body. So if an error comes first, the client gets the status of the error. Other answers send their
             # headers at once.
             if "stopscan" not in response.extensions:
                 await self._begin(response)

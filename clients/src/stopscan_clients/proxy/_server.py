@@ -72,9 +72,9 @@ class Server(uvicorn.Server):
 
 
 def is_fault(record: logging.LogRecord) -> bool:
-    """Returns whether a record of uvicorn's log reports a fault of the proxy. uvicorn also reports each answer that the
-    proxy ends early. This is not a fault: the upstream server has failed, which the proxy itself logs in one line, or
-    the proxy shuts down."""
+    """Returns whether a record of uvicorn's log reports a fault of the proxy. uvicorn also reports each answer that
+    ends early. This is not a fault of the proxy: either the proxy shuts down, or the upstream server has failed. The
+    proxy logs a failure of the upstream server in one line."""
     error = record.exc_info[1] if record.exc_info else None
     return not (isinstance(error, asyncio.CancelledError) or "without completing response" in record.getMessage())
 

@@ -166,8 +166,8 @@ def unnamed(end: End) -> End:
 
 
 def lacks(what: str, data: Any, **needs: Any) -> Iterator[str]:
-    """Yields a complaint for each key of `needs` that `data` lacks or whose value in `data` is wrong. `needs` maps a
-    key to the type of its value (or to NAME, COUNT, or a tuple of these), or to a set of the allowed values."""
+    """Yields a complaint for each key of `needs` that is missing in `data`, or that has a wrong value there. `needs`
+    maps a key to the type of its value (or to NAME, COUNT, or a tuple of these), or to a set of the allowed values."""
     if not isinstance(data, dict):
         yield f"{what} is {short(data)}, not an object"
         return
