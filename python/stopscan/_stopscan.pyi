@@ -191,7 +191,9 @@ class StopMatch:
         """The pattern that matched. ``None`` if the stop is not a pattern."""
     @property
     def period(self) -> int | None:
-        """For a loop (see ``Repeat``): the length of the block that it repeats, in code points. Otherwise ``None``."""
+        """The length of the block that a loop repeats, in code points (see ``Repeat``). ``None`` if the stop is not a
+        loop.
+        """
     @property
     def offset(self) -> int:
         """Where the stop begins in the text of the stream, in code points."""
@@ -424,8 +426,8 @@ class Rewriter(_Copied):
         error the rewriter is as before.
         """
     def flush(self) -> str:
-        """Ends the text: returns the held text with its keys replaced. More text may be fed afterwards, but no key can
-        begin before a flush and end after it.
+        """Ends the text: returns the held text with its keys replaced. More text may be fed afterwards, but a key
+        cannot begin before the flush and end after it.
         """
     def reset(self) -> None:
         """Goes back to the start of the stream. Returns nothing."""

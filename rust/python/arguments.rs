@@ -39,7 +39,8 @@ impl<'py> Strings<'py> {
             Ok(string) => Ok(string),
             Err(error) => Err(no_string(&error.into_inner(), &format!("{name} {index}"))),
         }))?;
-        // Sorts a Python `set`: its order differs between processes, but a snapshot fits only stops in the same order.
+        // Sorts the strings of a Python `set`. Their order differs between processes, but a snapshot fits only stops in
+        // the same order.
         if object.is_instance_of::<PySet>() || object.is_instance_of::<PyFrozenSet>() {
             let sorted = list(object.py(), strings.items.into_iter().map(Ok))?;
             sorted.sort()?;
@@ -89,8 +90,8 @@ pub(crate) fn items<'py, 'a>(
     Ok(items)
 }
 
-/// Returns an iterator over `object`. If `object` is not iterable (a `TypeError`), raises the error that `unexpected`
-/// returns. Any other error of `object` is raised as it is.
+/// Returns an iterator over `object`. If `object` is not iterable, raises the error that `unexpected` returns. Any
+/// other error of `object` reaches the caller unchanged.
 pub(crate) fn iterated<'py>(
     object: &Bound<'py, PyAny>,
     unexpected: impl FnOnce() -> PyErr,
@@ -104,7 +105,8 @@ pub(crate) fn iterated<'py>(
 /// Returns `object` as a string. If it is not a string, raises an error that names its type.
 #[inline]
 pub(crate) fn string<'a, 'py>(object: &'a Bound<'py, PyAny>, name: &str) -> PyResult<&'a Bound<'py, PyString>> {
-    // Most strings are exactly of the type `str`. Check for that first: it is faster, because it does not call CPython.
+    // Most strings are exactly of the type `str`. Check for this type first, because this check is faster: it does not
+    // call CPython.
     object.cast_exact::<PyString>().or_else(|_| object.cast::<PyString>()).map_err(|_| no_string(object, name))
 }
 
@@ -119,12 +121,12 @@ pub(crate) fn text<'a>(string: &'a Bound<'_, PyString>, name: impl FnOnce() -> S
     })
 }
 
-/// CPython keeps the UTF-8 of a string in memory as long as the string lives. `with_long_text` avoids that for strings
-/// of more code points than this.
+/// A string of more code points than this is long. CPython would keep the UTF-8 of a string in memory as long as the
+/// string lives. `with_long_text` avoids this for long strings.
 const KEPT: usize = 256;
 
-/// Returns the text of `string` if it is short. Returns `None` for a long string, and for any string of a subclass of
-/// `str`: the subclass may redefine `__len__`.
+/// Returns the text of `string` if it is short, otherwise `None`. Also returns `None` for a subclass of `str`, which
+/// may redefine `__len__`.
 #[inline(always)]
 pub(crate) fn short_text<'a>(string: &'a Bound<'_, PyString>) -> PyResult<Option<&'a str>> {
     match string.is_exact_instance_of::<PyString>() && string.len()? <= KEPT {
@@ -154,17 +156,17 @@ fn with_long_text<T>(string: &Bound<'_, PyString>, action: impl FnOnce(&str) -> 
     if string.call_method0(intern!(py, "isascii"))?.is_truthy()? {
         return action(string.to_str()?); // CPython makes no copy: ASCII is its own UTF-8
     }
-    // Reads the UTF-8 of a copy, because CPython frees it with the copy. (`encode_utf8` would return bytes, and Rust
-    // would have to check again that they are UTF-8.)
+    // Read the UTF-8 of a copy of `string`, because CPython frees this UTF-8 together with the copy. (`encode_utf8`
+    // would return bytes, and Rust would have to check again that they are UTF-8.)
     let copy = string.add(intern!(py, "\n"))?;
     let copied = copy.cast_exact::<PyString>()?.to_str();
-    // The error for a lone surrogate refers to the caller's string, and not to the copy.
+    // An error for a lone surrogate must refer to the caller's string, and not to the copy.
     let text = copied.map_err(|error| string.encode_utf8().err().unwrap_or(error))?;
     action(&text[..text.len() - 1])
 }
 
-/// Text of at least this many bytes is read without the GIL, because reading it can take a millisecond if the set has
-/// patterns.
+/// Text of at least this many bytes is read without the GIL. If the set has patterns, reading it can take a
+/// millisecond.
 pub(crate) const LONG: usize = 1_024;
 
 /// Runs `action`, without the GIL if the text is long.
@@ -224,8 +226,8 @@ pub(crate) fn options(
     }
 }
 
-/// Making a snapshot takes at most this many times the memory of the stream. Reading a snapshot takes at most this many
-/// times the snapshot's bytes. Callers first check, with `room`, that there is so much memory.
+/// To make a snapshot takes at most this many times the memory of the stream. To read one takes at most this many times
+/// the bytes of the snapshot. Callers first call `room`, which raises an error if there is not enough memory.
 pub(crate) const SNAPSHOT: usize = 4;
 
 /// Returns `object` as a snapshot.
@@ -276,7 +278,7 @@ pub(crate) fn token_list<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResul
     collect(iterated(object, || unexpected(object, name, "token ids", ""))?)
 }
 
-/// Returns the options of a stream of tokens, except `prompt_token_ids`: only the decoder reads these.
+/// Returns the options of a stream of tokens. `prompt_token_ids` is not among them, because only the decoder reads it.
 pub(crate) fn token_options(
     stop_token_ids: Option<&Bound<'_, PyAny>>,
     eos_token_ids: Option<&Bound<'_, PyAny>>,

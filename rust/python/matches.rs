@@ -75,7 +75,8 @@ impl StopMatch {
         Ok(StopMatch { sequence: text.clone().unbind(), pattern, period, offset, end })
     }
 
-    /// For a loop (see ``Repeat``): the length of the block that it repeats, in code points. Otherwise ``None``.
+    /// The length of the block that a loop repeats, in code points (see ``Repeat``). ``None`` if the stop is not a
+    /// loop.
     #[getter]
     fn period(&self) -> Option<usize> {
         self.period

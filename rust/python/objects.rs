@@ -1,6 +1,6 @@
-//! Makes Python objects of a caller's input, or raises `MemoryError`. PyO3's own constructors of strings, tuples, lists
-//! and dicts panic if there is no memory, so they are used only for objects of a few bytes, such as an int or one
-//! segment.
+//! Makes Python objects whose size depends on the caller's input. Raises `MemoryError` if there is not enough memory.
+//! PyO3's constructors of strings, tuples, lists and dicts would panic. So they are used only for objects of a few
+//! bytes, such as an int or one segment.
 
 use pyo3::PyTypeCheck;
 use pyo3::prelude::*;
@@ -37,9 +37,9 @@ pub(crate) fn tuple<'py, T: PyTypeCheck>(
     list(py, items)?.as_sequence().to_tuple()
 }
 
-/// Returns the result of a `__reduce__`. It tells pickle to make an object of `class` from the arguments and the
-/// options (keyword arguments), and then to set the object's state. Uses `__newobj_ex__`, because pickle's protocols 0
-/// and 1 can pass keyword arguments only to this function.
+/// Returns the result of a `__reduce__`. With it, pickle makes an object of `class` from the `arguments` and the
+/// `options` (keyword arguments), and then sets the object's `state`. Uses `__newobj_ex__`, because this is the only
+/// function to which pickle's protocols 0 and 1 can pass keyword arguments.
 pub(crate) fn rebuild<'py>(
     class: Bound<'py, PyType>,
     arguments: impl IntoPyObject<'py, Target = PyTuple>,
@@ -61,7 +61,7 @@ pub(crate) fn collect<T>(items: impl Iterator<Item = PyResult<T>>) -> PyResult<V
     Ok(all)
 }
 
-/// Raises `MemoryError` if `bytes` bytes cannot be allocated now. Call this before code that allocates as much,
+/// Raises `MemoryError` if `bytes` bytes cannot be allocated now. Call it before code that allocates this many bytes,
 /// because Rust aborts the process if an allocation fails.
 pub(crate) fn room(bytes: usize) -> PyResult<()> {
     stopscan::host::ask_memory(bytes).or_raise()

@@ -143,8 +143,8 @@ impl Rewriter {
         self.stream.feed(delta)
     }
 
-    /// Ends the text: returns the held text with its keys replaced. More text may be fed afterwards, but no key can
-    /// begin before a flush and end after it.
+    /// Ends the text: returns the held text with its keys replaced. More text may be fed afterwards, but a key
+    /// cannot begin before the flush and end after it.
     fn flush<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
         self.stream.flush(py)
     }

@@ -495,7 +495,8 @@ impl Repeat {
     }
 }
 
-/// A marker, the state to which it leads, whether it was given with `keep`, and whether with `stay`.
+/// A marker, the name of the state to which it leads, and two flags: whether `keep` was given, and whether `stay` was
+/// given.
 type FormatLead = (&'static str, String, bool, bool);
 
 /// A state and its markers.
@@ -514,8 +515,8 @@ pub(crate) fn formats() -> Vec<(&'static str, &'static str, Vec<State>)> {
 /// The arguments of a set, collected in its builder.
 struct SetArguments<E> {
     set: SetBuilder<E>,
-    /// Whether to release the GIL while the set is compiled, because that takes long: it has patterns, or at least
-    /// `LONG` bytes of stops.
+    /// Whether compiling the set takes long, so that the GIL is released meanwhile. It takes long if there are
+    /// patterns, or at least `LONG` bytes of stops.
     long: bool,
 }
 
@@ -523,7 +524,8 @@ struct SetArguments<E> {
 const LONG: usize = 16_384;
 
 impl<E: Emit> SetArguments<E> {
-    /// `stops` has four arguments of Python: hidden stops, visible stops, patterns and visible patterns.
+    /// Reads `stops`, which has four arguments: hidden stops, visible stops, patterns and visible patterns. Also reads
+    /// `max_held` and `repeat`.
     fn new(
         stops: [Option<&Bound<'_, PyAny>>; 4],
         max_held: Option<&Bound<'_, PyAny>>,
@@ -552,8 +554,7 @@ impl<E: Emit> SetArguments<E> {
         Ok(arguments)
     }
 
-    /// Calls `add` with the builder. Raises `MemoryError` if there is no memory for the `bytes` bytes that `add`
-    /// copies.
+    /// Lets `add` change the builder. `add` copies `bytes` bytes. Raises `MemoryError` if there is no memory for them.
     fn add(&mut self, bytes: usize, add: impl FnOnce(SetBuilder<E>) -> SetBuilder<E>) -> PyResult<()> {
         room(bytes)?;
         self.set = add(std::mem::take(&mut self.set));
@@ -620,8 +621,8 @@ fn markers<'py, E: Emit>(py: Python<'py>, set: &Set<E>) -> PyResult<Bound<'py, P
     Ok(all)
 }
 
-/// Returns the keyword arguments that make an equal set: those in `own`, which only one of the classes `StopSet` and
-/// `SegmentSet` has, and those that both classes have.
+/// Returns the keyword arguments with which Python makes an equal set. Most arguments are the same for `StopSet` and
+/// `SegmentSet`. `own` has the arguments that only one of the two classes has.
 fn set_options<'py, E: Emit>(
     py: Python<'py>,
     set: &Set<E>,
@@ -633,7 +634,8 @@ fn set_options<'py, E: Emit>(
     options.set_item("patterns", texts(py, set.patterns())?)?;
     options.set_item("visible", texts(py, set.visible())?)?;
     options.set_item("visible_patterns", texts(py, set.visible_patterns())?)?;
-    // Whether `stop_in` is the default: all regions or, with `protect`, only the answer, which is the first region.
+    // Whether `stop_in` is the default. With `protect`, the default is the answer alone, which is the first region.
+    // Otherwise the default is all regions.
     let by_default = match protects {
         true => set.stop_in().eq(set.regions().take(1)),
         false => set.stop_in().count() == set.regions().count(),
@@ -648,8 +650,8 @@ fn set_options<'py, E: Emit>(
 
 type Names = Vec<Py<PyString>>;
 
-/// Returns two lists of names: for each node (a region, or a state of a region) the name of its region, and for each
-/// region its name. For a name that is in `keys`, the Python object from `keys` is used.
+/// Returns two lists: for each node the name of its region, and for each region its name. A node is a region, or a
+/// state of a region. For a name that is in `keys`, uses the Python object in `keys`.
 fn node_names<E: Emit>(py: Python<'_>, set: &Set<E>, keys: &[Bound<'_, PyString>]) -> PyResult<(Names, Names)> {
     let object = |name| match keys.iter().find(|key| key.to_str().is_ok_and(|key| key == name)) {
         Some(key) => Ok(key.clone().unbind()),
@@ -694,11 +696,11 @@ fn read_leads(object: &Bound<'_, PyAny>, region: &str) -> PyResult<Vec<(String, 
     Ok(leads)
 }
 
-/// If the `repr` of an argument has more code points than this, only its beginning is shown: tracebacks may show sets
-/// of thousands of stops.
+/// A `repr` of an argument with more code points than this is cut, because tracebacks may show sets of thousands of
+/// stops.
 const LONG_REPR: usize = 500;
 
-/// Returns the `repr` of a set: the argument `first`, and the `options` that are not empty. An empty `stop_in` is also
+/// Returns the `repr` of a set: the argument `first`, and all `options` that are not empty. An empty `stop_in` is also
 /// shown, because it is not the default.
 pub(crate) fn set_repr<'py>(
     class: &str,

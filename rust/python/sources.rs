@@ -121,8 +121,8 @@ pub(crate) fn rewrite(deltas: &Bound<'_, PyAny>, replacements: &Bound<'_, PyAny>
 
 /// The base of ``StopStream``, ``SegmentStream`` and ``RewriteStream``: an iterator over an iterable of deltas.
 ///
-/// They share one `__next__`, so that PyO3's wrapper of it is inlined. With a second `__next__`, each delta would take
-/// 4 ns longer.
+/// The three share one `__next__`, because PyO3's wrapper of it is then inlined. With a second `__next__`, each delta
+/// would take 4 ns longer.
 #[pyclass(module = "stopscan", frozen, subclass)]
 pub(crate) struct DeltaStream {
     reader: DeltaReader,
@@ -136,8 +136,8 @@ enum DeltaReader {
     Rewritten(Rewrites),
 }
 
-/// Does the work of a getter: evaluates `$look`. Raises an error if the getter is called by the code of the source (the
-/// iterable that yields the deltas). Other threads may call the getter while that code runs.
+/// Evaluates `$look`, the value of a getter. The source is the iterable that yields the deltas. While its code runs,
+/// this code must not call the getter, which would raise an error. Other threads may call the getter.
 macro_rules! look_at {
     ($streams:expr, $stream:ident => $look:expr, |$rewrites:pat_param| $rewritten:expr) => {{
         let streams = $streams;
@@ -215,7 +215,7 @@ impl DeltaStream {
                 return Ok(Some(safe));
             }
         }
-        // If closing the source after a stop has raised an error, this error is raised now, but only once.
+        // If closing the source after a stop has failed, raise the error now, but only once.
         let error = lock(&self.source.error).take();
         error.map_or(Ok(None), |error| Err(PyErr::from_value(error.into_bound(py).into_any())))
     }
@@ -240,8 +240,8 @@ impl DeltaStream {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.source.deltas)?;
         visit.call(&self.source.iterator)?;
-        // The garbage collector must see the error: its traceback refers to frames of callers, which may refer to this
-        // stream, so the error can be part of a cycle.
+        // The garbage collector must see the error, because it can be part of a cycle: the error's traceback refers to
+        // frames of callers, and a frame may refer to this stream.
         self.source.error.try_lock().map_or(Ok(()), |error| visit.call(&*error))
     }
 
@@ -266,8 +266,9 @@ impl DeltaStream {
 }
 
 impl DeltaStream {
-    /// Reads a delta that `__next__` could not pass on as it is: a stop or marker may begin or go on in it, or the
-    /// output is segments. Returns the safe output, or `None` if it is empty. Closes the source if a stop fires.
+    /// Reads a delta that `__next__` could not return unchanged: the output is segments or rewritten text, or a stop or
+    /// marker may begin or go on in the delta. Returns the safe output, or `None` if it is empty. Closes the source if
+    /// a stop fires.
     #[inline(never)]
     fn feed<'py>(&self, delta: &Bound<'py, PyString>, text: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
         let (safe, stopped) = match &self.reader {
@@ -306,8 +307,8 @@ impl DeltaStream {
     }
 }
 
-/// Returns `safe`, or `None` if it is empty. If `safe` is the object `delta` itself, looks at `text`, the text of
-/// `delta`, because a subclass of `str` may redefine `__len__`.
+/// Returns `safe`, or `None` if it is empty. `text` is the text of `delta`. If `safe` is the object `delta` itself,
+/// checks whether `text` is empty, because a subclass of `str` may redefine `__len__`.
 fn unless_empty<'py>(
     safe: Bound<'py, PyString>,
     delta: &Bound<'py, PyString>,
@@ -335,8 +336,8 @@ struct Source {
     /// Whether reading of the source is over: the source has ended or was closed, or a stop has fired.
     ended: AtomicBool,
     closed: AtomicBool,
-    /// The error that the source raised when it was closed after a stop. The stream raises this error after it has
-    /// returned the text before the stop.
+    /// The error that the source raised when it was closed after a stop. The stream first returns the text before the
+    /// stop, and then raises this error.
     error: Mutex<Option<Py<PyBaseException>>>,
 }
 
@@ -351,8 +352,8 @@ impl Drop for Running<'_> {
 }
 
 impl Source {
-    /// Makes a `Source` that reads the iterable `deltas`. If `deltas` is async, raises an error that recommends the
-    /// function with the name `asynchronous`, which takes async iterables.
+    /// Makes a `Source` that reads the iterable `deltas`. For an async iterable, raises an error that recommends the
+    /// function with the name `asynchronous`.
     fn new(deltas: &Bound<'_, PyAny>, asynchronous: &str) -> PyResult<Source> {
         let iterator = iterated(deltas, || {
             let is_async = deltas.hasattr("__aiter__").unwrap_or(false);
@@ -369,8 +370,8 @@ impl Source {
         })
     }
 
-    /// Marks the stream as in use until the returned guard is dropped. Until then, a call from another thread or from
-    /// the source's own code raises `RuntimeError`.
+    /// Marks the stream as in use until the returned guard is dropped. During this time, another call raises
+    /// `RuntimeError`, whether it comes from another thread or from the code of the source.
     #[inline(always)]
     fn run(&self) -> PyResult<Running<'_>> {
         let thread = this_thread();
@@ -385,7 +386,7 @@ impl Source {
         Ok(Running(&self.running))
     }
 
-    /// Raises an error if the source's own code, which the stream is running on this thread, reads an attribute of the
+    /// Raises an error if this thread is running the code of the source. This code must not read an attribute of the
     /// stream. Other threads may read attributes meanwhile.
     fn refuse_own_thread(&self) -> PyResult<()> {
         match self.running.load(Relaxed) == this_thread() {
@@ -421,8 +422,8 @@ impl Source {
             return Ok(());
         }
         let closed = close(self.iterator.bind(py));
-        // An API client's stream (`deltas`) has a separate iterator. Closing the iterator alone does not end the
-        // request, so both are closed.
+        // `deltas` may be the stream of an API client, which has a separate iterator. Closing the iterator alone would
+        // not end the request. So close both.
         if self.deltas.is(&self.iterator) {
             closed?
         } else {
@@ -442,8 +443,8 @@ fn close_of<'py>(source: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny
     Ok(source.getattr_opt(intern!(source.py(), "close"))?.filter(|close| !close.is_none()))
 }
 
-/// Locks `mutex`. Never waits, because only the thread that is using the stream (it has the guard of `Source::run`)
-/// locks it.
+/// Locks `mutex`. Never waits, because only the thread with the guard of `Source::run` locks it, and only one thread at
+/// a time has the guard.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

@@ -391,8 +391,8 @@ pub(crate) trait PyEmit: Emit {
     /// Returns the name of the region of each node. A node is a region, or a state of a region.
     fn names(set: &Self::Class) -> &[Py<PyString>];
 
-    /// Returns `text`, all of which is safe to emit, as output: a string, or a list with one segment. `text` must not
-    /// be empty. `node` and `part` say to which region and part of the stream it belongs.
+    /// Returns `text` as output: a string, or a list with one segment. All of `text` must be safe to emit, and `text`
+    /// must not be empty. `node` and `part` say to which region and to which part of the stream it belongs.
     fn whole<'py>(
         set: &Self::Class,
         node: u32,
@@ -400,8 +400,8 @@ pub(crate) trait PyEmit: Emit {
         text: &Bound<'py, PyString>,
     ) -> PyResult<Bound<'py, Self::Out>>;
 
-    /// Returns `safe`, which is safe to emit, as a Python object. If a text in it is all of `delta`, uses the object
-    /// `delta` itself.
+    /// Returns the safe output `safe` as a Python object. If a text in it is all of `delta`, uses the object `delta`
+    /// itself.
     fn emit<'py>(
         py: Python<'py>,
         set: &Self::Class,
@@ -498,15 +498,15 @@ pub(crate) trait Core: Sized {
 
     fn stream_mut(&mut self) -> &mut Stream<Self::Emit>;
 
-    /// Whether the stream is idle: it has not ended, and no stop, marker or character is incomplete. In an idle stream,
-    /// text in which no stop or marker begins only has to be counted.
+    /// Whether the stream is idle: it has not ended, and no stop, marker or character is incomplete. If no stop or
+    /// marker begins in the next text, an idle stream only has to count this text.
     fn is_idle(&self) -> bool;
 
     /// Reads the tokens of `unread`, which were fed without the lock.
     fn catch_up(&mut self, _unread: &Self::Unread) {}
 
-    /// Stores in `unread` how many tokens this stream has read. The fast path, which takes tokens without the lock,
-    /// counts on from this number.
+    /// Stores in `unread` how many tokens this stream has read. The fast path takes tokens without the lock, and counts
+    /// on from this number.
     fn publish(&self, _unread: &Self::Unread) {}
 
     fn fork(&self) -> PyResult<Self>;
@@ -520,10 +520,10 @@ pub(crate) trait Core: Sized {
 
 /// A stream that threads of Python can share, with its set.
 ///
-/// Taking the lock would be a fifth of the time of a `feed`, so most text is read without it. If no stop or marker has
-/// begun (the stream is *idle*) and none begins in a text (the text is *plain*), the stream needs only the length of
-/// the text. Under the GIL, `Guarded` adds up these lengths without the lock. Streams with patterns or loops need the
-/// text itself, and read it with the lock held.
+/// Taking the lock would be a fifth of the time of a `feed`, so most text is read without it. Two conditions must hold:
+/// no stop or marker is incomplete (the stream is *idle*), and none begins in the text (the text is *plain*). Then the
+/// stream needs only the length of the text. Under the GIL, `Guarded` adds up these lengths without the lock. Streams
+/// with patterns or loops need the text itself, and read it with the lock held.
 #[repr(C)]
 pub(crate) struct Guarded<C: Core> {
     pub(crate) unlocked: Unlocked<C::Unread>,
@@ -569,9 +569,10 @@ impl<C: Core> Guarded<C> {
         result
     }
 
-    /// Fast path: reads `text` without waiting for the lock, and returns the open node. All of `text` is then safe.
-    /// This needs an idle stream, and a `text` in which no stop or marker begins and no loop may complete. Otherwise,
-    /// or if the core needs the text and another thread has the lock, returns `None` and changes nothing.
+    /// Fast path: reads `text` without waiting for the lock, and returns the open node. All of `text` is then safe. It
+    /// works if the stream is idle, no stop or marker begins in `text`, and no loop can complete in it. Otherwise
+    /// returns `None` and changes nothing. Also returns `None` if the core needs the text itself, and another thread
+    /// has the lock.
     #[inline(always)]
     pub(crate) fn feed_plain(&self, text: &str) -> Option<u32> {
         let node = self.unlocked.idle_node()?;

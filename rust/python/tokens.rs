@@ -22,8 +22,9 @@ use crate::streams::{Core, Guarded, PyEmit, add_options, same_or_new, stream_met
 use crate::unlocked::UnreadTokens;
 use crate::vocabulary::{Ready, Vocabulary};
 
-/// Defines `TokenScanner` or `TokenSegmenter`. Both have the same arguments, except for `$own`, from which `$set` and
-/// `$start_protected` make the set and an option. `$emit` is the kind of output, and `$out` is its Python class.
+/// Defines `TokenScanner` or `TokenSegmenter`. Their arguments are the same, except for `$own`. `$set` makes the set of
+/// these, and `$start_protected` makes an option. `$emit` is the kind of output, and `$out` is the Python class of the
+/// output.
 macro_rules! token_class {
     (
         $(#[$doc:meta])*
@@ -236,8 +237,9 @@ impl TokenSegmenter {
 
 /// A stream of tokens that threads of Python can share.
 ///
-/// The fields that most tokens need come first, as in `Guarded`. The large `TokenStream` is behind a pointer (`Box`),
-/// and is not read on the fast path. So a token on the fast path fetches one or two cache lines.
+/// The fields that most tokens need come first, as in `Guarded`. The large `TokenStream` is not among them: it is
+/// behind a pointer (`Box`), and the fast path does not read it. So a token on the fast path fetches only one or two
+/// cache lines.
 #[repr(C)]
 pub(crate) struct Tokens<E: PyEmit> {
     max_tokens: usize,
@@ -266,8 +268,8 @@ impl<E: PyEmit> Core for Box<TokenStream<E, Decoding>> {
 
     fn catch_up(&mut self, unread: &UnreadTokens) {
         let begun = unread.ids();
-        // `unread.seen()` is less than `tokens_seen()` only if PyO3 panicked in the previous call, because there was no
-        // memory for an object of a few bytes. Then no tokens are skipped.
+        // `unread.seen()` can be less than `tokens_seen()`, but only if PyO3 panicked in the previous call, because
+        // there was no memory for an object of a few bytes. Then skip no tokens.
         self.skip_tokens((unread.seen() - begun.len()).saturating_sub(self.tokens_seen()));
         for id in begun {
             let _ = self.try_feed(id); // no error: the vocabulary has this id
@@ -347,11 +349,11 @@ impl<E: PyEmit> Tokens<E> {
         }
     }
 
-    /// Fast path: if `token_id` cannot end the stream and has a text in `Vocabulary::ready`, returns the id and the
-    /// text. Otherwise returns `None`.
+    /// Fast path: returns the id, and its text in `Vocabulary::ready`. Returns `None` if the token can end the stream,
+    /// or has no text there.
     ///
-    /// Also returns `None` for an object that is not exactly an `int`. Reading such an object may run Python code, so
-    /// only `feed_locked` reads it, once and with the lock held.
+    /// Also returns `None` for an object that is not exactly an `int`. Reading this object may run Python code. So only
+    /// `feed_locked` reads it, once and with the lock held.
     #[inline(always)]
     fn ready(&self, token_id: &Bound<'_, PyAny>) -> Option<(u32, &Ready)> {
         let id: u32 = token_id.cast_exact::<PyInt>().ok()?.extract().ok()?;
@@ -404,8 +406,8 @@ impl<E: PyEmit> Tokens<E> {
         let py = token_ids.py();
         room(size_of::<Option<u32>>() * 2 * tokens.len())?;
         let ids: Vec<Option<u32>> = tokens.iter().map(|token| token_id(token, "token_ids")).collect::<PyResult<_>>()?;
-        // `None` in `ids` is an id that is out of range, so no vocabulary has it. `known` are the ids before the first
-        // `None`.
+        // In `ids`, `None` stands for an id that is out of range, so no vocabulary has it. `known` has the ids before
+        // the first `None`.
         let known: Vec<u32> = ids.iter().map_while(|id| *id).collect();
         let Vocabulary { core, native, .. } = self.vocabulary.get();
         self.guarded.change(|stream| {
@@ -413,8 +415,8 @@ impl<E: PyEmit> Tokens<E> {
             if known.len() == ids.len() && *native && known.iter().all(|&id| core.contains(id)) {
                 return self.emit(py, stream.try_feed_many(&known)?);
             }
-            // An unknown id is an error, unless the stream ends before this id. To find out whether it does, a copy of
-            // the stream reads the ids before.
+            // An unknown id is an error, unless the stream ends before it. To find out, let a copy of the stream read
+            // the ids before it.
             let mut copy = stream.try_clone()?;
             let safe = self.emit(py, copy.try_feed_many(&known)?)?;
             if let (Some(token), None) = (tokens.get(known.len()), copy.finish()) {
@@ -427,8 +429,8 @@ impl<E: PyEmit> Tokens<E> {
 
     /// Raises `MemoryError` if there is no memory for reading `ids`.
     fn ask_memory(&self, stream: &TokenStream<E, Decoding>, ids: &[u32]) -> PyResult<()> {
-        /// The bytes of memory for each token, besides its text: the queues that count tokens store its start and its
-        /// region.
+        /// The memory of a token in bytes, without its text. It is for the queues that count tokens: they store where
+        /// each token starts, and its region.
         const COUNTED: usize = 64;
 
         let core = &self.vocabulary.get().core;
@@ -500,7 +502,7 @@ pub(crate) struct Window {
     start: Py<PyAny>,
 }
 
-/// Pieces of text, each with the number of the last token that has a part in it.
+/// Pieces of text, each with the position of the last token that has a part in it.
 type Pieces = Vec<(String, usize)>;
 
 impl Window {
@@ -590,9 +592,9 @@ impl Decode for Decoding {
     fn is_whole(&self, id: u32) -> bool {
         match self {
             Decoding::Native(native) => native.is_whole(id),
-            // If the tokenizer itself decodes, stopscan does not know which tokens are whole characters, so all count
-            // as whole. That is wrong for a token that completes a character of the previous token, but matters only if
-            // both together spell a marker.
+            // If the tokenizer itself decodes, stopscan does not know which tokens are whole characters. So it treats
+            // all tokens as whole. That is wrong for a token that completes a character of the previous token, but
+            // matters only if both tokens together spell a marker.
             Decoding::Window(_) => true,
         }
     }
