@@ -486,9 +486,9 @@ class Vocabulary(_Copied):
     ) -> Self: ...
     @property
     def native(self) -> bool:
-        """Whether stopscan decodes streams from the bytes of single ids. Otherwise the tokenizer decodes."""
+        """Whether stopscan decodes streams itself, from the bytes of each token. If not, the tokenizer decodes them."""
     def _parts(self) -> tuple[list[Any], dict[str, Any]]:
-        """Returns the argument and the keyword arguments that make an equal vocabulary, for pickle."""
+        """For pickle: returns the argument and the keyword arguments of a call that makes an equal vocabulary."""
 
 @final
 class TokenScanner(_OfTokens):

@@ -25,9 +25,9 @@ pub(crate) struct Vocabulary {
     /// Empty if the tokenizer itself decodes (`native` is false).
     pub(crate) core: stopscan::Vocabulary,
     /// The text of each id as a Python string. `None` for an id without a token, for a special token, and for a token
-    /// that has a part of a character.
+    /// with a part of a character.
     pub(crate) ready: Box<[Option<Ready>]>,
-    /// Whether stopscan decodes streams from the bytes of single ids. Otherwise the tokenizer decodes.
+    /// Whether stopscan decodes streams itself, from the bytes of each token. If not, the tokenizer decodes them.
     #[pyo3(get)]
     pub(crate) native: bool,
 }
@@ -74,7 +74,7 @@ impl Vocabulary {
         Vocabulary::compiled(py, builder.build().or_raise()?)
     }
 
-    /// Returns the argument and the keyword arguments that make an equal vocabulary, for pickle.
+    /// For pickle: returns the argument and the keyword arguments of a call that makes an equal vocabulary.
     fn _parts<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyDict>)> {
         let core = &self.core;
         let (special, firsts) = (PySet::empty(py)?, PyDict::new(py));

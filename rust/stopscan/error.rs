@@ -2,8 +2,8 @@ use std::collections::TryReserveError;
 use std::error::Error;
 use std::fmt;
 
-/// The most text that a set may have, in bytes of UTF-8: its stops and markers, counted once for each region in which
-/// they are live (looked for).
+/// The most bytes of UTF-8 that the stops and markers of a set may have together. A stop or marker counts once for each
+/// region in which it is live (looked for).
 ///
 /// Stops come from the users of a server, so the limit bounds the memory that one request can take.
 pub const MAX_SET_BYTES: usize = 8_000_000;
@@ -23,7 +23,7 @@ pub const MAX_REGIONS: usize = 100;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StopSetError(ErrorKind);
 
-/// The kind of a [`StopSetError`], for callers that handle each kind in its own way.
+/// The kind of a [`StopSetError`]. A caller can handle each kind in a different way.
 ///
 /// ```
 /// use stopscan::{StopSet, StopSetErrorKind};

@@ -120,7 +120,7 @@ impl<E: Emit> Stream<E> {
 
 #[doc(hidden)]
 impl RewriteSet {
-    /// Whether `text` is short and no key begins in it. A stream that holds nothing returns such text unchanged.
+    /// Whether `text` is short and no key begins in it. If a stream holds nothing, it returns this text unchanged.
     #[inline(always)]
     pub fn is_plain(&self, text: &str) -> bool {
         self.0.trie().plain().code_points(text).is_some()

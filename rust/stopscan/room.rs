@@ -7,8 +7,8 @@ use std::hint::black_box;
 /// Fewer bytes than this are not checked. A process that cannot allocate even these cannot continue anyway.
 const SMALL: usize = 1 << 16;
 
-/// Checks that `bytes` bytes can be allocated, by allocating and freeing them. Call it before code that cannot report a
-/// failed allocation.
+/// Checks that `bytes` bytes can be allocated: allocates them, and frees them again. Call it before code that cannot
+/// report a failed allocation.
 pub fn ask(bytes: usize) -> Result<(), TryReserveError> {
     if bytes < SMALL {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The state of a stream as bytes. Another stream, for example in another process, can continue from them.
+//! The state of a stream as bytes. Another stream, for example in another process, can continue from these bytes.
 //!
 //! The bytes are: a version, an eight-byte fingerprint of the set and the options, the state, and a four-byte checksum.
 
@@ -44,7 +44,7 @@ pub struct Snapshot(Vec<u8>);
 pub enum SnapshotError {
     /// The snapshot has a version that this library cannot read.
     UnknownVersion(u8),
-    /// The bytes are not the bytes of a snapshot: they were cut or changed.
+    /// The bytes are not those of a snapshot, because some of them were cut or changed.
     Damaged,
     /// The snapshot was made with another set or other options.
     OtherSet,

@@ -175,7 +175,7 @@ pub(crate) struct Plain {
 }
 
 impl Plain {
-    /// Makes a recogniser of text that has none of the bytes `begins`, the first bytes of stops and markers.
+    /// Makes a recogniser of text that has none of the bytes `begins`. These are the first bytes of stops and markers.
     pub(crate) fn new(begins: impl IntoIterator<Item = u8>) -> Plain {
         let mut marks = [0; 256];
         marks[0x80..].fill(NOT_ASCII);

@@ -1,9 +1,8 @@
 //! The Aho-Corasick automaton: dense rows for the shallow states, sparse edges for the deep ones.
 //!
 //! A state stands for the longest suffix of the text read so far that is the beginning of a word (a stop or marker).
-//! States are numbered breadth first, which keeps the code of this file short: the children of a state are neighbours,
-//! the fallback of a state has a smaller number than the state, and the states that real text visits most come first
-//! and get the dense rows.
+//! States are numbered breadth first. So the children of a state are neighbours, and the fallback of a state has a
+//! smaller number than the state. The states that real text visits most come first, and get the dense rows.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -63,8 +62,8 @@ pub(crate) struct Automaton {
     columns: Columns,
     /// A dense row has `1 << shift` columns.
     shift: u32,
-    /// The dense rows, one for each of the lowest states. A row has for each column the next state, with `HIT` if a
-    /// word completes in that next state.
+    /// The dense rows of the first states, one after another. For each column, a row has the next state, and `HIT` if a
+    /// word completes in the next state.
     dense: Vec<u32>,
     /// The children of state `s` are `first_child[s]..first_child[s + 1]`, in the order of their labels.
     first_child: Vec<u32>,
@@ -136,7 +135,7 @@ impl Automaton {
         }
     }
 
-    /// Returns the index of the longest word that completes at `state`. If not `armed`, only markers count.
+    /// Returns the index of the longest word that completes at `state`. If `armed` is false, only markers count.
     pub(crate) fn completed(&self, state: State, armed: bool) -> Option<usize> {
         let longest = self.outputs[self.number(state)];
         let output = match longest.checked_sub(1) {
@@ -291,7 +290,7 @@ impl Automaton {
         self.labels[number]
     }
 
-    /// Returns the index of the word that is the whole text of a state.
+    /// If the whole text of a state is a word, returns the index of this word.
     pub(crate) fn whole_word(&self, number: usize) -> Option<usize> {
         let output = Some(self.outputs[number]).filter(|&word| word != self.outputs[self.fallbacks[number] as usize]);
         output?.checked_sub(1).map(|word| word as usize)

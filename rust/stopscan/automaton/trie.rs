@@ -50,7 +50,8 @@ impl<'a> Trie<'a> {
         Trie { words, order, dense_limit, holds_markers, prunes, pruned, automaton }
     }
 
-    /// Returns the automaton, and for each word whether it can never complete because another word completes inside it.
+    /// Returns the automaton. Also returns for each word whether it was pruned: it can never complete, because another
+    /// word completes inside it first.
     pub(super) fn build(mut self) -> (Automaton, Vec<bool>) {
         let (mut level, mut below) = (Vec::new(), Vec::new());
         level.push(0..self.order.len());
@@ -194,7 +195,7 @@ fn states(words: &Words, order: &[u32]) -> usize {
     1 + order.iter().map(added).sum::<usize>()
 }
 
-/// Returns a column for each byte that occurs in a word, and the base-2 logarithm of the row width.
+/// Returns a column for each byte that occurs in a word. Also returns the base-2 logarithm of the width of a row.
 fn columns(words: &Words) -> (Columns, u32) {
     let mut columns = [0; 256];
     for byte in words.with_literals().flat_map(str::bytes) {

@@ -215,7 +215,7 @@ impl Format {
         body
     }
 
-    /// The name of the state for the body of a call in the state `call`. Without bodies, this is `call` itself.
+    /// The name of the state for the body of a call in the state `call`. If the format has no bodies, this is `call`.
     fn body_of(&self, call: &str) -> String {
         match call.split_once('/') {
             _ if self.body.is_empty() => call.into(),
@@ -230,7 +230,7 @@ impl Format {
     }
 
     /// The state of bare calls: calls whose opening marker stays in their text. `None` if the format has no bare calls,
-    /// or none that begin where `calls` begin.
+    /// or if `calls` has no state for them.
     fn bare_calls(&self, calls: &Calls) -> Option<&'static str> {
         let name = if self.marks_calls() { calls.bare } else { Some(calls.marked) };
         name.filter(|_| !self.bare.is_empty())
@@ -245,7 +245,7 @@ struct Calls {
     marked: &'static str,
     /// The state after an opening marker that also ends the previous call.
     next: &'static str,
-    /// The state of a bare call: after a marker that stays in the text of the call.
+    /// The state of a bare call, which begins with a marker that stays in its text. `None` if no bare call begins here.
     bare: Option<&'static str>,
     /// Whether the calls begin inside the reasoning. If so, the closing marker of the reasoning also ends a call.
     in_reasoning: bool,

@@ -1,4 +1,4 @@
-//! The formats whose parts begin with a header. The header is a region of its own, which is not shown to a reader.
+//! The formats whose parts begin with a header. Each header is a separate region, and its text is not for a reader.
 
 use super::{Format, Markers};
 

@@ -45,8 +45,8 @@ pub struct Format {
     /// counts in it. Empty if the format has no bodies: a call then ends at its closing marker, even if an argument of
     /// the call quotes that marker, as in the format's own parsers.
     body: &'static str,
-    /// A title, such as `thought`, that may follow the opening marker of the reasoning. It is left out of the text like
-    /// the marker.
+    /// A title, such as `thought`, that may follow the opening marker of the reasoning. The title is left out of the
+    /// text, as the marker is.
     title: &'static str,
     /// Whether the opening marker of the reasoning opens the reasoning again after it has ended. An answer may then
     /// have several parts of reasoning.

@@ -150,9 +150,9 @@ pub(super) static PARTS: &[Format] = &[
         .reasoning(&[THINK])
         .tool_call(&[("<tool_calls>", "</tool_calls>")])
         .answer(&[("<answer>", "</answer>")]),
-    // Llama 3 always writes the marker before a call of a built-in tool, but before a call of another tool only with
-    // some prompts. Otherwise the call is a JSON object without a marker, which cannot be told from an answer in JSON,
-    // so it counts as an answer.
+    // Before a call of a built-in tool, Llama 3 always writes the marker. Before a call of another tool, it writes the
+    // marker only with some prompts. A call without the marker is a JSON object. It cannot be told from an answer in
+    // JSON, so it counts as an answer.
     Format::parts("llama3", "Llama 3.1 to 3.3: Meta's prompt_format.md; vLLM's llama3_json")
         .tool_call(&[("<|python_tag|>", "")]),
     // Llama 4 may also write a list of calls without markers as its whole answer. This cannot be told from other

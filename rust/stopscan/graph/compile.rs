@@ -125,7 +125,7 @@ pub struct Target {
 pub(crate) enum MarkerText {
     /// The marker is taken out of the text, except in a set that leaves all markers in the text.
     Removed,
-    /// The marker stays in the text, as the beginning of the part to which it leads.
+    /// The marker stays in the text, and begins the part to which it leads.
     Kept,
     /// The marker stays in the text and does not begin a new part.
     Stays,
@@ -137,7 +137,7 @@ impl Target {
         &self.name
     }
 
-    /// Whether the marker is kept, as the beginning of the text of the region to which it leads.
+    /// Whether the marker stays in the text and begins the text of the region to which it leads.
     pub fn is_kept(&self) -> bool {
         self.marker == MarkerText::Kept
     }
@@ -148,7 +148,7 @@ impl Target {
     }
 }
 
-/// Makes a target whose marker is kept, as the beginning of the text of the region to which it leads.
+/// Makes a target whose marker stays in the text. The marker begins the text of the region to which it leads.
 ///
 /// ```
 /// use stopscan::{SegmentSet, Segmenter, keep};
@@ -216,8 +216,8 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Refuses a marker inside which another marker always completes first. Such a marker would never lead to the
-    /// region that the user gave for it.
+    /// Refuses a marker inside which another marker always completes first. It would never lead to the region that the
+    /// user gave for it.
     fn check_reachable(&self, words: &Words, pruned: &[bool]) -> Result<(), StopSetError> {
         let markers = words.stops()..words.len();
         let Some(marker) = markers.clone().find(|&marker| pruned[marker]).map(|marker| words.text(marker)) else {
@@ -313,8 +313,8 @@ pub(crate) struct Distinct<'a> {
 }
 
 impl<'a> Roles<'a> {
-    /// Returns the distinct stops or patterns of the list `stops`. Refuses an empty text, and a text that was given
-    /// before in another role, such as a stop that is also a marker.
+    /// Returns the distinct stops or patterns of the list `stops`. Refuses an empty text. Also refuses a text that was
+    /// given before in another role, such as a marker that is also a stop.
     fn stops(&mut self, stops: &'a [String], role: Role) -> Result<Distinct<'a>, StopSetError> {
         let mut distinct =
             Distinct { texts: Vec::with_capacity(stops.len()), indices: Vec::with_capacity(stops.len()) };

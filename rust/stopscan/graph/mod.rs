@@ -18,7 +18,7 @@ mod compile;
 pub(crate) use compile::{Distinct, MarkerText, compile};
 pub use compile::{Target, keep, stay};
 
-/// The name of the region of ordinary text, in a set that was given no regions.
+/// The name of the region of ordinary text, if a set was given no regions.
 pub(crate) const ANSWER: &str = "answer";
 
 #[derive(Debug)]
@@ -243,7 +243,8 @@ impl PartialEq for Graph {
 }
 
 impl Graph {
-    /// The states of all regions (most regions have one), with their markers and the state to which each marker leads.
+    /// The states of all regions, with their markers and the state to which each marker leads. Most regions have one
+    /// state.
     pub(crate) fn states(&self) -> impl Iterator<Item = (&str, impl Iterator<Item = (&str, Target)>)> {
         self.nodes.iter().zip(0..).map(|(node, number)| {
             let target = |lead: &Lead| {
@@ -488,7 +489,7 @@ impl Graph {
     }
 }
 
-/// The state that patterns and loops need in a stream. Most sets have neither.
+/// What a stream remembers for patterns and loops. Most sets have no patterns and no stop for loops.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
     /// The places where matches of patterns have begun.

@@ -83,8 +83,8 @@ impl Alphabet {
         Ok(alphabet)
     }
 
-    /// Returns this alphabet with a class of its own for each of `letters`, which must be sorted. Also returns, for
-    /// each old class, the new classes into which it was split.
+    /// Returns this alphabet with a separate class for each of `letters`, which must be sorted. Also returns, for each
+    /// old class, the new classes into which it was split.
     pub(super) fn with_letters(&self, letters: &[char], work: &mut Work) -> Result<(Alphabet, Lists<Part>), TooLarge> {
         work.spend(3 * letters.len())?;
         let letter_sets: Vec<_> = letters.iter().map(|&letter| [[letter.into(); 2]]).collect();
@@ -128,8 +128,8 @@ impl Alphabet {
         char::from_u32(self.examples[class as usize]).map_or(Kind::Other, Kind::of)
     }
 
-    /// Returns for each set of characters of `nfa` the classes of which it consists. Each class comes once, but the
-    /// classes are not sorted. The alphabet must have been made for `nfa`.
+    /// For each set of characters of `nfa`, returns the classes that make it up. Each class comes once, in any order.
+    /// The alphabet must have been made for `nfa`.
     pub(super) fn classes_of(&self, nfa: &Nfa, work: &mut Work) -> Result<Lists<ClassId>, TooLarge> {
         let mut seen_in = work.vec(usize::MAX, self.len())?;
         let mut all = Lists::default();

@@ -218,9 +218,9 @@ impl Source {
         Ok(Source { dfa: trimmed.dfa, all, hidden, visible, endless, threads })
     }
 
-    /// Returns two things. The first is the machine of the hidden patterns for a region with these `strings`. If strings
-    /// end matches early, less text has to be held. The machine is then the one that `least_hold` makes, unless that one
-    /// is too large. The second is a pattern for which text could be held for ever, if there is one.
+    /// Returns two things. The first is the machine of the hidden patterns for a region with these `strings`. If
+    /// strings end matches early, less text has to be held. The machine is then the one that `least_hold` makes, unless
+    /// that one is too large. The second is a pattern for which text could be held for ever, if there is one.
     fn hidden_with(
         &self,
         strings: &Automaton,
@@ -272,8 +272,8 @@ impl Source {
     }
 }
 
-/// Returns for each word of `automaton` the length in bytes of the shortest stop with which the word ends (this may be
-/// the word itself). A stop here is a stop string, or a pattern that is plain text. For a marker the length is 0.
+/// For each word of `automaton`, returns the length in bytes of the shortest stop with which the word ends. This stop
+/// may be the word itself. A pattern that is plain text counts as a stop, too. For a marker the length is 0.
 fn shortest_ends(automaton: &Automaton) -> Box<[u32]> {
     let words = automaton.words();
     let is_stop = |index: &usize| !(words.stops()..words.len()).contains(index);

@@ -196,7 +196,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Returns the patterns that have matched at one of `nodes`, as their index plus one.
+    /// For each pattern that has matched at one of `nodes`, returns its index plus one.
     fn patterns(&mut self, nodes: &[u32]) -> Result<Vec<u32>, TooLarge> {
         let mut patterns = Vec::new();
         for &node in nodes {

@@ -8,7 +8,7 @@ pub(super) type StateId = u16;
 /// The state from which nothing can match.
 pub(super) const DEAD: StateId = 0;
 
-/// The patterns that a state accepts, as their index plus one. 0 means no pattern.
+/// The patterns that a state accepts. A pattern is stored as its index plus one, and 0 stands for no pattern.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Accept {
     /// The pattern that has matched, whatever comes next. The match is then over, so the state has no transitions.
@@ -140,9 +140,9 @@ impl Dfa {
         Ok(Trimmed { lost_states: dfa.len() < self.len(), dfa, first_accepting, needs })
     }
 
-    /// Returns for each state the least number of characters that must follow to complete a match of one of the first
-    /// `patterns` patterns, or `u32::MAX` if no such match is possible. The distances are improved in rounds, from the
-    /// last state to the first: most transitions lead to states with greater numbers, so few rounds are needed.
+    /// For each state, returns how many characters must follow, at least, to complete a match of one of the first
+    /// `patterns` patterns, or `u32::MAX` if none of them can match. The distances are improved in rounds, from the
+    /// last state to the first. Most transitions lead to states with greater numbers, so few rounds are needed.
     fn distances(&self, patterns: usize, work: &mut Work) -> Result<Vec<u32>, TooLarge> {
         let mut distances = work.vec(u32::MAX, self.len())?;
         loop {

@@ -8,13 +8,12 @@ use super::work::{MAX_STATES, TooLarge, Work};
 use crate::automaton::{Automaton, State};
 use crate::text::Plain;
 
-/// The most code points that are held back for a match if the user gives no limit. Only unusual text, such as a long
-/// row of digits, can reach this limit, because a pattern is refused if ordinary text could be held back for it for
-/// ever.
+/// The most code points that are held back for a match if the user gives no limit. A pattern is refused if ordinary
+/// text could be held back for it for ever. So only unusual text, such as a long row of digits, can reach this limit.
 const MAX_HELD: usize = 65_536;
 
-/// The greatest value of `max_held`; a greater one is lowered to it. It is as good as no limit, because no stream holds
-/// back so much text. It is also the limit of visible patterns, for which no text is held back.
+/// The greatest value of `max_held`. A greater value is lowered to this one, which is as good as no limit, because no
+/// stream holds back so much text. It is also the limit of visible patterns, for which no text is held back.
 pub(super) const ANY_LENGTH: usize = 1 << 27;
 
 /// A state, and three more bits. Each bit says whether a pattern has matched in this state if a certain character comes
@@ -282,8 +281,7 @@ impl Machine {
 }
 
 impl Machines {
-    /// Returns the machine of the hidden patterns, if there are any, and the machine of the visible patterns, if there
-    /// are any.
+    /// Returns the machines that exist: the machine of the hidden patterns, then the machine of the visible patterns.
     pub(super) fn all(&self) -> impl Iterator<Item = &Machine> {
         self.hidden.iter().chain(&self.visible)
     }

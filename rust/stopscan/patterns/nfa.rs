@@ -24,7 +24,7 @@ pub(super) enum Node {
 #[derive(Default)]
 pub(super) struct Nfa {
     nodes: Vec<Node>,
-    /// For each pattern, the index after its last node. The nodes of a pattern are neighbours.
+    /// For each pattern, where its nodes end in `nodes`. The nodes of a pattern are neighbours.
     pattern_ends: Vec<usize>,
     splits: Lists<u32>,
     /// The sets of characters. A set is stored as the first and last code point of each of its ranges, in order.

@@ -174,7 +174,7 @@ impl PatternState {
             self.markers.get_or_insert(*state);
         }
         // Reading a byte makes the text of a state at most one byte longer, and a fallback makes it shorter. So there
-        // are at most as many fallbacks as bytes: the cost is linear.
+        // are at most as many fallbacks as bytes, and the cost is linear.
         while machines.length(*state) >= length {
             *state = automaton.fallback(*state);
         }
@@ -206,7 +206,7 @@ impl PatternState {
     }
 
     /// Returns how many bytes at the end of the text must be held, for matches and because of the state `markers`. The
-    /// text ends with `delta`. If not `hides_stops`, no text is held for matches, because matches stay in the output.
+    /// text ends with `delta`. If `hides_stops` is false, matches stay in the output, and no text is held for them.
     pub(crate) fn hold(&mut self, delta: &str, hides_stops: bool) -> usize {
         self.text.push(delta, self.kept(hides_stops));
         if hides_stops { self.hidden.held().max(self.held_for_markers) } else { self.held_for_markers }
@@ -251,9 +251,8 @@ impl PatternState {
     }
 }
 
-/// Scans unarmed text, in which no stop fires, up to the first marker. Returns two things, each of which may be `None`:
-/// the last place in the stream, in bytes, at which a completed stop string begins; and the marker with its end in
-/// `text`.
+/// Scans unarmed text, in which no stop fires, up to the first marker. Returns the last place in the stream, in bytes,
+/// at which a completed stop string begins. Also returns the marker, with its end in `text`. Either may be `None`.
 fn scan_unarmed_stops(
     automaton: &Automaton,
     machines: &Machines,
@@ -279,8 +278,8 @@ fn scan_unarmed_stops(
 /// the same place, the match wins if it ends earlier: a match of `a\b` ends before the character that completes it.
 fn beats(hit: &PatternHit, machines: &Machines, words: &Words, (index, end): (usize, usize), place: Place) -> bool {
     let start = place.bytes + end - words.text(index).len();
-    // If both begin, end and complete at the same places, a stop string wins over a pattern. The string may also be a
-    // literal (a pattern that is plain text). Of two patterns, the one that comes first in the list wins.
+    // If both begin, end and complete at the same places, a stop string wins over a pattern. A literal (a pattern that
+    // is plain text) counts as a pattern: of two patterns, the one that comes first in the list wins.
     let rank = index.checked_sub(words.len()).map_or(0, |literal| machines.literals[literal] + 1);
     hit.order() < (end, start, end, rank)
 }

@@ -29,8 +29,8 @@ pub(super) struct Parsed {
     pub(super) positions: usize,
 }
 
-/// Parses a pattern. The steps to make its classes, such as `[a-z]`, are spent from the budget `class_work`. The error
-/// says what is wrong with the pattern.
+/// Parses a pattern. `class_work` is the budget for the steps to make its classes, such as `[a-z]`. The error says what
+/// is wrong with the pattern.
 pub(super) fn parse(pattern: &str, class_work: &mut Work) -> Result<Parsed, String> {
     let mut parser = ParserBuilder::new().nest_limit(NESTING).build();
     let mut ast = parser.parse(pattern).map_err(|error| explained(&error.kind().to_string()))?;
@@ -55,9 +55,9 @@ pub(super) fn parse(pattern: &str, class_work: &mut Work) -> Result<Parsed, Stri
     }
 }
 
-/// Returns a lower bound of the length of a match: 0 only if a match can be empty, and `None` if the pattern never
-/// matches. regex-syntax's own `Hir::properties` does not help here: it knows no least length if a branch of an
-/// alternation never matches.
+/// Returns a lower bound of the length of a match, which is 0 only if a match can be empty. Returns `None` if the
+/// pattern never matches. `Hir::properties` of regex-syntax does not help here: it knows no least length if one branch
+/// of an alternation never matches.
 fn least_length(hir: &Hir) -> Option<usize> {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => Some(0),
@@ -162,7 +162,8 @@ fn no_properties() -> String {
 }
 
 /// Refuses look-around that a stream cannot decide while text comes in. `$` and `\z` are supported only at the end of a
-/// pattern or of a branch of an alternation, `(?m)$` everywhere. `last` says whether `hir` is at such an end.
+/// pattern or of a branch of an alternation. `(?m)$` is supported everywhere. `last` says whether `hir` is at the end
+/// of a pattern or branch.
 fn check_looks(hir: &Hir, last: bool) -> Result<(), String> {
     match hir.kind() {
         HirKind::Look(Look::End) if !last => {
@@ -180,8 +181,8 @@ fn check_looks(hir: &Hir, last: bool) -> Result<(), String> {
     }
 }
 
-/// Returns the error for a pattern whose automaton is too large. The error quotes the longest repetition or, if there
-/// is none, the pattern.
+/// Returns the error for a pattern whose automaton is too large. The error quotes the longest repetition of the
+/// pattern. If the pattern has none, the error quotes the whole pattern.
 #[cold]
 pub(super) fn too_large(pattern: &str, ast: &Ast) -> String {
     let repetition = longest_repetition(ast);
@@ -254,8 +255,8 @@ const CLASS: usize = 200;
 /// A letter under `(?i)`, which ignores case, is counted as this many steps of work.
 const LETTER: usize = 100;
 
-/// Ideographs and other characters that have no case. When regex-syntax folds case under `(?i)`, it skips a range of
-/// them.
+/// Characters without case, such as ideographs. When regex-syntax folds case under `(?i)`, it skips a range of these
+/// characters.
 const WITHOUT_CASE: RangeInclusive<char> = '\u{2E80}'..='\u{A4CF}';
 
 /// Counts the steps that regex-syntax needs for the classes of a pattern. regex-syntax compares each item of a class

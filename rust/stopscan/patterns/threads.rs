@@ -67,21 +67,21 @@ pub(super) struct Threads {
     /// until `merge` or `compact` drops them.
     roots: Vec<u32>,
     states: Vec<Cell>,
-    /// When there are more groups than this, and more than `FEW`, those in equal states are merged.
+    /// If there are more groups than this, and more than `FEW`, groups in equal states are merged.
     merge_at: usize,
     /// All cells to which the last character led, combined with "or". If a bit is not set here, no cell has it.
     reached: Cell,
 }
 
 impl Threads {
-    /// Returns the earliest match that is complete only because the text ends here, as for `a$`: its pattern and its
-    /// beginning.
+    /// Returns the earliest match that only the end of the text completes, as for `a$`: its pattern, and the place
+    /// where it begins.
     pub(super) fn confirmed_at_end(&self, machine: &Machine) -> Option<(usize, Place)> {
         let pattern_of = |state| machine.table.accepted(state, Follows::Only(Kind::Edge));
         self.earliest(pattern_of).map(|(pattern, begun)| (pattern, begun.place(self.here)))
     }
 
-    /// Ends all threads (unfinished matches). `text` is the text that was read last: sets `before` to the kind of its
+    /// Ends all threads (unfinished matches). `text` is the text that was read last. Sets `before` to the kind of its
     /// last character.
     pub(super) fn forget(&mut self, text: &str) {
         self.clear();
@@ -104,8 +104,7 @@ impl Threads {
         self.roots.is_empty()
     }
 
-    /// Returns the number of bytes since the start of the earliest match that may still complete, or 0 if there is no
-    /// such match.
+    /// Returns how many bytes ago the earliest match began that may still complete. Returns 0 if there is none.
     pub(super) fn held(&self) -> usize {
         self.begun.get(self.first).map_or(0, |begun| self.here.bytes - begun.place(self.here).bytes)
     }
@@ -161,8 +160,8 @@ impl Threads {
         self.first = first;
     }
 
-    /// Returns the root of a thread (the latest thread of its group), or `OVER` if the thread has ended. Each `root`
-    /// leads to a later thread; the call shortens this chain, so that later calls are faster.
+    /// Returns the root of a thread (the latest thread of its group), or `OVER` if the thread has ended. The field
+    /// `root` leads to it in one or several steps. The call shortens this chain, so that later calls are faster.
     fn find(&mut self, index: usize) -> u32 {
         let mut at = index;
         loop {
@@ -249,8 +248,8 @@ impl Threads {
         }
     }
 
-    /// A fast check: if it returns false, no match is complete before one of the characters `follows`. If it returns
-    /// true, the matches themselves have to be looked at.
+    /// A fast check for matches that are complete before one of the characters `follows`. If it returns false, there is
+    /// none. If it returns true, the matches themselves have to be looked at.
     #[inline(always)]
     fn may_accept(&self, follows: Follows) -> bool {
         self.reached & follows.bits() == follows.bits()
@@ -360,7 +359,7 @@ fn end_of_last_with(bits: Cell, states: &[Cell]) -> usize {
     states.len() - states.rchunks(16).take_while(without).map(<[Cell]>::len).sum::<usize>()
 }
 
-/// A match that completed. `end` and `completed` count bytes of the text that was scanned.
+/// A match that completed. `end` and `completed` are offsets in the scanned text, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PatternHit {
     pub(crate) pattern: usize,

@@ -33,8 +33,8 @@ pub(super) const MAX_PRUNING_WORK: usize = 200_000;
 pub(super) const MAX_STATES: usize = 8_192;
 pub(super) const MAX_CELLS: usize = 1 << 20;
 
-/// The most threads (matches that may have begun) of a stream. Each thread adds half a nanosecond to the time that a
-/// character takes.
+/// The most threads (matches that may have begun) of a stream. With each thread, reading a character takes half a
+/// nanosecond longer.
 pub(super) const MAX_THREADS: usize = 1_000;
 
 /// One unit of a budget pays for this many bytes of a new vector. So a budget also bounds the memory.
@@ -143,7 +143,7 @@ impl<T: Copy> Lists<T> {
 pub(super) struct Numbers {
     lists: Lists<u32>,
     hashes: Vec<u32>,
-    /// The slots of the hash table: the number of a list plus one, or 0 for a free slot. There are 2^n slots.
+    /// The slots of the hash table. A slot has the number of a list plus one, or 0 if it is free. There are 2^n slots.
     slots: Vec<u32>,
 }
 

@@ -16,12 +16,12 @@ use crate::snapshot::{Reader, Writer};
 pub struct Loops {
     repeat: Repeat,
     block: usize,
-    /// The end of the text that was read, as much of it as later searches for loops need.
+    /// The end of the text that was read: as much as later searches for loops need.
     text: Vec<u8>,
     /// The number of bytes that were read before `text`.
     base: usize,
-    /// As long as `text` has fewer bytes than this, new text only has to be kept: no search for loops is due, and no
-    /// loop can complete.
+    /// While `text` has fewer bytes than this, new text is only kept: no search for loops is due, and no loop can
+    /// complete.
     limit: usize,
     /// A place in `text`. Up to this place, all `runs` (text that repeats and may become a loop) are known to go on.
     followed: usize,
@@ -109,8 +109,8 @@ impl Loops {
         Some(loops)
     }
 
-    /// Checks `self.text`, which comes from outside: returns whether a stream can have kept this text. Also computes
-    /// `continuing` from it.
+    /// Returns whether a stream can have kept `self.text`, which comes from outside. Also computes `continuing` from
+    /// this text.
     fn is_text_possible(&mut self) -> bool {
         let (text, base) = (&self.text, self.base);
         let Some(end) = base.checked_add(text.len()).filter(|end| *end <= isize::MAX as usize) else { return false };
@@ -122,7 +122,8 @@ impl Loops {
         length.contains(&self.text.len()) && str::from_utf8(&self.text[cut..]).is_ok()
     }
 
-    /// Returns the run (text that repeats) with this period that begins at `start`, if the kept text has such a run.
+    /// Returns the run (text that repeats) that has this `period` and begins at `start`, or `None` if the kept text has
+    /// no run there.
     fn run(&self, period: usize, start: usize) -> Option<Run> {
         let (text, base) = (&self.text, self.base);
         if !(1..=text.len() / 2).contains(&period) || start > self.end() - period {
@@ -185,8 +186,9 @@ impl Loops {
         (self.end() / self.block + 1) * self.block - self.base
     }
 
-    /// Compares the new text, for each run (text that repeats), with the text one period before. Drops the runs that do
-    /// not go on. Of the runs that become a loop, returns the first, and the place where the loop completes.
+    /// Follows each run (text that repeats) through the new text: compares the new bytes with the bytes one period
+    /// before. Drops the runs that do not go on. If runs become loops, returns the first of them, and the place where
+    /// its loop completes.
     fn follow(&mut self, armed_from: usize) -> Option<(usize, Run)> {
         let Loops { ref text, base, followed, ref mut runs, .. } = *self;
         let mut first: Option<(usize, Run)> = None;
@@ -250,8 +252,7 @@ impl Loops {
         }
     }
 
-    /// Makes room for `length` bytes of text. Doubles the capacity, but to no more than the most bytes that are ever
-    /// kept.
+    /// Makes room for `length` bytes of text. Doubles the capacity, but not beyond the most bytes that are ever kept.
     fn reserve(&mut self, length: usize) {
         if self.text.capacity() < length {
             let most = self.keep() + self.keep() / 4 + self.block;

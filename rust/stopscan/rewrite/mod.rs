@@ -118,15 +118,15 @@ pub struct Rewriter {
     pub(crate) set: RewriteSet,
     /// The node of the trie whose text is the held text.
     pub(crate) node: u32,
-    /// The output of the last call, unless that call returned a part of its own delta.
+    /// The output of the last call. If the call returned a part of its delta instead, this output is not used.
     out: String,
 }
 
-/// A stream keeps the buffer of its output for the next output, but at most this many bytes of it.
+/// The most bytes of the output buffer that a stream keeps for its next output.
 const SPARE: usize = 256;
 
-/// The most bytes of a host's copy for each byte of the output. A host, such as the Python module, copies the output
-/// into a string of its own, and a string of Python may need four bytes for a character.
+/// A host, such as the Python module, copies the output into a string. For each byte of the output, the copy needs at
+/// most this many bytes, because a string of Python may need four bytes for a character.
 const COPY: usize = 4;
 
 impl Clone for Rewriter {
@@ -141,8 +141,8 @@ impl Rewriter {
         Rewriter { set: set.clone(), node: 0, out: String::new() }
     }
 
-    /// Reads `delta`, and returns the text that is safe to emit: `delta` itself if nothing is held and nothing is
-    /// replaced.
+    /// Reads `delta`, and returns the text that is safe to emit. If nothing is held and nothing is replaced, this is
+    /// `delta` itself.
     #[inline]
     pub fn feed<'a>(&'a mut self, delta: &'a str) -> &'a str {
         if self.is_idle() && self.set.is_plain(delta) {
@@ -266,8 +266,7 @@ struct Pieces<'a> {
     rules: &'a Rules,
     held: &'a str,
     delta: &'a str,
-    /// How far the text (`held` followed by `delta`) was handled: the number of its bytes that were copied to `out` or
-    /// replaced.
+    /// How many bytes of the text (`held` followed by `delta`) were copied to `out` or replaced.
     done: usize,
     out: &'a mut String,
 }

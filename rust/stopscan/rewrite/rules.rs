@@ -23,7 +23,7 @@ pub(crate) struct Rules {
     trie: Automaton,
     /// The replacement of each key.
     values: Words,
-    /// For each node, the number of bytes of its text. A stream at the node holds this text.
+    /// For each node, the length of its text in bytes. A stream at the node holds this text.
     depths: Vec<u32>,
     /// For each node, a key that begins with the text of the node.
     keys: Vec<u32>,
@@ -92,8 +92,8 @@ impl Rules {
         Ok(rules)
     }
 
-    /// Computes the items of `depths`, `rests` and `settled` for the node `child`. The items of all nodes with shorter
-    /// texts must be known.
+    /// Computes the items of `depths`, `rests` and `settled` for the node `child`. This needs the items of all nodes
+    /// with shorter texts.
     fn add(&mut self, parent: usize, child: usize) {
         self.depths[child] = self.depths[parent] + 1;
         if let Some(key) = self.trie.whole_word(child) {
@@ -130,8 +130,8 @@ impl Rules {
         self.replacements.len() as u32
     }
 
-    /// Returns the keys that are replaced in the text of `node` if there is no child for the next byte, in the order of
-    /// the text.
+    /// Returns the keys in the text of `node` that are replaced if there is no child for the next byte, in the order in
+    /// which they stand in the text.
     fn replacements(&self, node: u32) -> impl Iterator<Item = Replacement> + use<> {
         let mut all = Vec::new();
         let mut last = self.settled[node as usize];

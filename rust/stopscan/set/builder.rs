@@ -115,9 +115,9 @@ impl<E: Emit> SetBuilder<E> {
         self
     }
 
-    /// Sets how many code points a stream may hold back for an unfinished match of a hidden pattern. A match that needs
-    /// more is given up. Without this call the limit is 65,536, and a pattern that could hold back text for ever is
-    /// refused.
+    /// Sets how many code points a stream may hold back for an unfinished match of a hidden pattern. If a match needs
+    /// more, it is given up. If `max_held` is not called, the limit is 65,536, and a pattern that could hold back text
+    /// for ever is refused.
     ///
     /// ```
     /// use stopscan::StopSet;
@@ -147,13 +147,13 @@ impl<E: Emit> SetBuilder<E> {
         self
     }
 
-    /// Adds a region: its name, and the markers that are looked for in this region, each with the name of the region to
-    /// which the marker leads. A stream begins in the region that was added first. In a [`StopSet`](crate::StopSet),
-    /// markers stay in the text.
+    /// Adds a region with its name and its markers. With each marker comes the name of the region to which the marker
+    /// leads. A stream begins in the region that was added first. In a [`StopSet`](crate::StopSet), markers stay in the
+    /// text.
     ///
-    /// A region can have several states, each with its own markers. Add each state with its own name, and let markers
-    /// lead to that name. The name of the region is the part before the first slash: `"call/in reasoning"` is a state
-    /// of `"call"`.
+    /// A region can have several states, each with different markers. Add each state under a separate name, and let
+    /// markers lead to that name. The part of the name before the first slash is the name of the region: `"call/in
+    /// reasoning"` is a state of `"call"`.
     ///
     /// ```
     /// use stopscan::{SegmentSet, StopSet};

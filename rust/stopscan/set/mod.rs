@@ -110,7 +110,7 @@ impl<E: Emit> Set<E> {
     }
 
     /// The most code points that a stream holds back for a match of a hidden pattern. `None` if the builder was given
-    /// no limit: then the default applies.
+    /// no limit, and the default applies.
     pub fn max_held(&self) -> Option<usize> {
         self.0.patterns().max_held
     }
@@ -120,7 +120,8 @@ impl<E: Emit> Set<E> {
         self.0.repeat().copied()
     }
 
-    /// The states of all regions (most regions have one), with their markers and the state to which each marker leads.
+    /// The states of all regions, with their markers and the state to which each marker leads. Most regions have one
+    /// state.
     ///
     /// ```
     /// use stopscan::{SegmentSet, Target};

@@ -368,8 +368,7 @@ impl Stream<Segmented> {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Options {
-    /// Whether every stop that fires stays in the output, even a hidden stop. If so, text need not be held because a
-    /// stop may have begun.
+    /// Whether every stop that fires stays in the output, even a hidden stop. If so, no text is held for stops.
     pub include_stop: bool,
     /// Whether the text begins inside the first protected region, for example because the chat template ends the prompt
     /// with the opening marker.
@@ -471,7 +470,8 @@ impl<E: Emit> Stream<E> {
         Released::all_of(delta)
     }
 
-    /// Reads `delta` up to the end of the first stop or, in a `Segmenter`, of the first marker. Otherwise reads it all.
+    /// Reads `delta` up to the end of the first stop or, in a `Segmenter`, of the first marker. If there is none, reads
+    /// all of `delta`.
     #[inline]
     pub(crate) fn step(&mut self, delta: &str, armed: bool) -> Step {
         let part = self.open();
@@ -507,7 +507,8 @@ impl<E: Emit> Stream<E> {
         }
     }
 
-    /// Counts `delta`, in which no stop fired and no part ended, as read. Releases the text that is now safe.
+    /// Counts all of `delta` as read, because no stop fired and no part ended in it. Releases the text that is now
+    /// safe.
     #[inline]
     fn release(&mut self, delta: &str) -> Released {
         self.read.advance(delta);
@@ -620,7 +621,7 @@ impl<E: Emit> Stream<E> {
         }
     }
 
-    /// Returns the marker with this text, if the current region has such a marker.
+    /// Returns the marker of the current region whose text is `text`, if there is one.
     pub(crate) fn marker(&self, text: &str) -> Option<Word> {
         self.graph().marker(self.cursor.node, text)
     }
@@ -630,7 +631,8 @@ impl<E: Emit> Stream<E> {
         self.graph().completes_marker(self.cursor, text)
     }
 
-    /// Returns the stop string that equals the text of a special token, if such a stop can fire in the current region.
+    /// Returns the stop string that equals `special`, the text of a special token, if there is one and stops can fire
+    /// in the current region.
     pub(crate) fn stop_of(&self, special: &str) -> Option<Word> {
         self.graph().stop(self.cursor.node, special)
     }

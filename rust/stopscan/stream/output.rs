@@ -46,7 +46,8 @@ pub trait SafeText: Clone + Debug + Default + Send + Sync {
     fn clear(&mut self);
 }
 
-/// The kind of output of a [`StopScanner`](crate::StopScanner): safe text. A type parameter; it has no values.
+/// The kind of output of a [`StopScanner`](crate::StopScanner): safe text. It is only used as a type parameter, and has
+/// no values.
 #[derive(Clone, Copy, Debug)]
 pub enum Text {}
 
@@ -115,7 +116,7 @@ impl SafeText for String {
     }
 
     fn clear(&mut self) {
-        /// A buffer for more bytes than this is freed, because a server has many streams.
+        /// A buffer with room for more bytes than this is freed, because a server has many streams.
         const SPARE: usize = 32;
 
         if self.capacity() > SPARE {

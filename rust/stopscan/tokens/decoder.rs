@@ -74,7 +74,7 @@ impl TokenDecoder {
         Ok(&self.text)
     }
 
-    /// Ends the stream and returns the rest of its text: half a character as U+FFFD.
+    /// Ends the stream and returns the rest of its text: U+FFFD if half a character is pending.
     pub fn flush(&mut self) -> &str {
         self.text.clear();
         self.native.now.flush(self.native.vocabulary.strays(), &mut |piece, _| self.text.push_str(piece));
@@ -88,7 +88,7 @@ pub trait Sink: FnMut(&str, usize) {}
 
 impl<F: FnMut(&str, usize)> Sink for F {}
 
-/// The decoding state of one stream, without the vocabulary: the bytes of half a character, and the flags below.
+/// The decoding state of one stream, without the vocabulary: the bytes of half a character, and some flags.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Decoder {
     /// The first `len` bytes are half a character. `tokens` has the position of the token with which each of these
@@ -118,8 +118,8 @@ impl Decoder {
         Decoder { bytes: [0; 3], tokens: [0; 3], len: 0, prompted: 0, started, stray: false, space: None }
     }
 
-    /// Whether a token of whole characters would decode to its own text if it came next: it is not the first, and no
-    /// half character or run of byte tokens is pending.
+    /// Whether the next token decodes to its own text if it consists of whole characters. For this it must not be the
+    /// first token, and no half character or run of byte tokens may be pending.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         self.len == 0 && self.started && !self.stray && self.space.is_none()
@@ -283,8 +283,8 @@ pub trait Decode: Sized {
     /// Returns a second decoder in the same state. The two go on independently.
     fn fork(&self) -> Result<Self, Self::Error>;
 
-    /// Whether a token of whole characters would decode to its own text if it came next, because no half character is
-    /// pending.
+    /// Whether the next token decodes to its own text if it consists of whole characters. For this no half character
+    /// may be pending.
     fn is_idle(&self) -> bool;
 
     #[doc(hidden)]
@@ -335,7 +335,7 @@ impl Native {
     }
 
     /// Returns an error if special tokens are skipped and a marker of the stream contains a special token and other
-    /// text. Such a marker could never be found.
+    /// text. This marker could never be found.
     pub fn check<E: Emit>(&self, stream: &Stream<E>) -> Result<(), TokenOptionsError> {
         let graph = stream.graph();
         let spelled = |marker: &&str| self.vocabulary.spells_with_special(marker);

@@ -29,8 +29,8 @@ pub struct TokenOptions {
     pub max_tokens: Option<usize>,
     /// What happens to an id that the vocabulary lacks.
     pub unknown_ids: UnknownIds,
-    /// Whether an EOS among the first `min_tokens` tokens ends the stream. Set this if the engine itself ends the
-    /// sequence at such an EOS.
+    /// Whether an EOS among the first `min_tokens` tokens ends the stream. Set this if the engine also ends the
+    /// sequence at this EOS.
     pub eos_ends_early: bool,
     /// Whether special tokens are left out of the text. A stop or a marker that is one special token is still found.
     pub skip_special_tokens: bool,
@@ -124,9 +124,8 @@ impl TokenOptions {
         Ok(options)
     }
 
-    /// Returns a filter of 64 bits for the ids that end a stream: the [`end_bit`] of each such id is set. If the bit of
-    /// an id is not set, the id does not end the stream. If it is set, the id itself has to be looked up, because
-    /// several ids share a bit.
+    /// Returns a filter of 64 bits for the ids that end a stream. An id ends the stream only if its bit, [`end_bit`],
+    /// is set. If the bit is set, the id itself has to be looked up, because several ids share a bit.
     #[doc(hidden)]
     pub fn end_bits(&self) -> u64 {
         self.stop_token_ids.iter().chain(&self.eos_token_ids).fold(0, |bits, &id| bits | end_bit(id))
@@ -243,7 +242,7 @@ impl Error for TokenOptionsError {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Finish {
-    /// A stop string or a pattern completed; `stop_match` says which one. A stream that a loop ended has
+    /// A stop string or a pattern completed; `stop_match` says which one. If a loop ended the stream, the reason is
     /// [`EndReason::Repetition`] instead.
     StopSequence,
     /// This token of `stop_token_ids` came.

@@ -138,8 +138,8 @@ impl<E: Emit> TokenStream<E> {
         Ok(E::released(&self.decoded.stream, text, Released::all_of(text)).into())
     }
 
-    /// Returns the text that is safe to emit after all of these tokens: the results of `feed` for each, joined. Tokens
-    /// after the end of the stream are not read.
+    /// Returns the text that is safe to emit after all of these tokens. It is the same as the results of `feed` for
+    /// each token, joined. Tokens after the end of the stream are not read.
     ///
     /// # Errors
     /// If the vocabulary lacks one of the ids. Then none of them was read.
@@ -153,8 +153,8 @@ impl<E: Emit> TokenStream<E> {
         Ok(self.safe())
     }
 
-    /// Ends the stream for `reason`, and returns the rest of its text: the held text, and half a character as U+FFFD.
-    /// After the end of the stream it returns nothing.
+    /// Ends the stream for `reason`, and returns the rest of its text: the held text, and U+FFFD if half a character is
+    /// pending. After the end of the stream it returns nothing.
     ///
     /// ```
     /// use stopscan::{EndReason, StopScanner, StopSet, TokenOptions, TokenScanner, Vocabulary};
@@ -351,7 +351,7 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
         Ok(())
     }
 
-    /// Ends the stream for another reason than a token. `safe` then returns the text that was held.
+    /// Ends the stream for a reason that is not a token. `safe` then returns the text that was held.
     fn end(&mut self, reason: EndReason) -> Result<(), D::Error> {
         self.decoded.begin();
         self.end_with(Finish::Ended(reason), self.decoded.was_armed())
@@ -403,7 +403,7 @@ impl<E: Emit, D> TokenStream<E, D> {
         self.decoded.stream.region()
     }
 
-    /// The number of tokens that were read, up to the end of the stream, for a usage report.
+    /// How many tokens were read, up to the end of the stream. This is the count for a usage report.
     pub fn tokens_seen(&self) -> usize {
         self.decoded.ledger.seen
     }
@@ -500,7 +500,7 @@ impl<E: Emit> Decoded<E> {
         self.ledger.seen > self.options.min_tokens
     }
 
-    /// Returns the role of the token `id`. Stop tokens end the stream only if `armed`.
+    /// Returns the role of the token `id`. If `armed` is false, stop tokens do not end the stream.
     fn role(&self, id: u32, armed: bool) -> TokenRole {
         let options = &*self.options;
         if self.end_bits & end_bit(id) == 0 {
@@ -585,7 +585,7 @@ impl<E: Emit> Decoded<E> {
         }
     }
 
-    /// Reads a special token whose text `special` is left out of the stream's text. The token may still be a stop or a
+    /// Reads a special token. Its text, `special`, is left out of the stream's text. The token may still be a stop or a
     /// marker.
     fn scan_special(&mut self, special: &str, armed: bool) {
         if self.is_over() {
