@@ -44,8 +44,7 @@ def kind(name: str) -> tuple[Callable[[], Any], list[Any]]:
 @cache
 def targets(name: str, count: int, order: str) -> list[Any]:
     """Returns `count` streams or, if `name` is "Empty", objects whose `feed` does nothing. With the order `SHUFFLED`,
-    they are not next to each other in memory. A server's streams are not either, so the processor cannot prefetch the
-    next one."""
+    they lie in memory in random order, as on a server. So the processor cannot prefetch the next one."""
     make = Empty if name == "Empty" else kind(name)[0]
     made = [make() for _ in range(count)]
     return random.Random(1).sample(made, count) if order == SHUFFLED else made

@@ -15,8 +15,8 @@ Table = Sequence[tuple[str, ...]]
 
 
 def options(description: str | None) -> argparse.ArgumentParser:
-    """Returns a parser for the command line of a benchmark. Because of it, `--help` prints `description`, and the
-    benchmark does not run."""
+    """Returns a parser for the command line of a benchmark. With this parser, `--help` prints `description` and does
+    not run the benchmark."""
     return argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
 
 

@@ -39,8 +39,8 @@ class Examples(Extension):
 
 
 def take_in(cls: Class, owner: Class) -> None:
-    """Copies members into ``cls`` from the base classes of ``owner``. The compiled module does not have these base
-    classes; only the type stub has them."""
+    """Copies into ``cls`` the members of the base classes of ``owner``. The compiled module lacks these base classes,
+    so their members are read from the type stub."""
     for base in map(str, owner.bases):
         shared = owner.parent.members.get(base.partition("[")[0])
         if isinstance(shared, Class):

@@ -26,7 +26,7 @@ settings.load_profile("stopscan")
 @pytest.fixture(scope="session", autouse=True)
 def _one_certificate(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Makes clients trust only one certificate authority. Each new client usually reads 140 authorities, which takes 20
-    ms. The tests need only this one."""
+    ms. No test connects to a server that needs more of them."""
     first, end, _ = Path(certifi.where()).read_text().partition("-----END CERTIFICATE-----\n")
     pem = tmp_path_factory.mktemp("certificates") / "one.pem"
     pem.write_text(first + end)

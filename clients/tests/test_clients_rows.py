@@ -1,5 +1,5 @@
-"""APIs that are only a row of the table in `apis.py`. No other file tests them. Random streams and answers of each must
-be cut where a brute-force search cuts their text."""
+"""APIs that are only a row of the table in `apis.py`, and need no special tests. Random streams and answers of each
+must be cut where a brute-force search cuts their text."""
 
 from __future__ import annotations
 

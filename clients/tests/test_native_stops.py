@@ -92,7 +92,7 @@ def test_patterns_and_visible_stops_are_in_the_second() -> None:
 
 def test_a_chain_of_stops_is_compared_once() -> None:
     """Each stop begins with the end of the stop before it, so only one of them can be sent. The function once removed
-    the others one at a time, and compared all remaining stops after each. This took quadratic time."""
+    one stop at a time, and compared all remaining stops again each time. This took quadratic time."""
     letters = [chr(0x4E00 + at) for at in range(1023)]
     chain = ["#", "#!" + letters[0], *(a + "-" * 57 + b for a, b in pairwise(letters))]
     native, remaining = native_stops("ollama", chain)

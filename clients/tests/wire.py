@@ -304,8 +304,7 @@ def dashscope_text(deltas: Deltas) -> list[Event]:
 
 
 def conversations(deltas: Deltas) -> list[Event]:
-    """A stream of Mistral's conversations. In every other delta, the content is a string. In the others, it is a
-    piece."""
+    """A stream of Mistral's conversations. The content of a delta is a piece or, in every second delta, a string."""
     where = {"id": "msg_1", "output_index": 0, "content_index": 0, "model": "m", "role": "assistant"}
     contents = [delta if number % 2 else {"type": "text", "text": delta} for number, delta in enumerate(deltas)]
     usage = {"prompt_tokens": 3, "completion_tokens": TOKENS, "total_tokens": 3 + TOKENS}

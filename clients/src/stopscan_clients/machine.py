@@ -2,8 +2,8 @@
 about an API from its row in ``apis.TABLE``.
 
 Its methods return a list of pairs of an event and its ``source``. The event is for the reader, and may have been cut.
-The ``source`` is what the caller gave to ``feed`` together with the uncut event. If the machine has made the event,
-``source`` is ``None``.
+The ``source`` is what the caller gave together with the uncut event. If the machine has made the event, ``source`` is
+``None``.
 """
 
 from __future__ import annotations

@@ -46,9 +46,9 @@ class _Events(Generic[E]):
 
     @property
     def matches(self) -> Mapping[int, StopMatch]:
-        """The match of each choice in which a stop has fired. The mapping is live, so it gets new matches while the
-        stream is read. The ``offset`` of a match is an offset in the text of the choice. In APIs with content parts or
-        blocks, it is an offset in the text of the part or block."""
+        """A live mapping from the index of a choice to its ``StopMatch``: it gets new matches while the stream is read.
+        The ``offset`` of a match is an offset in the text of the choice. In APIs with content parts or blocks, it is an
+        offset in the text of the part or block."""
         return MappingProxyType(self._matches)
 
     @property

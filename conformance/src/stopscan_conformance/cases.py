@@ -161,10 +161,9 @@ class Case:
 
 
 def cases(*apis: str, deep: bool = False, thorough: bool = False, seed: int = 0) -> list[Case]:
-    """Returns the cases of the given APIs. By default, these are all APIs except the extra ones (`Api.extra`), which
-    are tested only if they are given.
+    """Returns the cases of the given APIs. If none is given, these are all APIs that are not extra (`Api.extra`).
 
-    By default these are the cases of the files in `named/`, and generated cases with short answers. `deep` adds long
+    By default, the cases are those of the files in `named/`, and generated cases with short answers. `deep` adds long
     answers, and `thorough` a very large number of further cases. Random requests use `seed`.
     """
     for api in apis:

@@ -237,8 +237,8 @@ async def _ask(
             options: dict[str, Any] = {"content": sent} if isinstance(sent, str) else {"json": sent}
             task = asyncio.ensure_future(_send(client, api, request, answer, leave, options))
             try:
-                # The time limit is computed again in each turn. It grows if other requests have started, or if this
-                # process has not run for some time.
+                # The time limit is computed again in each turn of the loop. It grows if other requests have started, or
+                # if this process has not run for some time.
                 while not task.done():
                     slept = sum(after - before for before, after in gaps[known:])
                     remaining = begin + server.timeout * flight.most + slept - perf_counter()

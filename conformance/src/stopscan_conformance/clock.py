@@ -105,8 +105,8 @@ class Cost:
 
 
 def _decided(tried: Sequence[Times]) -> bool:
-    """Returns whether enough tries were made. They are enough if `ENOUGH_TRIES` of them agree: the server does the
-    needless work, or it does not. Two tries are enough if the share of both is far below `TOO_MUCH`."""
+    """Returns whether enough tries were made. They are enough if `ENOUGH_TRIES` of them agree whether the server does
+    the needless work. Two tries are enough if the share of both is far below `TOO_MUCH`."""
     done = sum(times.share > TOO_MUCH for times in tried)
     quiet = sum(times.share < TOO_MUCH / 2 for times in tried)
     return max(done, len(tried) - done) >= ENOUGH_TRIES or quiet == len(tried) == 2
@@ -317,9 +317,9 @@ def _gathered(
 
 
 def _after_holds(bursts: Sequence[tuple[float, int]], recital: Recital) -> str | None:
-    """Returns a complaint if held text is sent late. The time at which held text became safe to send is estimated: it
-    lies between the times of an earlier and a later token. These are the nearest tokens that were not held and did not
-    come directly after held text."""
+    """Returns a complaint if held text is sent late. The time at which held text became safe to send is estimated from
+    two tokens: the nearest token before it and the nearest token after it. Tokens that were held, or that came directly
+    after held text, are not used for this."""
     ends = [end for _, end in bursts]
     safe = recital.safe
     more = [token for token in range(2, len(recital.complete)) if safe[token - 1] < safe[token] <= ends[-1]]
