@@ -56,7 +56,6 @@ impl<U> Unlocked<U> {
         self.node.load(Relaxed).checked_sub(1)
     }
 
-    /// The part (see `Segmenter`) to which the next text belongs. Only valid while the fast path is open.
     #[inline(always)]
     pub(crate) fn part(&self) -> u32 {
         self.part.load(Relaxed)

@@ -150,9 +150,8 @@ impl Alphabet {
 
     /// Returns for each byte whether it begins a character of a marked class.
     pub(super) fn first_bytes(&self, marked: &[bool], work: &mut Work) -> Result<[bool; 256], TooLarge> {
-        // A stretch (a range of code points of one class) may begin or end at a surrogate, which has no UTF-8. 0xED,
-        // the first byte of U+D7FF, then takes the place of its first byte: U+D7FF is the code point before the
-        // surrogates, so no first byte is missed.
+        // A stretch (a range of code points of one class) may begin or end at a surrogate. Surrogates have no UTF-8, so
+        // take the first byte of the code point before them, U+D7FF: 0xED. Then no first byte is missed.
         let first_byte =
             |code| char::from_u32(code).map_or(0xED, |character| character.encode_utf8(&mut [0; 4]).as_bytes()[0]);
         let mut bytes = [false; 256];

@@ -34,8 +34,8 @@ pub(super) enum Follows {
 }
 
 impl Follows {
-    /// Returns bits to test in a cell. If a pattern has matched before one of these characters in the state of a cell,
-    /// all of the bits are set in this cell. They may also be set in other cells.
+    /// Returns the bits by which a cell shows a match before one of these characters. If a pattern has matched in the
+    /// state of the cell, all of these bits are set. They may also be set in other cells.
     #[inline(always)]
     pub(super) fn bits(self) -> Cell {
         match self {

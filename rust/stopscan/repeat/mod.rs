@@ -100,7 +100,7 @@ impl Repeat {
 
     /// Returns the longest period for which a check (search for loops) looks. The checks are numbered, and `divisible`
     /// is how often the number of this check can be divided by two. Long periods are looked for only at checks with a
-    /// great `divisible`, because these checks are rare.
+    /// high `divisible`, because these checks are rare.
     ///
     /// Two checks that look for the same period are at most `count - 2` periods apart. So one of them comes after the
     /// second copy of a loop and before the last. They are also at most `longest` bytes apart. So the kept text still

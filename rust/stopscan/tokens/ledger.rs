@@ -36,7 +36,7 @@ pub(crate) const NO_REGION: u32 = u32::MAX;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) counts: Vec<usize>,
-    /// How many tokens, from the first on, were counted in their regions, or have no region.
+    /// How many tokens, from the first on, are done: counted in a region, or known to have none.
     pub(crate) counted: usize,
     /// The position of the last token whose text was emitted, or taken out as part of a marker. All tokens up to this
     /// one can be counted.
