@@ -40,6 +40,9 @@ class Result(NamedTuple):
     `findings` has each rule that the case tests: `None` for a rule that is kept, otherwise a text that says how the
     answer breaks it. The case fails if a broken rule has the chosen level or a higher one. `detail` has the texts of
     the rules that make the case fail, or says why the case is not supported.
+
+    >>> Result("fail", "no [DONE]", {"text": None, "form": "no [DONE]"}).wrong
+    ('form',)
     """
 
     outcome: Literal["pass", "fail", "not supported"]
@@ -165,6 +168,9 @@ def cases(*apis: str, deep: bool = False, thorough: bool = False, seed: int = 0)
 
     By default, the cases are those of the files in `named/`, and generated cases with short answers. `deep` adds long
     answers, and `thorough` a very large number of further cases. Random requests use `seed`.
+
+    >>> [str(case) for case in cases("anthropic")][0]
+    'anthropic-whole-line-break'
     """
     for api in apis:
         if api not in APIS:
