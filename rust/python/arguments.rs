@@ -226,8 +226,8 @@ pub(crate) fn options(
     }
 }
 
-/// To make a snapshot takes at most this many times the memory of the stream. To read one takes at most this many times
-/// the bytes of the snapshot. Callers first call `room`, which raises an error if there is not enough memory.
+/// Making a snapshot takes at most this many times the memory of the stream. Reading a snapshot takes at most this many
+/// times the bytes of the snapshot. Callers first call `room`, which raises an error if there is not enough memory.
 pub(crate) const SNAPSHOT: usize = 4;
 
 /// Returns `object` as a snapshot.

@@ -136,8 +136,8 @@ enum DeltaReader {
     Rewritten(Rewrites),
 }
 
-/// Evaluates `$look`, the value of a getter. The source is the iterable that yields the deltas. While its code runs,
-/// this code must not call the getter, which would raise an error. Other threads may call the getter.
+/// Evaluates `$look`, the value of a getter. The source is the iterable that yields the deltas. If its code calls the
+/// getter, raises an error. Other threads may call the getter while this code runs.
 macro_rules! look_at {
     ($streams:expr, $stream:ident => $look:expr, |$rewrites:pat_param| $rewritten:expr) => {{
         let streams = $streams;

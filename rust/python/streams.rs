@@ -473,7 +473,7 @@ impl PyEmit for Segmented {
     }
 }
 
-/// Returns `safe` as a Python string: the object `delta` itself if `safe` is all of the delta's text.
+/// Returns `safe` as a Python string. If `safe` is all of the delta's text, returns the object `delta` itself.
 #[inline]
 pub(crate) fn same_or_new<'py>(
     py: Python<'py>,
@@ -543,13 +543,13 @@ impl<C: Core> Guarded<C> {
         guarded
     }
 
-    /// Runs `action` for a call that changes the stream. Raises `RuntimeError` if another such call is running.
+    /// Runs `action`, which changes the stream. Raises `RuntimeError` if another call is changing the stream.
     #[inline]
     pub(crate) fn change<T>(&self, action: impl FnOnce(&mut C) -> T) -> PyResult<T> {
         Ok(self.with(self.core.change("scanner")?, action))
     }
 
-    /// Runs `action` for a call that only reads the stream. Waits for a call that is running.
+    /// Runs `action`, which only reads the stream. If another call is using the stream, waits until that call ends.
     pub(crate) fn look<T>(&self, action: impl FnOnce(&mut C) -> T) -> PyResult<T> {
         Ok(self.with(self.core.read("scanner")?, action))
     }

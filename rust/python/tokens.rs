@@ -22,9 +22,9 @@ use crate::streams::{Core, Guarded, PyEmit, add_options, same_or_new, stream_met
 use crate::unlocked::UnreadTokens;
 use crate::vocabulary::{Ready, Vocabulary};
 
-/// Defines `TokenScanner` or `TokenSegmenter`. Their arguments are the same, except for `$own`. `$set` makes the set of
-/// these, and `$start_protected` makes an option. `$emit` is the kind of output, and `$out` is the Python class of the
-/// output.
+/// Defines `TokenScanner` or `TokenSegmenter`. Their arguments are the same, except for those in `$own`. From these,
+/// `$set` makes the set, and `$start_protected` makes the option of this name. `$emit` is the kind of output, and
+/// `$out` is the Python class of the output.
 macro_rules! token_class {
     (
         $(#[$doc:meta])*
@@ -415,8 +415,8 @@ impl<E: PyEmit> Tokens<E> {
             if known.len() == ids.len() && *native && known.iter().all(|&id| core.contains(id)) {
                 return self.emit(py, stream.try_feed_many(&known)?);
             }
-            // An unknown id is an error, unless the stream ends before it. To find out, let a copy of the stream read
-            // the ids before it.
+            // An unknown id is an error, but not after the end of the stream. So a copy of the stream first reads the
+            // ids before the unknown id.
             let mut copy = stream.try_clone()?;
             let safe = self.emit(py, copy.try_feed_many(&known)?)?;
             if let (Some(token), None) = (tokens.get(known.len()), copy.finish()) {
@@ -538,8 +538,8 @@ impl Decoding {
         Ok(Decoding::Native(native))
     }
 
-    /// Raises an error for a marker that contains a special token that decoding skips, and also other text: such a
-    /// marker is never found.
+    /// Raises an error for a marker that contains both a skipped special token and other text, because this marker
+    /// would never be found.
     fn check<E: Emit>(&self, py: Python<'_>, stream: &Stream<E>) -> PyResult<()> {
         let window = match self {
             Decoding::Native(native) => return native.check(stream).or_raise(),

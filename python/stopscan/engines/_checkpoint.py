@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 # The regions in which no stop fires by default, on routes that separate reasoning and tool calls from the answer.
 CHAT = NAMES
-# The number of tokens at the end of a prompt that are decoded to find its last marker. Little text follows that marker.
+# This many tokens at the end of a prompt are decoded to find the last marker in it. They are enough, because little
+# text follows the marker.
 PROMPT_TOKENS = 32
 # Two options of every scanner that a `Checkpoint` makes. An id that the tokenizer lacks counts as a token without text,
 # because an engine may sample unknown ids. An EOS ends the answer, even if it comes before ``min_tokens`` tokens.

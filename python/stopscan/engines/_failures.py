@@ -4,8 +4,8 @@ import logging
 from asyncio import CancelledError
 from collections import Counter
 
-# Exceptions that are not faults of the adapter. The adapter's hooks catch them too: they need `except BaseException`,
-# because no narrower clause catches a panic in Rust code.
+# Exceptions that are not faults of the adapter. The hooks of an adapter also catch them, because only
+# `except BaseException` catches a panic in Rust code.
 NOT_OURS = (KeyboardInterrupt, SystemExit, GeneratorExit, CancelledError)
 
 

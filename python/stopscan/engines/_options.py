@@ -44,8 +44,8 @@ _shortened.maxstring = _shortened.maxother = 60
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of one request. ``patterns`` is the limit of patterns and visible patterns together. ``bytes`` is the
-    limit of the text of all stops together, and also of the text of all markers together."""
+    """The limits of one request. ``patterns`` limits the count of patterns and visible patterns together. ``bytes``
+    limits the text of all stops together, and separately the text of all markers together."""
 
     stops: int = 1024
     patterns: int = 64
@@ -67,7 +67,8 @@ class Defaults:
 
     @classmethod
     def from_environment(cls, name: str) -> Defaults:
-        """Returns the defaults in the variables ``{name}_PROTECT``, ``{name}_REPEAT`` and ``{name}_LIMITS``.
+        """Reads the defaults from the environment variables ``{name}_PROTECT``, ``{name}_REPEAT`` and
+        ``{name}_LIMITS``.
 
         ``PROTECT`` is the name of a region or a JSON list. ``REPEAT`` is ``1`` or has the form ``4,1024,256``.
         ``LIMITS`` has the form ``stops=1024,patterns=64,bytes=8192,regions=64``.
@@ -87,7 +88,7 @@ class Defaults:
 
     @classmethod
     def from_arguments(cls, given: Namespace) -> Defaults:
-        """Returns the defaults of the parsed options of ``add_defaults``.
+        """Returns the defaults in ``given``, the parsed options of a parser that ``add_defaults`` has prepared.
 
         Raises ``ValueError`` whose message begins with ``--protect``.
         """
@@ -111,7 +112,8 @@ def add_defaults(parser: ArgumentParser) -> None:
 
 
 def switch(name: str) -> str:
-    """Returns the value of the environment variable ``name``: ``0`` (also if it is unset), ``1`` or ``optional``.
+    """Returns the value of the environment variable ``name``: ``0``, ``1`` or ``optional``. An unset variable counts as
+    ``0``.
 
     Raises ``ValueError`` for any other value.
     """

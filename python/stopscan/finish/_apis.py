@@ -1,4 +1,5 @@
-"""`APIS`, a table with the names of each API's fields, and the functions `from_*`, which read with the table."""
+"""`APIS`, a table with the names of each API's fields, and the functions `from_*`, which use the table to read
+payloads."""
 
 from __future__ import annotations
 
@@ -127,9 +128,9 @@ APIS: dict[ApiName, FinishFields] = {
         name="Gemini finishReason",
         words=paths("finish_reason finishReason"),
         choice_lists=("candidates",),
-        # `to_dict` of google-generativeai writes the numbers of FinishReason in
-        # google/ai/generativelanguage/v1beta/generative_service.proto. Vertex has other numbers from 6 on, but its
-        # client writes names.
+        # `to_dict` of google-generativeai writes a number in place of the word. The numbers are those of FinishReason
+        # in google/ai/generativelanguage/v1beta/generative_service.proto. Vertex has other numbers from 6 on, but its
+        # client writes words.
         numbered_words=(
             "", "STOP", "MAX_TOKENS", "SAFETY", "RECITATION", "OTHER", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT",
             "SPII", "MALFORMED_FUNCTION_CALL", "IMAGE_SAFETY", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS",

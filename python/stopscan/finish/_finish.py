@@ -52,7 +52,8 @@ class Finish:
 
     @classmethod
     def of(cls, match: StopMatch | None, otherwise: EndReason = "eos") -> Finish:
-        """Returns the `Finish` of a scanner's match. If `match` is None, the reason is `otherwise`, an `EndReason`.
+        """Returns the `Finish` of a scanner's match. If there is no match (None), the reason is the argument
+        `otherwise`.
 
         A match with a `period` is a loop of the model, and is reported as a "repetition". For a pattern, `matched_stop`
         is the text that matched.

@@ -67,8 +67,9 @@ class FinishFields:
     """The names of the fields in which an API says why an answer ended. The API says it with a finish word, such as
     "stop".
 
-    A choice is one answer of a response, and contains the finish word. A body contains the choices: it is the payload,
-    or the part of the payload at one of the paths in `bodies`. A body has a list of choices, or is the only choice.
+    A response has a choice for each answer. The finish word is in the choice. A body is the place of the choices: the
+    whole payload, or the part of the payload at one of the paths in `bodies`. A body has a list of choices, or the body
+    itself is the only choice.
     """
 
     name: str  # the API and the field of the word, for error messages
@@ -164,11 +165,12 @@ class FinishFields:
         return Finish("refusal", raw="refusal" if self.raw_is_type else None) if refuses else None
 
     def ends(self, event: object) -> bool:
-        """Returns whether an event says that its stream is over. Such an event does not say why."""
+        """Returns whether an event says only that its stream is over, and not why."""
         return any(holds(event, condition) for condition in self.last_events)
 
     def _word(self, choice: object) -> tuple[Path, Any]:
-        """Returns the path and the value of the first word that is not None, or else of the first flag that is true."""
+        """Returns the path and the value of the first finish word that is not None. If there is none, returns an empty
+        path and the first flag that is true, or None."""
         for path in self.words:
             word = value_at(choice, path)
             if word is not None:

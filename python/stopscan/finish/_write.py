@@ -207,7 +207,7 @@ def to_ollama(finish: Finish, /) -> OllamaFinish:
 def to_sglang(finish: Finish, /) -> SglangFinish:
     """Returns `finish_reason`, a field of `meta_info` in an answer of sglang's `/generate`.
 
-    In it, `matched` is None if no stop fired.
+    If no stop fired, `matched` in the `finish_reason` is None.
 
     >>> to_sglang(Finish("stop_token", 2))
     {'finish_reason': {'type': 'stop', 'matched': 2}}

@@ -32,8 +32,8 @@ STREAM = {"stream": True, "stream_options": {"include_usage": True}}
 
 
 def require_server(generator: Any, handler: Any, failures: Failures) -> None:
-    """Raises ``ImportError`` if an answer of mlx-lm's server with our classes ``generator`` and ``handler`` is wrong,
-    or if one of their methods fails."""
+    """Tests mlx-lm's server with our classes ``generator`` and ``handler``. Raises ``ImportError`` if an answer is
+    wrong, or if a method of these classes fails."""
     # If several machines run one model, each of them tests by itself.
     alone = SimpleNamespace(size=lambda: 1, rank=lambda: 0)
     try:
@@ -123,7 +123,7 @@ class _Arguments(SimpleNamespace):
 
 
 class _Model:
-    """A model that generates, after each of ``tokens``, the token that follows it in ``tokens``."""
+    """A model that recites ``tokens``: after each token it generates the next one."""
 
     layers = (None,)
 

@@ -1,4 +1,4 @@
-"""``require`` checks that the installed mlx-lm has the functions that stopscan needs, as stopscan needs them."""
+"""``require`` checks whether the installed mlx-lm has the functions, attributes and parameters that stopscan needs."""
 
 from __future__ import annotations
 

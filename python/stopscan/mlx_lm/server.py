@@ -1,9 +1,9 @@
-"""``python -m stopscan.mlx_lm.server`` is mlx_lm.server with exact stops. Its arguments and routes stay the same.
+"""``python -m stopscan.mlx_lm.server`` is mlx_lm.server with exact stops. It has the same arguments and routes.
 
 A request may have the options of ``stopscan.engines.read_options`` as fields. ``--protect`` and ``--repeat`` set the
-defaults of requests. Without ``--protect``, no stop fires in the reasoning and the calls of chats; a request with
-``"protect": []`` has stops everywhere. If a stop ended an answer, ``matched_stop`` is beside its finish reason. The
-usage of chats has ``reasoning_tokens``.
+defaults of requests. Without ``--protect``, no stop fires in the reasoning and the calls of chats. If a request has
+``"protect": []``, its stops fire everywhere. If a stop ended an answer, ``matched_stop`` is beside the finish reason of
+the answer. The usage of chats has ``reasoning_tokens``.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ class _Stops:
     row: _Row | None = None
 
     def check_client(self) -> None:
-        """Raises ``ConnectionError`` if the client has left, which mlx-lm would notice only when it writes the whole
-        answer."""
+        """Raises ``ConnectionError`` if the client has left. mlx-lm itself would notice it only when it writes the
+        whole answer."""
         with suppress(BlockingIOError):
             if self.connection and not self.connection.recv(1, MSG_PEEK | MSG_DONTWAIT) and not self.half_closes:
                 raise ConnectionAbortedError("the client has left")

@@ -9,8 +9,8 @@ from typing import Any
 from stopscan.regions._names import NAMES, Graph, edges_of, region_name, region_names
 from stopscan.segments import FORMATS, from_response_template
 
-# Some forms in `FORMATS` have the same markers. They are told apart by text that only the chat templates of one form
-# have. The keys are the names of these forms.
+# For some forms in `FORMATS`, a text that only the chat templates of this form have. It tells the form apart from
+# another form with the same markers.
 SIGNS = {"glm45": "<arg_key>"}
 
 # mlx-lm calls regions "parts". Some have other names in stopscan: the keys are mlx-lm's names, the values are

@@ -24,8 +24,8 @@ def region_names(graph: Graph) -> list[str]:
 
 
 def edges_of(graph: Graph) -> list[tuple[str, str, str]]:
-    """Returns for each marker in ``graph`` the region in which it counts, the marker, and the region to which it
-    leads."""
+    """Returns a tuple for each marker in ``graph``: the region in which it counts, the marker, and the region to which
+    it leads."""
     return [
         (region_name(state), marker, region_name(to))
         for state, markers in graph.items()

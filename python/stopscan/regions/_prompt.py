@@ -21,9 +21,9 @@ HEADER = re.compile(r"[\w .=-]*\s*")
 def region_after(graph: Graph, prompt_end: str, /) -> str:
     """Returns the region in which the answer to a prompt begins.
 
-    A marker counts only where chat templates put markers, at the end of the prompt: it may be followed only by white
-    space, the words of a header, and further markers. So a user who writes a marker in a message cannot switch the
-    operator's stops off.
+    A marker counts only at the end of the prompt, where chat templates put markers. Only white space, the words of a
+    header, and further markers may follow it. So a user who writes a marker in a message cannot switch the operator's
+    stops off.
 
     Raises ``ValueError`` for an empty graph.
 
@@ -53,11 +53,11 @@ def start_region(
     """Returns the region in which the answer begins, for a scanner's argument ``region``. ``None`` stands for the
     scanner's default.
 
-    - ``start_protected=True``: the first protected region of the graph. Raises ``ValueError`` if no region is
-      protected.
-    - ``start_protected=False``: the first region of the graph.
-    - ``start_protected=None``: the region that a marker at the end of the prompt opens. If there is none, the reasoning
-      with ``inside=True``, otherwise the first region of the graph.
+    - With ``start_protected=True``, the answer begins in the first protected region of the graph. Raises ``ValueError``
+      if no region is protected.
+    - With ``start_protected=False``, the answer begins in the first region of the graph.
+    - With ``start_protected=None``, the answer begins in the region that a marker at the end of the prompt opens. If no
+      marker does, it begins in the reasoning (``inside=True``) or in the first region of the graph.
 
     >>> stops = protected(StopSet("END"), FORMATS["qwen3"])
     >>> start_region(stops, "<|im_start|>assistant\\n<think>\\n")

@@ -30,11 +30,12 @@ class RegionOptions(TypedDict, total=False):
 def protected(stops: StopSet, graph: Graph | None, protect: Protect = NAMES, /) -> StopSet:
     """Returns a ``StopSet`` like ``stops``, but no stop fires in the regions of ``protect``.
 
-    ``protect`` has names of regions and pairs of markers. A pair is a tuple, a list, or two consecutive strings. A stop
-    that is a marker of a region stays a stop, and that region is not protected. A set that already has ``regions`` is
-    returned unchanged.
+    ``protect`` has names of regions and pairs of markers. A pair is a tuple, a list, or two consecutive strings. If a
+    marker of a region is also a stop, it stays a stop, and the region is not protected. A set that already has
+    ``regions`` is returned unchanged.
 
-    Raises ``ValueError`` for a name that the graph lacks. The default of ``protect`` skips such names.
+    Raises ``ValueError`` for a name that the graph lacks. If ``protect`` is the default, a name that the graph lacks is
+    ignored.
 
     >>> stops = protected(StopSet("END"), FORMATS["qwen3"])
     >>> stops.truncate("<think>END</think>Yes. END")
@@ -66,7 +67,8 @@ def segments_of(stops: StopSet, graph: Graph, protect: Protect = NAMES, /) -> Se
 
 
 def regions_in(graph: Graph | None, protect: Protect) -> list[Any]:
-    """Returns ``protect`` without the names that the graph lacks. A server's default may have such names."""
+    """Returns ``protect`` without the names that the graph lacks. A server's default may name regions that a model does
+    not have."""
     (names, pairs), regions = read_protect(protect), region_names(graph or {})
     return [*(name for name in names if name in regions), *pairs]
 

@@ -31,8 +31,8 @@ def without_regions(graph: Graph, names: Collection[str], /) -> Graph:
         state: next((to for to in markers.values() if to in kept), next(iter(graph)))
         for state, markers in removed.items()
     }
-    # The answer may also have the closing marker of a region, which then leads from the answer to the answer. If this
-    # marker closes only removed regions, it becomes plain text.
+    # In a graph, the answer may also have the closing marker of a region, and this marker leads back to the answer. If
+    # the marker closes only removed regions, it becomes plain text.
     closing = {marker for markers in removed.values() for marker in markers}
     closing -= {marker for state, markers in kept.items() if region_name(state) != ANSWER for marker in markers}
 

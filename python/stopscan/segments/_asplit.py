@@ -13,9 +13,9 @@ class AsyncSegmentStream(AsyncScanStream[Segment]):
     """Iterates asynchronously over deltas and yields segments that are safe to emit. Also an async context manager.
     Made by ``asplit``.
 
-    The async iterable of deltas is the source. At its end, the stream yields the held text. As soon as a stop fires,
-    the stream closes the source. If the source raises, the error reaches the caller, and ``held`` keeps the withheld
-    text.
+    The async iterable of deltas is the source. When the source ends, the stream yields the held text. When a stop
+    fires, the stream closes the source. When the source raises an error, the stream raises this error, and ``held``
+    still has the withheld text.
     """
 
     __slots__ = ()

@@ -46,8 +46,8 @@ class keep(_Left):  # noqa: N801 - used like a function
 
 
 class stay(_Left):  # noqa: N801 - used like a function
-    """The name of another state of the same region. The marker that leads to this state stays in the text, and the part
-    goes on.
+    """The name of another state of the same region. The marker that leads to this state stays in the text, and no new
+    part begins.
 
     For example, a call can have a state for its argument, in which only the closing marker of the argument counts. In a
     ``StopSet``, ``stay(name)`` means the same as ``name``. A ``SegmentSet`` raises ``ValueError`` if the state belongs

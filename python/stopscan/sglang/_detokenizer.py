@@ -21,8 +21,8 @@ def decode(manager: Any, recv: Any) -> Generator[tuple[Any, ...] | None, list[st
         yield None
         return None
     recv.customized_info = wrap_as_pickle(info) if info else None
-    # sglang decodes the rows of requests without stops. It also decodes all rows without a new token: the first row of
-    # a request may have none, and sglang must see it to begin the request.
+    # sglang decodes the rows of requests without stops. It also decodes every row without a new token: the first row of
+    # a request may have no new token, and sglang begins to decode a request at this row.
     decoded_by_sglang = [place for place, texts in enumerate(rows) if not texts or None in texts]
     made = dict(zip(decoded_by_sglang, (yield (manager, _part(recv, decoded_by_sglang))), strict=True))
     return [made[place] if place in made else "".join(texts) for place, texts in enumerate(rows)]

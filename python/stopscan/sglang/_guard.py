@@ -15,7 +15,7 @@ Hook = Callable[..., Generator[tuple[Any, ...] | None, Any, Any]]
 
 
 class Refused(ValueError):  # noqa: N818 - sglang answers it with a 400
-    """Raised for a wrong request, with a message for the client. The only exception of a hook that reaches sglang."""
+    """Raised for a wrong request, with a message for the client. No other exception of a hook reaches sglang."""
 
     def __init__(self, words: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> None:
         super().__init__(words)
@@ -30,7 +30,7 @@ class Guard:
         self._failures, self._name, self._alone = failures, name, alone
 
     def around(self, hook: Hook) -> Callable[..., Any]:
-        """Returns ``hook`` as a function that itself calls sglang's function: a hook of sglang's type ``AROUND``."""
+        """Returns ``hook`` in the form of sglang's type ``AROUND``: a function that itself calls sglang's function."""
 
         def guarded(original: Callable[..., Any], *args: Any, **options: Any) -> Any:
             if self._alone and self._failures.gone(self._name):

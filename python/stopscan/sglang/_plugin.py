@@ -42,7 +42,7 @@ def register() -> None:
 
 
 def hooks(defaults: Defaults, failures: Failures | None = None) -> dict[str, Callable[..., Any]]:
-    """Returns a dict: the path of each function of sglang that is wrapped, and its hook."""
+    """Returns the hooks in a dict. A key is the path of the function of sglang that the hook wraps."""
     from stopscan.sglang._detokenizer import decode
     from stopscan.sglang._guard import Guard, Hook
     from stopscan.sglang._requests import Requests

@@ -19,7 +19,7 @@ PREFIX = "stopscan_"
 # all options, because a client may also send them.
 STOP, SET_APART = f"{PREFIX}stop", f"{PREFIX}default"
 FIELDS = ("patterns", "visible_patterns", "max_held", "protect", "start_protected", "repeat", "stop", "default")
-# The number of tokens at the end of a prompt on which the text of the first token may depend.
+# The text of an answer's first token may depend on this many tokens at the end of the prompt.
 LAST_TOKENS = 8
 OFF = "stop_regex, regions and stopscan's options are switched off, because stopscan failed repeatedly"
 
@@ -146,7 +146,8 @@ def client_stops(params: Any) -> Any:
 
 def beyond(params: Any) -> bool:
     """Returns whether a request asks for something that sglang cannot do well: options of stopscan, protected regions,
-    or ``stop_regex``. sglang finds patterns, but sends parts of the match, and a slow pattern stops the server."""
+    or ``stop_regex``. sglang does find patterns. But it sends parts of the match, and a slow pattern stops the
+    server."""
     return bool(params.stop_regex_strs) or any(value for name, value in own_options(params).items() if name != STOP)
 
 

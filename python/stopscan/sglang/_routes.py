@@ -56,7 +56,7 @@ class Routes:
         yield
 
     def chat(self, route: Any, request: Any, *args: Any, **options: Any) -> Generator[None, Any, None]:
-        """Wraps `_convert_to_internal_request` of chats, and adds to the request's options the regions that the route
+        """Wraps `_convert_to_internal_request` of chats. Adds an option to the request: the regions that the route
         separates from the content."""
         adapted, _ = yield
         reads = route._encoding_output() is not None
@@ -118,7 +118,7 @@ def _with_stop(frame: str, matched: str | None) -> str:
 
 def _add_regions(params: dict[str, Any], request: Any, *, reasons: bool, calls: bool) -> None:
     """Adds to the options of a request the regions that the route separates from the content. If sglang has added
-    stops, also adds the client's stops: stopscan then finds only those. sglang itself finds the stops that it added,
+    stops, also adds the client's stops, so that stopscan finds only these. sglang itself finds the stops that it added,
     because they must fire in all regions."""
     given, stop = params.get("custom_params"), listed(request.stop)
     if isinstance(given, dict | None):

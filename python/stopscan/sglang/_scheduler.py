@@ -74,8 +74,8 @@ class Stops:
         req.customized_info = {**(req.customized_info or {}), KEY: self.texts}
 
     def read(self, req: Any) -> None:
-        """Reads the new tokens, up to the end that sglang has found, and ends the request at a stop. Runs in each step,
-        so it is kept short."""
+        """Reads the new tokens, and ends the request at a stop. If sglang has found an end, the tokens after this end
+        are not read. Runs in each step, so it is kept short."""
         scanner, texts, ids = self._scanner, self.texts, req.output_ids
         last = len(ids) if req.finished_len is None else req.finished_len
         if texts is None:

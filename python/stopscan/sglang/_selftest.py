@@ -236,7 +236,8 @@ async def _text(answer: Any) -> str:
 
 
 def problems(hooks: Callable[[Failures], dict[str, Any]]) -> list[str]:
-    """Runs ``CASES`` with these ``hooks``. Returns a text for each wrong result: an empty list if stopscan works."""
+    """Runs ``CASES`` with these ``hooks``. Returns a text for each wrong result. The list is empty if stopscan
+    works."""
     failures, wrong = Failures(Logger("stopscan self-test", 99)), []
     try:
         placed = hooks(failures)

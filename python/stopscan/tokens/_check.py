@@ -1,4 +1,5 @@
-"""Checks that a native vocabulary, which decodes without its tokenizer, gives the same text as the tokenizer."""
+"""Checks native vocabularies. A native vocabulary decodes without its tokenizer, and must give the same text as the
+tokenizer."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from stopscan.tokens._source import Source, Token
 DRAWN = 1000
 
 # Byte strings to spell with byte tokens: whole characters of one to four bytes, and invalid UTF-8. No invalid byte
-# follows a whole character, because `decode` would also replace the character. A stream has already emitted it.
+# follows a whole character, because `decode` would then also replace the character, which a stream has already emitted.
 RUNS = [b"a", "é".encode(), "你".encode(), "🚀🚀".encode(), b"\xff", b"\x80\x80", b"\xe4\xbd", b"\xf0\x9f\x9a"]
 
 

@@ -27,7 +27,8 @@ def cleaned_up(text: str) -> str:
 
 
 class CleanUp:
-    """Cleans up a stream. Join what ``feed`` returns, and ``tail`` at the end, to get the cleaned-up text."""
+    """Cleans up a stream. The cleaned-up text consists of all results of ``feed``, and of the result of ``tail`` at the
+    end."""
 
     def __init__(self) -> None:
         # Withheld text, one string for each replacement. It may be the beginning of the text to replace.

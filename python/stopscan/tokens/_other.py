@@ -54,8 +54,8 @@ class Other:
 
     @cached_property
     def _takes_skip(self) -> bool:
-        """Whether ``decode`` has a parameter ``skip_special_tokens``. If so, it is always passed, because its default
-        may be true."""
+        """Whether ``decode`` has a parameter ``skip_special_tokens``. If it has, each call passes the argument, because
+        the default may be true."""
         with suppress(TypeError, ValueError):  # a function in C may have no signature
             return "skip_special_tokens" in signature(self.carrier.decode).parameters
         return False

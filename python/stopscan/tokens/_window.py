@@ -121,7 +121,7 @@ class Window:
     def spelled(self, markers: Sequence[str], /) -> str | None:
         """Returns the first of ``markers`` that contains a skipped special token and other text, or ``None``.
 
-        Such a marker would never be found, because the text of the special token is left out.
+        This marker would never be found, because the text of the special token is left out.
         """
         special = {text for text in self._skipped.values() if text}
         mixed = (marker for marker in markers if marker not in special and any(text in marker for text in special))

@@ -74,7 +74,7 @@ class _Cut:
         prompt_length = 0 if prompts is None else prompts.shape[-1]
         rows = outputs.pop("rows")
         # `outputs` is about one prompt, and `rows` has the rows of this prompt. If the pipeline has not split a batch,
-        # the list of the rows is in one more list.
+        # the list of the rows is inside another list.
         for index, row in enumerate(rows[0] if isinstance(rows[0], list) else rows):
             one_row = {
                 name: value[:, index : index + 1]

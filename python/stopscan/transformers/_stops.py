@@ -146,7 +146,8 @@ class Stops(StoppingCriteria, BaseStreamer):
             self._pad = pad_token_id
 
     def _tell_done(self, done: Any) -> None:
-        """Ends each row that another criterion has ended (``done``), with "length". Its later tokens are padding."""
+        """Ends the rows that another criterion has ended (``done``). The reason is "length". Later tokens of these rows
+        are padding."""
         with self._lock:
             if self._done is None or not torch.equal(done, self._done):
                 self._collect()
@@ -336,8 +337,8 @@ def _stops_in(criteria: Any) -> list[Stops]:
 
 @cache
 def hook_generate() -> None:
-    """Makes ``generate`` tell each ``Stops`` its EOS and pad ids and the prompts. Changes nothing without a
-    ``Stops``."""
+    """Changes ``generate``, so that it tells each ``Stops`` the EOS ids, the pad id and the prompts. Without a
+    ``Stops``, ``generate`` works as before."""
     make, decode = GenerationMixin._get_stopping_criteria, GenerationMixin._assisted_decoding
 
     @wraps(make)

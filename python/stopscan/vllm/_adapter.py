@@ -151,8 +151,8 @@ class Adapter:
             # must also fire in the reasoning.
             options = replace(options, default=tuple(name for name in options.default if name != "reasoning"))
             stops = engine.stops(options)
-        # Whether the request asks for something that vLLM cannot do. If the whole answer is a call, no stop fires in
-        # it. Then `stops` has fewer stops than the request.
+        # Whether the request asks for something that vLLM cannot do. One case is an answer that is a call as a whole.
+        # No stop fires in it, so `stops` has fewer stops than the request.
         beyond = len(stops) < len(options.stops) or bool(
             stops.patterns or stops.visible_patterns or stops.repeat or stops.protect or stops.regions
         )
@@ -186,9 +186,9 @@ class Adapter:
     def _read(
         self, params: Any, engine: Engine | None, defaults: Defaults, *, resumable: bool = False
     ) -> tuple[StopOptions, StopSet]:
-        """Returns the options of a request and its ``StopSet``. Both are cached. The key of the cache is the fields of
-        the request that a scanner needs. ``params`` cannot store the results, because vLLM copies ``params`` between
-        the hooks, and the copies lose our attributes.
+        """Returns the options of a request and its ``StopSet``. Both are cached. The cache key consists of all fields
+        of the request that a scanner needs. The results cannot be stored in ``params``, because vLLM copies ``params``
+        between the hooks, and the copies lose our attributes.
 
         Raises vLLM's validation error for an invalid request. vLLM answers this error with a 400 if the response has
         not begun.

@@ -139,8 +139,8 @@ class ScanningDetokenizer:
         self.match, self.stop_buffer_length = self.scanner.match, 0
 
     def _give_back(self: Any, error: BaseException, stop_terminated: bool) -> None:
-        """Turns this object back into vLLM's own detokenizer that has read the same tokens. Ends the request with an
-        error if it asks for something that vLLM cannot do."""
+        """Turns this object back into vLLM's own detokenizer, in the state after the same tokens. If the request asks
+        for something that vLLM cannot do, ends the request with an error instead."""
         self.failures.note(error, "ends with an error" if self.beyond else "goes on with vLLM's stops", "stream")
         self.scanner = None
         if self.beyond:

@@ -17,13 +17,13 @@ from stopscan.regions.shared import region_name, with_reasoning
 from stopscan.tokens import TokenScanner, Vocabulary
 from stopscan.vllm._parsers import BEGINS_INSIDE, HARMONY, OF_THE_CHECKPOINT, REASONING, form_of, form_of_calls
 
-# The number of tokens at the end of a prompt that are searched for markers: chat templates end with a marker and line
-# breaks.
+# This many tokens at the end of a prompt are searched for markers. They are enough, because chat templates end with a
+# marker and line breaks.
 PROMPT_TOKENS = 32
 # The reasoning parser tells whether an answer begins in the reasoning. The results are cached for `MAX_TURNS` prompts.
 # A prompt whose last turn has `MAX_TURN` tokens or more is not cached.
 MAX_TURN = MAX_TURNS = 64
-# The most tokens of one character: it has at most 4 bytes, and each token has at least one of them.
+# A character has at most this many tokens: it has at most 4 bytes, and each token has at least one of them.
 CHARACTER = 4
 # In the list of regions that a route separates from the content, this entry stands for the whole answer.
 ANSWER = "answer"

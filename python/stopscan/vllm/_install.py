@@ -63,8 +63,8 @@ def install(*, protect: Any = None, repeat: Repeat | None = None) -> None:
 
 
 def uninstall() -> None:
-    """Removes stopscan from vLLM, which again finds the stops of new requests. Running requests keep stopscan. Returns
-    nothing."""
+    """Removes stopscan from vLLM. vLLM itself then finds the stops of new requests. Running requests keep stopscan.
+    Returns nothing."""
     global _current
     _current = None
     for entry in reversed(_placed[:]):

@@ -53,7 +53,7 @@ CALLS = [
 
 
 def problems(standing: Callable[[Adapter], AbstractContextManager[None]]) -> list[str]:
-    """Runs streams with stopscan. Returns a text for each wrong result: an empty list if stopscan works.
+    """Runs streams with stopscan. Returns a text for each wrong result. The list is empty if stopscan works.
     ``standing(adapter)`` installs stopscan while a ``with`` block runs."""
     streams, host, wrong = _streams(), Host(), []
     alone = {stream.name: host.run(stream) for stream in streams if stream.expected is None}
