@@ -60,7 +60,7 @@ def answers(client: OpenAI) -> bool:
 
 
 def stream(client: OpenAI, model: str) -> list[str]:
-    """Returns, for each token up to the stop, the text that the client received with it. The text may be empty."""
+    """Returns the texts that the client received: one for each token up to the stop. A text may be empty."""
     chunks = client.completions.create(
         model=model,
         prompt=RECITER.prompt("late"),
@@ -73,7 +73,8 @@ def stream(client: OpenAI, model: str) -> list[str]:
     texts = []
     for chunk in chunks:
         for choice in chunk.choices:
-            # If the client reads slowly, a chunk has several tokens. Then its text is put at the last of these tokens.
+            # If the client reads slowly, a chunk has several tokens. The last token gets the text of the chunk, and the
+            # tokens before it get an empty text.
             texts += [""] * (len(choice.model_extra["token_ids"] or []) - 1) + [choice.text]
     return texts
 

@@ -1,4 +1,7 @@
-"""A filter for pipes: copies standard input to standard output up to a stop, and replaces keys."""
+"""The command ``stopscan``, a filter for pipes: copies standard input to standard output up to a stop.
+
+With ``--replace FROM=TO`` it writes ``TO`` in place of ``FROM``.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +87,8 @@ def replacements(options: argparse.Namespace) -> dict[str, str]:
 
 
 def copy(scanner: StopScanner, rewriter: Rewriter) -> None:
-    """Copies the text up to a stop, with its keys replaced. Each piece is written as soon as it is safe."""
+    """Copies standard input to standard output up to a stop. ``rewriter`` replaces the keys of ``--replace``. Each
+    piece of text is written as soon as it is safe."""
     try:
         for delta in read_deltas(STDIN):
             write(rewriter.feed(scanner.feed(delta)))

@@ -47,7 +47,8 @@ class AsyncDeltaStream(Generic[Item]):
         return self
 
     def __copy__(self) -> NoReturn:
-        # Both streams would read from one source into one scanner. `deepcopy` works if the source can be copied.
+        # A copy would share the source and the scanner with this stream, and take text from it. `deepcopy` also copies
+        # the source and the scanner. It works if the source can be copied.
         raise TypeError(f"cannot copy {type(self).__name__!r} object")
 
     async def __anext__(self) -> Item:
@@ -153,8 +154,8 @@ class AsyncDeltaStream(Generic[Item]):
         try:
             await _close(self._iterator)
         finally:
-            # Close the stream, too: its iterator may be another object. In an API client, only the stream's `close`
-            # ends the request.
+            # A stream of an API client may have an iterator that is a separate object. Only the stream's `close` ends
+            # the request, so close the stream after its iterator.
             if self._deltas is not self._iterator:
                 await _close(self._deltas)
 

@@ -161,7 +161,7 @@ class _Stream(Iterator[_Out]):
 class _ScanStream(_Stream[_Out]):
     @property
     def match(self) -> StopMatch | None:
-        """The stop that fired, or ``None``. The attribute does not change while the source makes a delta."""
+        """The stop that fired, or ``None``."""
     @property
     def unused(self) -> str:
         """The text after the stop in the delta that completed the stop."""
@@ -414,7 +414,8 @@ class Rewriter(_Copied):
     def __new__(cls, replacements: RewriteSet | Mapping[str, str]) -> Self: ...
     @property
     def held(self) -> str:
-        """The text that is withheld because it may be the beginning of a key, or of a longer key."""
+        """The text that is withheld because it may be the beginning of a key. If it already is a key, a longer key may
+        still follow."""
     @property
     def set(self) -> RewriteSet:
         """The ``RewriteSet`` of the rewriter."""
@@ -446,8 +447,8 @@ class Rewriter(_Copied):
 
 @final
 class RewriteStream(_Stream[str]):
-    """Iterates over deltas and yields their text with keys replaced, but no empty text. Also a context manager. Made by
-    ``rewrite``.
+    """Iterates over deltas and yields their text, with the keys of a ``RewriteSet`` replaced. Also a context manager. Made
+    by ``rewrite``. Never yields an empty string.
 
     The iterable of deltas is the source. When the source ends, the stream yields the held text with its keys replaced.
     When the source raises an error, the stream raises this error, and ``held`` still has the withheld text.
@@ -457,7 +458,7 @@ class RewriteStream(_Stream[str]):
         """The ``RewriteSet`` of the stream."""
 
 def rewrite(deltas: Iterable[str], /, replacements: RewriteSet | Mapping[str, str]) -> RewriteStream:
-    """Returns an iterator of the text of ``deltas`` with keys replaced.
+    """Returns an iterator of the text of ``deltas``, in which each key of ``replacements`` is replaced by its value.
 
     The iterator has the attributes ``held``, ``set`` and ``closes``. ``replacements`` is the same as in ``Rewriter``.
 
@@ -712,7 +713,8 @@ class SegmentSet(_Set):
         """
     @property
     def markers(self) -> dict[str, dict[str, str]]:
-        """The markers of each region and state, each with the state to which it leads. Each call makes a new dict."""
+        """The graph of regions. A key is a region or state, and its value is a dict: from each marker in it to the state
+        to which the marker leads. Each call makes a new dict."""
     @property
     def regions(self) -> tuple[str, ...]:
         """The names of the regions; a stream begins in the first."""

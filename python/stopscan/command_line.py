@@ -48,9 +48,11 @@ def add_pairs(parser: ArgumentParser) -> None:
 
 
 def own_arguments(parser: ArgumentParser) -> Namespace:
-    """Parses the options that ``parser`` knows, removes them from ``sys.argv``, and returns them. The engine's command
-    later parses the options that are left. If ``-h`` or ``--help`` is among them, prints the help of ``parser``
-    first."""
+    """Returns the parsed options that ``parser`` knows, and removes them from ``sys.argv``.
+
+    The engine's command later parses the rest of ``sys.argv``. If the rest has ``-h`` or ``--help``, the command prints
+    its help, so this function prints the help of ``parser`` before it.
+    """
     own, sys.argv[1:] = parser.parse_known_args()
     if {"-h", "--help"} & {*sys.argv}:
         parser.print_help()

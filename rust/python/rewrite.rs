@@ -176,7 +176,8 @@ impl Rewriter {
         self.stream.change(|core| core.restore(&snapshot))?.or_raise()
     }
 
-    /// The text that is withheld because it may be the beginning of a key, or of a longer key.
+    /// The text that is withheld because it may be the beginning of a key. If it already is a key, a longer key may
+    /// still follow.
     #[getter]
     fn held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
         self.stream.held(py)

@@ -374,7 +374,8 @@ impl SegmentSet {
         find(py, &self.core, text, &options(false, false, region)?)
     }
 
-    /// The markers of each region and state, each with the state to which it leads. Each call makes a new dict.
+    /// The graph of regions. A key is a region or state, and its value is a dict: from each marker in it to the state
+    /// to which the marker leads. Each call makes a new dict.
     #[getter]
     fn markers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         markers(py, &self.core)

@@ -88,8 +88,8 @@ pub(crate) fn split(
     Py::new(deltas.py(), PyClassInitializer::from(stream).add_subclass(SegmentStream { segments }))
 }
 
-/// Iterates over deltas and yields their text with keys replaced, but no empty text. Also a context manager. Made by
-/// ``rewrite``.
+/// Iterates over deltas and yields their text, with the keys of a ``RewriteSet`` replaced. Also a context manager. Made
+/// by ``rewrite``. Never yields an empty string.
 ///
 /// The iterable of deltas is the source. When the source ends, the stream yields the held text with its keys replaced.
 /// When the source raises an error, the stream raises this error, and ``held`` still has the withheld text.
@@ -100,7 +100,7 @@ pub(crate) struct RewriteStream {
     set: Py<RewriteSet>,
 }
 
-/// Returns an iterator of the text of ``deltas`` with keys replaced.
+/// Returns an iterator of the text of ``deltas``, in which each key of ``replacements`` is replaced by its value.
 ///
 /// The iterator has the attributes ``held``, ``set`` and ``closes``. ``replacements`` is the same as in ``Rewriter``.
 ///
@@ -155,7 +155,7 @@ macro_rules! stop_getters {
     ($class:ident) => {
         #[pymethods]
         impl $class {
-            /// The stop that fired, or ``None``. The attribute does not change while the source makes a delta.
+            /// The stop that fired, or ``None``.
             #[getter]
             fn r#match(slf: &Bound<'_, Self>) -> PyResult<Option<Py<StopMatch>>> {
                 match &slf.as_super().get().reader {

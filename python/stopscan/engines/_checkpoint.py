@@ -52,7 +52,7 @@ class Checkpoint:
 
     A second checkpoint for the same tokenizer is cheap, because vocabularies and compiled sets are cached. Pass
     ``graph`` if the engine knows the regions better than the tokenizer and its chat template do. With ``narrow``, the
-    markers of a region are plain text unless the region is protected.
+    scanner knows only regions that are protected. All other markers are plain text to it.
 
     >>> checkpoint = Checkpoint(tokenizer)
     >>> options = read_options(request_body, defaults, default=CHAT)
@@ -123,9 +123,9 @@ class Checkpoint:
             return kind(self.vocabulary, stops, region=region, **row, **engine)
         except ValueError as error:
             if kind is TokenScanner and options.protect is None and stops != options.stops:
-                # A marker of a default region has both a special token and other text. The scanner cannot find this
-                # marker, because it leaves special tokens out of the text. So make a scanner without the default
-                # regions.
+                # A marker of a default region has both a special token and other text. The scanner leaves special
+                # tokens out of the text, so it could not find this marker. The request did not ask for the default
+                # regions, so make a scanner without them.
                 return kind(self.vocabulary, options.stops, **row, **engine)
             raise _named(error) from None
 
@@ -175,8 +175,8 @@ def _compiled(
         return protected(stops, graph, protect)
     if len(stops) > (stops.repeat is not None) or narrow or not graph:
         return stops
-    # No stop needs the regions here: there are no strings, patterns or protected regions, and `repeat` fires in every
-    # region. But a scanner counts the tokens of each region only if its set has regions.
+    # `repeat` is the only stop, and fires in every region. So the set needs no regions for its stops. It gets them
+    # nevertheless, because a scanner counts the tokens of each region only if its set has regions.
     return StopSet(regions=graph, repeat=stops.repeat)
 
 

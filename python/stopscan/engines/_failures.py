@@ -10,11 +10,12 @@ NOT_OURS = (KeyboardInterrupt, SystemExit, GeneratorExit, CancelledError)
 
 
 class Failures:
-    """Counts and logs the faults of an adapter in one process. After ``LIMIT`` faults in one hook, ``off`` is true.
+    """Counts and logs the faults of an adapter in one process. A hook is a place in the engine where code of the
+    adapter runs.
 
-    While ``off`` is true, the adapter must leave new requests to the engine, and refuse a request whose stops the
-    engine does not support. Pass only faults of the adapter to ``note``, and no errors of a client, such as a
-    ``ValueError`` of ``read_options``.
+    Pass each fault in a hook to ``note``. Do not pass the error of a client, such as a ``ValueError`` of
+    ``read_options``. After ``LIMIT`` faults in one hook, ``off`` is true. From then on, the adapter must leave new
+    requests to the engine, and refuse a request whose stops the engine does not support.
 
     >>> failures = Failures(logging.getLogger("engine.stopscan"))
     >>> try:
@@ -41,9 +42,9 @@ class Failures:
     def note(self, error: BaseException, outcome: str, hook: str = "", *, alone: bool = False) -> None:
         """Counts a fault in ``hook``. Logs the first fault of all, and the fault with which ``hook`` reaches ``LIMIT``.
 
-        When ``hook`` reaches ``LIMIT``, the adapter is turned off. With ``alone``, the adapter stays on: stop calling
-        the hook when ``gone(hook)`` is true. ``outcome`` says what happens to the request, such as "was left to the
-        engine".
+        After ``LIMIT`` faults in ``hook``, ``off`` is true, which ends all work of the adapter in new requests. With
+        ``alone=True``, ``off`` does not change, and only ``gone(hook)`` is true. The adapter must then no longer run
+        this hook. ``outcome`` says what happens to the request, such as "was left to the engine".
 
         Raises ``error`` if it is not a fault of the adapter, such as a ``KeyboardInterrupt``.
         """

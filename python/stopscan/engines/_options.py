@@ -22,8 +22,8 @@ MAX_COUNT = 2**31 - 1
 # The most characters of an error message, which goes back to the client and quotes parts of its request.
 MAX_MESSAGE = 400
 
-# If this name is in the option `default`, no stop fires in the whole answer. A route sets it, for example, if the
-# request requires a tool call, because the answer then has no content.
+# A route puts this name into the option `default` if no stop but `repeat` may fire in the whole answer. For example, a
+# request may require a tool call. The answer then has no content, so there is no text for stops.
 ANSWER = "answer"
 
 # Other names that APIs use for the options.

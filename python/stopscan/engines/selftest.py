@@ -1,4 +1,5 @@
-"""For the self-test of an adapter: a small tokenizer, made without a download, and the source of an engine's module."""
+"""Helps an adapter to test itself. ``Tokenizer`` makes a small tokenizer without a download, and ``source_of`` reads
+the source of an engine's module."""
 
 from __future__ import annotations
 

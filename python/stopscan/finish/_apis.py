@@ -14,8 +14,6 @@ ApiName: TypeAlias = Literal[
 
 
 def _bodies(inner: str) -> tuple[tuple[str, ...], ...]:
-    """Returns the paths at which a payload may have its finish reason: its top level, and the paths in `inner` and
-    `WRAPPERS`."""
     return ((), *paths(inner), *paths(WRAPPERS))
 
 
@@ -37,7 +35,8 @@ WAITING = (
 
 
 def _waits_for_caller(item: Any) -> bool:
-    """Returns whether an output item waits for the API's caller. OpenAI itself runs some shell calls and searches."""
+    """Returns whether the API's caller must answer an output item, such as a call of a function. Some calls need no
+    answer, because OpenAI itself runs them: shell calls in its containers, and some tool searches."""
     kind = field(item, "type")
     if kind == "shell_call":
         kind = kind if field(field(item, "environment"), "type") in (None, "local") else None
@@ -208,10 +207,10 @@ def from_responses(payload: object, /) -> Finish | None:
 
 
 def from_ollama(payload: object, /) -> Finish | None:
-    """Returns the finish of a line of `/api/chat` or `/api/generate` that is `done`, or None for any other line.
+    """Returns the finish of a line of `/api/chat` or `/api/generate`, or None if `done` is not true in this line.
 
-    "stop" is an "eos", because Ollama does not say what stopped the answer. A `done` line without a reason, which
-    older servers write, is also an "eos". With calls in the line the reason is "tool_calls".
+    The word "stop" is read as "eos", because Ollama does not say what stopped the answer. Older servers send no word,
+    which is also read as "eos". If the line has calls, the reason is "tool_calls".
 
     >>> from_ollama({"message": {"content": ""}, "done": True, "done_reason": "length"}).reason
     'length'

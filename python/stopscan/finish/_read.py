@@ -29,7 +29,7 @@ WRAPPERS = "response response.body result.message modelOutput"
 # sglang, AI21 and Vercel send an object in place of the finish word. The word is in its field `type` (sglang), `reason`
 # (AI21) or `unified` (Vercel).
 WORD_OBJECTS = ("type", "reason", "unified")
-# The same object has the stop in its field `matched` (sglang) or `sequence` (AI21).
+# An object with the finish word may also have the stop: in its field `matched` (sglang) or `sequence` (AI21).
 STOP_OBJECTS = ("matched", "sequence")
 # Fields with the name, the id or the arguments of a call, as all APIs spell them. OpenAI nests them in `function` or
 # `custom`.
@@ -42,7 +42,8 @@ def paths(text: str) -> tuple[Path, ...]:
 
 
 def conditions(text: str) -> tuple[Condition, ...]:
-    """Returns the conditions in `text`: `a.b=c` for the value `c`, and `a.b` for any value that is not empty."""
+    """Returns the conditions in `text`, which are separated by spaces. The condition `a.b=c` means that the value at
+    the path `a.b` is `c`. The condition `a.b` means that this value is not empty."""
     parted = (condition.partition("=") for condition in text.split())
     return tuple((tuple(path.split(".")), value or None) for path, _, value in parted)
 
@@ -67,8 +68,8 @@ class FinishFields:
     """The names of the fields in which an API says why an answer ended. The API says it with a finish word, such as
     "stop".
 
-    A response has a choice for each answer. The finish word is in the choice. A body is the place of the choices: the
-    whole payload, or the part of the payload at one of the paths in `bodies`. A body has a list of choices, or the body
+    A choice is one answer of a response, with its finish word. The body is the part of the payload that has the list of
+    choices: the whole payload, or what is at one of the paths in `bodies`. If the API has no list of choices, the body
     itself is the only choice.
     """
 
@@ -106,8 +107,9 @@ class FinishFields:
     def find(self, payload: object) -> Answer:
         """Returns the choice that counts, with its finish word.
 
-        Searches the bodies in order, until one has a list of choices or a finish word. If no body has either, the
-        payload itself is the choice. Raises `TypeError` if the payload is not a dict or an object.
+        Looks at each path where the API may have its choices, until there is a list of choices or a finish word. If
+        there is neither, the payload itself is the choice. Raises `TypeError` if the payload is not a dict or an
+        object.
         """
         if not isinstance(payload, dict) and isinstance(payload, NOT_PAYLOADS):
             raise TypeError(f"{self.name} is read from a dict or an object, not {type(payload).__name__}")
@@ -169,8 +171,11 @@ class FinishFields:
         return any(holds(event, condition) for condition in self.last_events)
 
     def _word(self, choice: object) -> tuple[Path, Any]:
-        """Returns the path and the value of the first finish word that is not None. If there is none, returns an empty
-        path and the first flag that is true, or None."""
+        """Returns the path of the choice's finish word, and the word.
+
+        If there is no word, the API may have booleans instead, whose names are the words (`flags`). Then returns an
+        empty path, and the name of the first flag that is true, or None.
+        """
         for path in self.words:
             word = value_at(choice, path)
             if word is not None:
@@ -247,8 +252,11 @@ class Answer(NamedTuple):
 
 
 def decide(finish: Finish, content: Finish | None) -> Finish:
-    """Returns `finish`, or a `Finish` with the reason of `content`. `content` stands for a call or a refusal in the
-    answer. It counts only if the reason of `finish` is in `UNDECIDED`."""
+    """Decides between two finishes of one answer. `content` is the finish for a call or a refusal in the answer, or
+    None if there is neither. `finish` is the finish for the rest of the answer.
+
+    If the reason of `finish` is in `UNDECIDED`, `content` counts. Otherwise `finish` counts.
+    """
     if content is None or finish.reason not in UNDECIDED:
         return finish
     return Finish(content.reason, raw=content.raw or finish.raw)
@@ -318,9 +326,11 @@ def as_list(value: object) -> Sequence[Any]:
 
 
 def word_and_stop(value: object) -> tuple[str | None, object]:
-    """Returns the finish word and the stop in `value`. The word is None while the stream goes on. If `value` is an
-    object, the word is in a field of `WORD_OBJECTS`, and the stop in a field of `STOP_OBJECTS`. If `value` has no stop,
-    the stop is None."""
+    """Returns the finish word in `value`, and the stop or None. The word is None while the stream goes on.
+
+    `value` is the word, or an object that has the word in one of the fields `WORD_OBJECTS`. The object may also have
+    the stop, in one of the fields `STOP_OBJECTS`.
+    """
     stop: object = None
     if value is not None and not isinstance(value, str | int | Enum):
         word = next((inner for name in WORD_OBJECTS if (inner := field(value, name)) is not None), None)

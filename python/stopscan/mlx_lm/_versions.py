@@ -9,9 +9,9 @@ from typing import Any
 
 import mlx_lm
 
-# What stopscan needs of mlx-lm. A key is a class or function of mlx-lm. Its value lists names that must exist there:
-# attributes, parameters, or names that the function's code uses. An entry such as `(cache)` has all parameters of the
-# function.
+# What stopscan needs of mlx-lm. A key is a class or function of mlx-lm. Its value lists the names that it must have:
+# attributes, parameters, or names that the function's code uses. An entry `(cache)` means that the function has the
+# parameter `cache` and no further parameter.
 RESPONSE = "__dataclass_fields__ text token finish_reason"
 STREAMS = {
     "generate.GenerationResponse": f"{RESPONSE} prompt_tokens generation_tokens",

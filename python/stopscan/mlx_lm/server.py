@@ -162,14 +162,18 @@ def _safe(responses: Any, row: _Row, stops: _Stops) -> Iterator[Any]:
             row.failed = True
         if row.failed:
             raise RuntimeError("stopscan failed in this request")
-        # Report every end as "length". After "stop", mlx-lm would drop the last text and the text that it held back.
+        # Report every end as "length", so that mlx-lm sends all text. After "stop" it would drop the text of the last
+        # response, and the text that it has held back.
         yield replace(response, text=text, finish_reason=response.finish_reason and "length")
 
 
 def _nearest(fetch: Any, model: Any, tokens: list[int]) -> Any:
-    """Calls ``fetch`` of mlx-lm's prompt cache, and returns its result. If the cache has all tokens of the prompt,
-    returns a result in which at least one token is not cached. Otherwise mlx-lm's generation thread would end. It
-    happens with agents: they send an earlier prompt again, followed by its answer and its stop."""
+    """Calls ``fetch`` of mlx-lm's prompt cache. Returns the cache of a prompt, and the tokens that are not in it.
+
+    If the cache has all tokens of the prompt, leaves the last token out of the cache. Otherwise mlx-lm's generation
+    thread would end, because no token is left to feed. Agents send prompts of this kind: an earlier prompt, its answer
+    and its stop.
+    """
     cache, rest = fetch(model, tokens)
     if not rest:
         cache, rest = fetch(model, tokens[:-1]) if len(tokens) > 1 else (None, [])
@@ -235,8 +239,8 @@ class _Handler(server.APIHandler):
         self.wfile.write(body)
 
     def generate_response(self, text: str, finish_reason: str | None, *counts: Any, **parts: Any) -> Any:
-        """Returns a chunk or a whole response, made by mlx-lm. If the answer ends with it, adds the reason and the stop
-        that fired."""
+        """Returns a chunk or a whole response, made by mlx-lm. To the last chunk and to a whole response, adds why the
+        answer ended, and the stop if one fired."""
         self._called_tool |= bool(parts.get("tool_calls"))
         row = self._stops.row
         if finish_reason is None or row is None or row.finish is None:

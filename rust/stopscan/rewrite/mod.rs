@@ -208,7 +208,8 @@ impl Rewriter {
         Ok(&self.out)
     }
 
-    /// The text that is withheld because it may be the beginning of a key, or of a longer key.
+    /// The text that is withheld because it may be the beginning of a key. If it already is a key, a longer key may
+    /// still follow.
     pub fn held(&self) -> &str {
         self.set.0.text(self.node)
     }

@@ -251,6 +251,6 @@ def _responses(
 
 
 def _size(cache: Any) -> int:
-    """Returns how many tokens a trimmable ``cache`` has. A ``CacheList`` has several caches with the same tokens."""
+    """Returns how many tokens ``cache`` has. All caches in a ``CacheList`` have the same tokens, so one is counted."""
     size: int = cache.offset if hasattr(cache, "offset") else _size(cache[0])
     return size
