@@ -11,8 +11,8 @@ use stopscan::{Options, Snapshot, TokenOptions, UnknownIds};
 use crate::errors::{OrRaise, type_error, value_error};
 use crate::objects::{collect, list, room};
 
-/// The strings of one argument, such as stops or markers. Error messages call a string by `name` and its index: `stop
-/// 3`.
+/// The strings of one argument, such as stops or markers. Error messages name a string by `name` and its index, such as
+/// `stop 3`.
 pub(crate) struct Strings<'py> {
     name: String,
     pub(crate) items: Vec<Bound<'py, PyString>>,
@@ -226,8 +226,8 @@ pub(crate) fn options(
     }
 }
 
-/// Making a snapshot takes at most this many times the memory of the stream. Reading a snapshot takes at most this many
-/// times the bytes of the snapshot. Callers first call `room`, which raises an error if there is not enough memory.
+/// Making a snapshot needs at most this many times the memory of the stream. Reading a snapshot needs at most this many
+/// times its length. Callers first call `room`, which raises an error if there is not enough memory.
 pub(crate) const SNAPSHOT: usize = 4;
 
 /// Returns `object` as a snapshot.

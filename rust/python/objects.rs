@@ -37,9 +37,9 @@ pub(crate) fn tuple<'py, T: PyTypeCheck>(
     list(py, items)?.as_sequence().to_tuple()
 }
 
-/// Returns the result of a `__reduce__`. With it, pickle makes an object of `class` from the `arguments` and the
-/// `options` (keyword arguments), and then sets the object's `state`. Uses `__newobj_ex__`, because this is the only
-/// function to which pickle's protocols 0 and 1 can pass keyword arguments.
+/// Returns what `__reduce__` must return, so that pickle can make an object again. pickle calls `class` with the
+/// `arguments` and the `options` (keyword arguments), and then sets the object's `state`. Uses `__newobj_ex__`, because
+/// only this function can take keyword arguments in pickle's protocols 0 and 1.
 pub(crate) fn rebuild<'py>(
     class: Bound<'py, PyType>,
     arguments: impl IntoPyObject<'py, Target = PyTuple>,

@@ -555,7 +555,8 @@ impl<E: Emit> SetArguments<E> {
         Ok(arguments)
     }
 
-    /// Lets `add` change the builder. `add` copies `bytes` bytes. Raises `MemoryError` if there is no memory for them.
+    /// Calls `add`, which adds strings of together `bytes` bytes to the builder. Before that, raises `MemoryError` if
+    /// there is no memory for a copy of the strings.
     fn add(&mut self, bytes: usize, add: impl FnOnce(SetBuilder<E>) -> SetBuilder<E>) -> PyResult<()> {
         room(bytes)?;
         self.set = add(std::mem::take(&mut self.set));
@@ -622,8 +623,8 @@ fn markers<'py, E: Emit>(py: Python<'py>, set: &Set<E>) -> PyResult<Bound<'py, P
     Ok(all)
 }
 
-/// Returns the keyword arguments with which Python makes an equal set. Most arguments are the same for `StopSet` and
-/// `SegmentSet`. `own` has the arguments that only one of the two classes has.
+/// Returns the keyword arguments with which Python makes an equal set. `own` has the arguments that only this class of
+/// set has. The other arguments are the same for `StopSet` and `SegmentSet`.
 fn set_options<'py, E: Emit>(
     py: Python<'py>,
     set: &Set<E>,

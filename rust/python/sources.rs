@@ -136,8 +136,8 @@ enum DeltaReader {
     Rewritten(Rewrites),
 }
 
-/// Evaluates `$look`, the value of a getter. The source is the iterable that yields the deltas. If its code calls the
-/// getter, raises an error. Other threads may call the getter while this code runs.
+/// Returns `$look`, the value of a getter of a stream. Raises an error if the getter is called by the code of the
+/// source (the iterable of deltas), while this code makes a delta. Other threads may call the getter meanwhile.
 macro_rules! look_at {
     ($streams:expr, $stream:ident => $look:expr, |$rewrites:pat_param| $rewritten:expr) => {{
         let streams = $streams;

@@ -506,7 +506,7 @@ pub(crate) trait Core: Sized {
     fn catch_up(&mut self, _unread: &Self::Unread) {}
 
     /// Stores in `unread` how many tokens this stream has read. The fast path takes tokens without the lock, and counts
-    /// on from this number.
+    /// them from there.
     fn publish(&self, _unread: &Self::Unread) {}
 
     fn fork(&self) -> PyResult<Self>;

@@ -22,9 +22,9 @@ use crate::streams::{Core, Guarded, PyEmit, add_options, same_or_new, stream_met
 use crate::unlocked::UnreadTokens;
 use crate::vocabulary::{Ready, Vocabulary};
 
-/// Defines `TokenScanner` or `TokenSegmenter`. Their arguments are the same, except for those in `$own`. From these,
-/// `$set` makes the set, and `$start_protected` makes the option of this name. `$emit` is the kind of output, and
-/// `$out` is the Python class of the output.
+/// Defines the Python class `TokenScanner` or `TokenSegmenter`. `$own` has the arguments that only this class has. From
+/// them, the expression `$set` makes the set, and `$start_protected` the option of this name. `$emit` is the kind of
+/// output, and `$out` is the Python class of the output.
 macro_rules! token_class {
     (
         $(#[$doc:meta])*
@@ -268,8 +268,8 @@ impl<E: PyEmit> Core for Box<TokenStream<E, Decoding>> {
 
     fn catch_up(&mut self, unread: &UnreadTokens) {
         let begun = unread.ids();
-        // `unread.seen()` can be less than `tokens_seen()`, but only if PyO3 panicked in the previous call, because
-        // there was no memory for an object of a few bytes. Then skip no tokens.
+        // Normally, `unread.seen()` is not less than `tokens_seen()`. It can be less after a panic of PyO3 in the
+        // previous call, when there was no memory for an object of a few bytes. Then skip no tokens.
         self.skip_tokens((unread.seen() - begun.len()).saturating_sub(self.tokens_seen()));
         for id in begun {
             let _ = self.try_feed(id); // no error: the vocabulary has this id
@@ -349,8 +349,8 @@ impl<E: PyEmit> Tokens<E> {
         }
     }
 
-    /// Fast path: returns the id, and its text in `Vocabulary::ready`. Returns `None` if the token can end the stream,
-    /// or has no text there.
+    /// Fast path: returns the id, and its text as a Python string that `Vocabulary::ready` has. Returns `None` if the
+    /// token can end the stream, or if `Vocabulary::ready` has no text for it.
     ///
     /// Also returns `None` for an object that is not exactly an `int`. Reading this object may run Python code. So only
     /// `feed_locked` reads it, once and with the lock held.
@@ -429,8 +429,8 @@ impl<E: PyEmit> Tokens<E> {
 
     /// Raises `MemoryError` if there is no memory for reading `ids`.
     fn ask_memory(&self, stream: &TokenStream<E, Decoding>, ids: &[u32]) -> PyResult<()> {
-        /// The memory of a token in bytes, without its text. It is for the queues that count tokens: they store where
-        /// each token starts, and its region.
+        /// The memory in bytes that a stream may need for a token besides its text: queues store where each token
+        /// starts, and its region.
         const COUNTED: usize = 64;
 
         let core = &self.vocabulary.get().core;
@@ -592,9 +592,9 @@ impl Decode for Decoding {
     fn is_whole(&self, id: u32) -> bool {
         match self {
             Decoding::Native(native) => native.is_whole(id),
-            // If the tokenizer itself decodes, stopscan does not know which tokens are whole characters. So it treats
-            // all tokens as whole. That is wrong for a token that completes a character of the previous token, but
-            // matters only if both tokens together spell a marker.
+            // If the tokenizer itself decodes, stopscan cannot tell whether a token completes a character of the
+            // previous token. So it treats every token as whole. This matters only if both tokens together spell a
+            // marker.
             Decoding::Window(_) => true,
         }
     }

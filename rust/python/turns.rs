@@ -77,8 +77,7 @@ impl<T> Turns<T> {
         let value = match self.value.try_lock() {
             Ok(value) => value,
             // The mutex is poisoned: another call panicked while it had the lock. Only PyO3 panics, when there is no
-            // memory for an object of a few bytes. It never does so in the middle of a change, so the value can still
-            // be used.
+            // memory for an object of a few bytes, and never in the middle of a change. So the value can still be used.
             Err(TryLockError::Poisoned(value)) => value.into_inner(),
             Err(TryLockError::WouldBlock) => self.wait_detached(),
         };

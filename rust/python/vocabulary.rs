@@ -9,8 +9,8 @@ use stopscan::{Strays, VocabularyBuilder};
 use crate::errors::{OrRaise, value_error};
 use crate::objects::{self, collect, new_string, room};
 
-/// The most memory that reading a vocabulary needs: `JSON` bytes for each byte of a `tokenizer.json`, or `TOKEN` bytes
-/// for each item of a list of tokens. `room` checks that there is enough memory before the vocabulary is read.
+/// Reading a vocabulary needs at most this much memory: `JSON` bytes for each byte of a `tokenizer.json`, or `TOKEN`
+/// bytes for each item of a list of tokens. Before the vocabulary is read, `room` checks that there is enough.
 const JSON: usize = 4;
 const TOKEN: usize = 64;
 

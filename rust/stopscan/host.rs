@@ -71,7 +71,7 @@ impl<E: Emit> Set<E> {
 
 /// Returns the length of `text` if stops or markers may begin in it, but none completes in it or is unfinished at its
 /// end. Returns `None` for any other text, for long text, and if the node has patterns. A marker that leads back to
-/// `node` completes like any other marker, because it changes the state of loops.
+/// `node` also counts as completed, because after it the search for loops begins anew.
 #[inline(never)]
 fn begins_in_vain(graph: &Graph, node: u32, text: &str) -> Option<Place> {
     if text.len() >= LONG {

@@ -1,7 +1,7 @@
 """The regions of a model's answers (reasoning, answer, tool calls), and stops that do not fire in some of them.
 
-All adapters use these functions, so that stops, protected regions and segments agree. The regions have the names of
-``stopscan.segments.FORMATS``: ``answer``, ``reasoning`` and ``tool_call``.
+All adapters find regions with the functions of this package, so stops, protected regions and segments refer to the same
+regions. A region is named as in ``stopscan.segments.FORMATS``: ``answer``, ``reasoning`` or ``tool_call``.
 """
 
 from stopscan.regions._checkpoint import graph_of

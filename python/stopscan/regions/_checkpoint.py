@@ -9,12 +9,11 @@ from typing import Any
 from stopscan.regions._names import NAMES, Graph, edges_of, region_name, region_names
 from stopscan.segments import FORMATS, from_response_template
 
-# For some forms in `FORMATS`, a text that only the chat templates of this form have. It tells the form apart from
-# another form with the same markers.
+# Two forms in `FORMATS` may have the same markers. For one of them, `SIGNS` has a text that only the chat templates of
+# this form contain.
 SIGNS = {"glm45": "<arg_key>"}
 
-# mlx-lm calls regions "parts". Some have other names in stopscan: the keys are mlx-lm's names, the values are
-# stopscan's.
+# mlx-lm's name of a region, and stopscan's name of the same region. All other regions have the same name in both.
 PARTS = {"normal": "answer", "tool": "tool_call"}
 
 
@@ -35,16 +34,18 @@ def graph_of(tokenizer: Any, /) -> Graph | None:
         declared = None
     sources = [_of_mlx_lm(tokenizer), declared, _of_chat_template(_template(tokenizer))]
     graphs = [graph for graph in sources if graph]
-    # The graph with the most regions wins: for some models that reason, mlx-lm knows only the markers of tool calls.
+    # A source may lack a region. For example, for some models that reason, mlx-lm knows only the markers of tool calls.
+    # So take the graph with the most regions.
     return max(graphs, key=lambda graph: len({*NAMES}.intersection(region_names(graph))), default=None)
 
 
 def with_reasoning(graph: Graph | None, own: Graph | None, /) -> Graph | None:
-    """Combines two graphs: ``graph`` has the regions of a model, and ``own`` has the regions of an engine's parser for
-    this model.
+    """Combines two graphs of one model: ``graph`` has the known regions of the model, and ``own`` has the regions that
+    the parser of an engine reads.
 
-    If ``graph`` already has the markers of ``own``, returns ``graph``. Otherwise returns ``own``. If ``own`` has no
-    tool calls, adds those of ``graph`` to the result. If only one of the graphs is known, returns this graph.
+    Returns ``graph`` if it has all markers of ``own`` that open a region or end the reasoning. Otherwise returns
+    ``own``, and adds the tool calls of ``graph`` if ``own`` has no tool calls. If only one graph is known, returns this
+    graph.
     """
     if not own or not graph:
         return own or graph
@@ -98,9 +99,9 @@ def _of_chat_template(template: str) -> Graph | None:
         leads_to = {(marker, to) for _, marker, to in edges_of(form)}
         present = {marker for marker, _ in leads_to if marker in template}
         missing = {*NAMES}.intersection(region_names(form)) - {to for marker, to in leads_to if marker in present}
-        # A form does not fit if it has reasoning, but the template has no marker that opens the reasoning. The same
-        # holds for tool calls. A marker that the template has adds its length to `size`. A marker that the template
-        # lacks takes one away.
+        # A form fits only if the template has a marker that opens the reasoning and a marker that opens tool calls, as
+        # far as the form has these regions. `size` says how well the form fits: the total length of its markers that
+        # the template has, minus one for each marker that the template lacks.
         size = sum(map(len, present)) - len({marker for marker, _ in leads_to} - present)
         score = size, SIGNS.get(name, "\0") in template
         if not missing and score > highest and size > 0:

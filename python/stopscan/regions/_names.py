@@ -1,6 +1,6 @@
-"""Graphs of regions. A graph has states, and each marker leads from one state to another. A region can have several
-states. For example, ``tool_call`` and ``tool_call/in reasoning`` are states of the region ``tool_call``. Their markers
-lead to different states."""
+"""Graphs of regions. A graph has states, and each marker leads from one state to another. A region has several states
+if the same marker must lead to different places. For example, the region ``tool_call`` can have the states
+``tool_call`` and ``tool_call/in reasoning``."""
 
 from __future__ import annotations
 
@@ -34,9 +34,8 @@ def edges_of(graph: Graph) -> list[tuple[str, str, str]]:
 
 
 def readable_in(graph: Graph) -> set[str]:
-    """Returns the names of the regions whose text is for readers. Any other region has only markup, such as Harmony's
-    header ``assistant to=self``. A graph that was made of a response template may lack the region ``answer``. Its first
-    region is then the answer."""
+    """Returns the names of the regions whose text people read. All other regions have only markup, such as Harmony's
+    header ``assistant to=self``. If the graph has no region ``answer``, its first region counts as the answer."""
     regions = region_names(graph)
     return {"answer" if "answer" in regions else regions[0], *NAMES}
 

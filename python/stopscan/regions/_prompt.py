@@ -21,9 +21,9 @@ HEADER = re.compile(r"[\w .=-]*\s*")
 def region_after(graph: Graph, prompt_end: str, /) -> str:
     """Returns the region in which the answer to a prompt begins.
 
-    A marker counts only at the end of the prompt, where chat templates put markers. Only white space, the words of a
-    header, and further markers may follow it. So a user who writes a marker in a message cannot switch the operator's
-    stops off.
+    A marker counts only at the end of the prompt, where chat templates put it. Only white space, the words of a header,
+    and further markers may follow it. A marker that a user writes in a message does not count: it could open a
+    protected region, in which the operator's stops do not fire.
 
     Raises ``ValueError`` for an empty graph.
 
@@ -50,8 +50,8 @@ def region_after(graph: Graph, prompt_end: str, /) -> str:
 def start_region(
     stops: StopSet | SegmentSet, prompt_end: str, /, start_protected: bool | None = None, *, inside: bool = False
 ) -> str | None:
-    """Returns the region in which the answer begins, for a scanner's argument ``region``. ``None`` stands for the
-    scanner's default.
+    """Returns the region in which the answer begins. Pass it to a scanner as ``region``. ``None`` means the default of
+    the scanner.
 
     - With ``start_protected=True``, the answer begins in the first protected region of the graph. Raises ``ValueError``
       if no region is protected.
@@ -82,13 +82,14 @@ def start_region(
 
 def _protected_states(graph: Graph, stop_in: Collection[str]) -> list[str]:
     states = [state for state in graph if region_name(state) not in stop_in]
-    # No stop fires in regions of markup, such as Harmony's headers. But no answer begins in them, so they come last.
+    # An answer with `start_protected` begins in the first of the states. It never begins in markup, such as Harmony's
+    # headers, so regions of markup come last.
     readable = readable_in(graph)
     return sorted(states, key=lambda state: region_name(state).removesuffix(PROTECTED) not in readable)
 
 
 @lru_cache(maxsize=16)
 def _segments(graph: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]) -> SegmentSet:
-    """Returns the compiled graph. ``str`` turns ``keep(region)`` into a plain name, so that the marker is left out of
-    the text. ``region_after`` would take a marker in the text for content."""
+    """Returns the compiled graph, with each marker left out of the text: ``str`` turns ``keep(region)`` into a plain
+    name. If a marker stayed in the text, ``region_after`` would mistake it for other text of the prompt."""
     return SegmentSet({state: {marker: str(to) for marker, to in markers} for state, markers in graph})

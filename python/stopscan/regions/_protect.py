@@ -11,8 +11,8 @@ from stopscan.segments import SegmentSet, keep
 
 Protect = str | Iterable[str | Sequence[str]]
 
-# The text between the two markers of a pair is a region of its own. Its name is the name of the region around it, with
-# this suffix: "answer protected".
+# The text between the two markers of a pair becomes a separate region. Its name is the name of the region around it,
+# with this suffix: "answer protected".
 PROTECTED = " protected"
 
 
@@ -54,9 +54,9 @@ def protected(stops: StopSet, graph: Graph | None, protect: Protect = NAMES, /) 
 def segments_of(stops: StopSet, graph: Graph, protect: Protect = NAMES, /) -> SegmentSet:
     """Returns a ``SegmentSet`` of ``graph`` and ``stops``. Its stops do not fire in the regions of ``protect``.
 
-    ``protect`` and the errors are the same as in ``protected``. The text between the markers of a pair is a separate
-    segment, and the markers stay in the text. Its region has the name of the surrounding region, with ``PROTECTED``
-    added: ``answer protected``.
+    ``protect`` and the errors are the same as in ``protected``. The text between the markers of a pair becomes a
+    separate segment, and the markers stay in its text. Inside the answer, this segment has the region ``answer
+    protected``.
 
     >>> segments = segments_of(StopSet("END"), FORMATS["qwen3"], ["reasoning", "(", ")"])
     >>> list(split(["<think>END</think>Yes (END). END"], segments))

@@ -25,14 +25,13 @@ def without_regions(graph: Graph, names: Collection[str], /) -> Graph:
         return graph
     kept = {state: markers for state, markers in graph.items() if region_name(state) not in names}
     removed = {state: markers for state, markers in graph.items() if state not in kept}
-    # For each removed region: the region that follows its closing marker. Markers that led to the removed region now
-    # lead to the region that follows.
+    # A marker that led to a removed region now leads to the region that followed the removed one.
     end_of = {
         state: next((to for to in markers.values() if to in kept), next(iter(graph)))
         for state, markers in removed.items()
     }
-    # In a graph, the answer may also have the closing marker of a region, and this marker leads back to the answer. If
-    # the marker closes only removed regions, it becomes plain text.
+    # In some graphs, the closing marker of a region also counts in the answer, and leads back to the answer. If all
+    # regions that the marker closes are removed, the marker becomes plain text.
     closing = {marker for markers in removed.values() for marker in markers}
     closing -= {marker for state, markers in kept.items() if region_name(state) != ANSWER for marker in markers}
 

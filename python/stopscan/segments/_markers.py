@@ -1,5 +1,4 @@
-"""``FORMATS``, the markers of today's models, and the types with which a graph says what a marker does: ``keep``,
-``stay``, ``Format``.
+"""``FORMATS`` has the markers of today's models. ``keep`` and ``stay`` are for markers that a graph leaves in the text.
 
 The markers of the models are not in this file: to change them, edit ``rust/stopscan/formats/parts.rs`` and
 ``headers.rs``. docs/formats.md says how to use them.
@@ -17,7 +16,8 @@ if TYPE_CHECKING:
 
 
 class _Left(str):
-    """The base of ``keep`` and ``stay``: the name of a state. The marker that leads to this state stays in the text."""
+    """The base class of ``keep`` and ``stay``. It is a string: the name of the state to which a marker leads. The
+    marker stays in the text."""
 
     __slots__ = ()
 
@@ -49,9 +49,9 @@ class stay(_Left):  # noqa: N801 - used like a function
     """The name of another state of the same region. The marker that leads to this state stays in the text, and no new
     part begins.
 
-    For example, a call can have a state for its argument, in which only the closing marker of the argument counts. In a
-    ``StopSet``, ``stay(name)`` means the same as ``name``. A ``SegmentSet`` raises ``ValueError`` if the state belongs
-    to another region.
+    For example, an argument of a call may quote the closing marker of the call. With a second state for the argument,
+    only the closing marker of the argument counts there. In a ``StopSet``, ``stay(name)`` means the same as ``name``. A
+    ``SegmentSet`` raises ``ValueError`` if the state belongs to another region.
 
     >>> call = {"</call>": "answer", "<arg>": stay("call/argument")}
     >>> markers = {"answer": {"<call>": "call"}, "call": call, "call/argument": {"</arg>": stay("call")}}

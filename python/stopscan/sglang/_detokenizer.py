@@ -12,17 +12,17 @@ from stopscan.sglang._scheduler import KEY
 
 
 def decode(manager: Any, recv: Any) -> Generator[tuple[Any, ...] | None, list[str], list[str] | None]:
-    """Wraps ``_decode_batch_token_id_output``, which returns the new text of each row. A row with stops gets the text
-    that the scheduler stored in ``customized_info``. Removes this text from ``customized_info``, because sglang sends
-    the rest to the client."""
+    """Wraps ``_decode_batch_token_id_output``, which returns the new text of each request in a batch. For a request
+    with stops, returns the text that the scheduler stored in ``customized_info``. Also removes this text from
+    ``customized_info``, because sglang sends everything that is left there to the client."""
     info = unwrap_from_pickle(recv.customized_info) if recv.customized_info is not None else {}
     rows = info.pop(KEY, None)
     if rows is None:
         yield None
         return None
     recv.customized_info = wrap_as_pickle(info) if info else None
-    # sglang decodes the rows of requests without stops. It also decodes every row without a new token: the first row of
-    # a request may have no new token, and sglang begins to decode a request at this row.
+    # Let sglang decode the requests without stops, and all requests without a new token. The first row of a request may
+    # have no new token, and sglang must read this row to begin decoding the request.
     decoded_by_sglang = [place for place, texts in enumerate(rows) if not texts or None in texts]
     made = dict(zip(decoded_by_sglang, (yield (manager, _part(recv, decoded_by_sglang))), strict=True))
     return [made[place] if place in made else "".join(texts) for place, texts in enumerate(rows)]

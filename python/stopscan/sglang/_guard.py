@@ -23,8 +23,8 @@ class Refused(ValueError):  # noqa: N818 - sglang answers it with a 400
 
 
 class Guard:
-    """Runs a hook, and notes its failures. If the hook fails, sglang's function runs without it. With ``alone``,
-    repeated failures switch off only this hook, and the rest of stopscan goes on."""
+    """Runs a hook around a function of sglang. If the hook fails, notes the failure, and runs the function without the
+    hook. Repeated failures switch off all of stopscan, or only this hook if ``alone`` is true."""
 
     def __init__(self, failures: Failures, name: str = "", *, alone: bool = False) -> None:
         self._failures, self._name, self._alone = failures, name, alone
@@ -57,8 +57,8 @@ class Guard:
     async def stream(
         self, made: AsyncIterator[str], each: Callable[[str], str] = str, last: Callable[[int], str] = lambda _: ""
     ) -> AsyncIterator[str]:
-        """Yields the items of ``made``, each changed by ``each``. Then calls ``last`` with the count of items, and
-        yields the text that it returns, if any."""
+        """Yields the items of the stream ``made``, each changed by the function ``each``. At the end calls the function
+        ``last`` with the count of items, and yields the text that ``last`` returns, unless it is empty."""
         count = 0
         async for item in made:
             count += 1

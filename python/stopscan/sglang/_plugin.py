@@ -23,7 +23,7 @@ CALLED = [f"sglang.{CHAT}._tool_call_parsing_active", f"sglang.{CHAT}._encoding_
 
 
 def register() -> None:
-    """Does the work of ``stopscan.sglang.register``. That function imports this module only when sglang calls it."""
+    """Does the work of ``stopscan.sglang.register``, which imports this module only when sglang calls it."""
     value = ""
     try:
         value = switch("STOPSCAN_SGLANG")

@@ -14,9 +14,9 @@ from stopscan.sglang._guard import Refused
 from stopscan.tokens import TokenScanner
 
 PREFIX = "stopscan_"
-# The hook of a chat route passes two options on to the scheduler. The first has the client's stops, and is there only
-# if sglang added others. The second has the regions that the route separates from the content. Both are checked like
-# all options, because a client may also send them.
+# A chat route sends two options to the scheduler. `STOP` has the client's stops, and is sent only if sglang has added
+# other stops. `SET_APART` has the regions that the route separates from the content. Both are checked like all options,
+# because a client can also send them.
 STOP, SET_APART = f"{PREFIX}stop", f"{PREFIX}default"
 FIELDS = ("patterns", "visible_patterns", "max_held", "protect", "start_protected", "repeat", "stop", "default")
 # The text of an answer's first token may depend on this many tokens at the end of the prompt.
@@ -79,8 +79,8 @@ class Requests:
 
     def read(self, params: Any, *, thinks: bool = False) -> StopOptions:
         """Returns the options of a request: stopscan's options, and the stops in sglang's own fields. ``thinks`` says
-        that sglang expects reasoning. The reasoning then counts as separate from the content, unless the route has
-        named the separate regions.
+        that sglang expects reasoning. If so, and if the route has not named the regions that it separates from the
+        content, the reasoning counts as separate.
 
         Raises ``Refused`` for a wrong value. The message begins with the name of the field.
         """
@@ -130,8 +130,11 @@ class Requests:
 
 
 class Scanning(NamedTuple):
-    """The scanner of a request. ``beyond``: whether the request asks for something that sglang cannot do. ``added``:
-    the stops that sglang added to a chat. sglang itself looks for them."""
+    """The scanner of a request.
+
+    ``beyond`` says whether the request asks for something that sglang cannot do. ``added`` has the stops that sglang
+    added to a chat. sglang itself looks for these stops.
+    """
 
     scanner: TokenScanner
     beyond: bool
@@ -146,14 +149,14 @@ def client_stops(params: Any) -> Any:
 
 def beyond(params: Any) -> bool:
     """Returns whether a request asks for something that sglang cannot do well: options of stopscan, protected regions,
-    or ``stop_regex``. sglang does find patterns. But it sends parts of the match, and a slow pattern stops the
-    server."""
+    or ``stop_regex``. (sglang can search for patterns, but it sends parts of a match to the client, and a slow pattern
+    stops the server.)"""
     return bool(params.stop_regex_strs) or any(value for name, value in own_options(params).items() if name != STOP)
 
 
 def own_options(params: Any) -> dict[str, Any]:
-    """Returns the options of stopscan in ``custom_params``. If ``custom_params`` is not an object, returns an invalid
-    option, so that the request is passed to ``read``, which refuses it."""
+    """Returns the options of stopscan in ``custom_params``. If ``custom_params`` is not an object, returns an option
+    that does not exist. The caller then passes the request to ``read``, which refuses it."""
     given = {} if params.custom_params is None else params.custom_params
     given = given if isinstance(given, dict) else {PREFIX: True}
     return {name: value for name, value in given.items() if isinstance(name, str) and name.startswith(PREFIX)}

@@ -71,9 +71,9 @@ class Routes:
         _add_regions(params, request, reasons=bool(serving("reasoning_parser")), calls=calls)
 
     def chat_chunks(self, route: Any, *args: Any, **options: Any) -> Generator[None, Any, Any]:
-        """Wraps the function that makes the chunks of one step of a chat. For a step without text, sglang makes no
-        chunk, and drops the logprobs. So the hook adds a chunk with the logprobs. Also notes the stop for Anthropic's
-        stream."""
+        """Wraps the function that makes the chunks of one step of a chat. If a step has logprobs but no text, sglang
+        makes no chunk, and the logprobs are lost. The hook then adds a chunk with the logprobs. It also stores the stop
+        that ended the request, so that Anthropic's stream can report it."""
         made = yield
         request, content, scores = (options[name] for name in ("request", "content", "choice_logprobs"))
         matched = (content["meta_info"].get("finish_reason") or {}).get("matched")
@@ -117,9 +117,9 @@ def _with_stop(frame: str, matched: str | None) -> str:
 
 
 def _add_regions(params: dict[str, Any], request: Any, *, reasons: bool, calls: bool) -> None:
-    """Adds to the options of a request the regions that the route separates from the content. If sglang has added
-    stops, also adds the client's stops, so that stopscan finds only these. sglang itself finds the stops that it added,
-    because they must fire in all regions."""
+    """Adds to the options of a request which regions the route separates from the content. If sglang has added stops to
+    the request, also adds the list of the client's stops, and stopscan looks only for the stops in this list. sglang
+    looks for the stops that it added, because they must fire in all regions."""
     given, stop = params.get("custom_params"), listed(request.stop)
     if isinstance(given, dict | None):
         options = {SET_APART: ["reasoning"] * reasons + ["tool_call"] * calls}

@@ -94,8 +94,8 @@ class Stops:
             self._end(req, scanner, texts)
 
     def _end(self, req: Any, scanner: Any, texts: list[str]) -> None:
-        """Ends a request: sets its text and its finish reason. Either a stop has fired, or sglang has ended the
-        request. If sglang has, the end of the text can complete the match of a pattern such as `END$`."""
+        """Ends a request: sets its text and its finish reason. Called if a stop has fired, or if sglang has ended the
+        request. In the second case, the end of the text may complete the match of a pattern such as `END$`."""
         aborted = isinstance(req.finished_reason, FINISH_ABORT)
         if scanner.finish is None and texts:
             texts[-1] += scanner.flush("abort" if aborted else "length")
@@ -103,7 +103,7 @@ class Stops:
         if match is None or aborted:
             self._close(req, "".join(texts))
             return
-        # A loop (`repeat`) has no stop to report, and sglang's APIs have no word for a loop. So the stop is `None`.
+        # sglang's APIs have no word for a loop (`repeat`). So a loop is reported as a stop without a text: `None`.
         literal = FINISH_MATCHED_STR(matched=None if match.period else match.sequence)
         pattern = match.pattern
         req.finished_reason = literal if pattern is None else FINISHED_MATCHED_REGEX(matched=pattern)

@@ -1,7 +1,7 @@
 """Tests whether stopscan works with this sglang: runs streams through sglang's own scheduler and detokenizer code.
 
-Needs neither an engine nor a model nor HTTP: it uses a tokenizer made here, sglang's request and messages, and one
-function of sglang's detokenizer.
+Needs no engine, no model and no HTTP server. Uses a tokenizer that is made here, sglang's classes for requests and
+messages, and one function of sglang's detokenizer.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ CASES = [
 
 ENTRY = "sglang.srt.entrypoints."
 GENERATE = f"{ENTRY}http_server.serve_generate_request"
-# The self-test itself calls the functions that the hooks wrap. It would not notice if a new release of sglang no longer
-# called them. So the source of each of these modules must have a call that matches the pattern.
+# The self-test itself calls the functions that the hooks wrap, so it would pass even if a new release of sglang no
+# longer called them. So it also searches the source of each module in this list for a call that matches the pattern.
 CALLS = [
     ("srt.managers.tokenizer_manager", r"sampling_params\.normalize\("),
     ("srt.managers.scheduler", r"self\._add_request_to_queue\("),
@@ -162,8 +162,8 @@ def installed(hooks: dict[str, Any]) -> Iterator[None]:
 
 
 def misfits(targets: Collection[str]) -> list[str]:
-    """Returns a text for each problem with sglang's functions. `/generate` must have the form that its hook expects.
-    Each module in `CALLS` must call the function that a hook wraps."""
+    """Returns a text for each problem with sglang's functions. The function of `/generate` must be asynchronous and
+    have a parameter `obj`. Each module in `CALLS` must have the call that is listed for it."""
     wrong = []
     if GENERATE in targets:
         function = resolve_name(GENERATE)
@@ -188,8 +188,8 @@ class Manager(MagicMock):
 
 
 async def route_problems(host: Host) -> list[str]:
-    """Sends requests to Responses, to chats and to Anthropic's messages through sglang's own routes, with a reasoning
-    parser. Returns a text for each wrong answer."""
+    """Makes the parameters of a request to Responses, and sends requests through sglang's routes for chats and for
+    Anthropic's messages, with a reasoning parser. Returns a text for each wrong result."""
     from sglang.srt.entrypoints.anthropic.protocol import AnthropicMessagesRequest
     from sglang.srt.entrypoints.anthropic.serving import AnthropicServing
     from sglang.srt.entrypoints.openai import protocol, serving_chat

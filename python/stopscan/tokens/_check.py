@@ -11,12 +11,12 @@ from stopscan import _stopscan
 from stopscan.tokens._samples import sequences
 from stopscan.tokens._source import Source, Token
 
-# This many token ids are drawn at random. Ids without a token are left out afterwards. Byte tokens (an `int` in the
-# list of tokens) are also left out, because `RUNS` tests them.
+# This many token ids are drawn at random for the samples. Only ids whose token has a text are then used. Byte tokens,
+# such as the token for the byte 255, are tested by `RUNS` instead.
 DRAWN = 1000
 
-# Byte strings to spell with byte tokens: whole characters of one to four bytes, and invalid UTF-8. No invalid byte
-# follows a whole character, because `decode` would then also replace the character, which a stream has already emitted.
+# Byte strings to spell with byte tokens: characters of one to four bytes, or invalid UTF-8. No string has an invalid
+# byte after a character. `decode` would replace both, but a stream has already emitted the character.
 RUNS = [b"a", "é".encode(), "你".encode(), "🚀🚀".encode(), b"\xff", b"\x80\x80", b"\xe4\xbd", b"\xf0\x9f\x9a"]
 
 

@@ -31,7 +31,8 @@ class CleanUp:
     end."""
 
     def __init__(self) -> None:
-        # Withheld text, one string for each replacement. It may be the beginning of the text to replace.
+        # The text that is withheld, one string for each replacement. A string is the beginning of the text to replace,
+        # and the next text decides whether it is replaced.
         self.held = [""] * len(_REPLACEMENTS)
 
     def feed(self, text: str, /) -> str:

@@ -45,9 +45,9 @@ def _decodes(carrier: Any) -> bool:
 
 
 def _carried(carrier: Any) -> Iterator[Any]:
-    """Yields the objects that may be the tokenizer. ``carrier`` comes first, then the attributes in which transformers,
-    mlx-lm, mistral-common and vLLM keep a tokenizer, and then all other attributes. Code that comes with a checkpoint
-    may use any attribute: Kimi's code uses ``model``."""
+    """Yields the objects that may be the tokenizer: first ``carrier`` and the attributes in which transformers, mlx-lm,
+    mistral-common and vLLM keep a tokenizer, and then all other attributes. The code of a checkpoint may use any
+    attribute. For example, Kimi's code uses ``model``."""
     yield getattr(carrier, "backend_tokenizer", None)
     owners = carrier, getattr(carrier, "tokenizer", None)
     for owner in owners:

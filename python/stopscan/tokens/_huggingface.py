@@ -47,8 +47,8 @@ class HuggingFace:
     def _skips(self, token_id: int, special: bool) -> bool:
         """Returns whether ``decode`` leaves the token out as a special token.
 
-        Calls ``decode`` to find out, because the flag ``special`` can be wrong: for a token that was added again, and
-        for a token that the normalizer changes.
+        Calls ``decode`` to find out. The flag ``special`` is not reliable: it can be wrong for a token that was added
+        twice, and for a token that the normalizer changes.
         """
         twice = [token_id, token_id]  # two, because `decode` may strip the space of the first
         decode = self._tokenizer.decode

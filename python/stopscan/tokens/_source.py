@@ -6,8 +6,8 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
-# A token: its text as a `str`; its bytes, which may be only a part of a character; an `int` if it is one byte; or
-# `None` if no token has the id.
+# A token is a `str` (its text), `bytes` (its bytes, which may be only a part of a character), an `int` (the value of
+# its only byte), or `None` (no token has the id).
 Token: TypeAlias = "str | bytes | int | None"
 
 
@@ -15,11 +15,12 @@ Token: TypeAlias = "str | bytes | int | None"
 class Tables:
     """The arguments of ``_stopscan.Vocabulary``, which decodes tokens without their tokenizer."""
 
-    # The token of each id, or the bytes of a `tokenizer.json`. If these bytes are given, the other fields are not used.
+    # A list with the token of each id, or the content of a `tokenizer.json` as bytes. With a `tokenizer.json`, the
+    # other fields are not used.
     tokens: list[Token] | bytes
     special: set[int] = field(default_factory=set)
-    # The text of a token at the start of a stream, by token id. Has only tokens for which `strip_first_space` alone
-    # would give another text.
+    # Tokens that have a different text at the start of a stream: that text by token id. A token that only loses its
+    # first space there (`strip_first_space`) is not listed.
     firsts: dict[int, str] = field(default_factory=dict)
     # How bytes that are not valid UTF-8 are decoded: see `Strays` in the Rust crate.
     strays: Literal["parts", "runs", "bytes"] = "parts"
@@ -28,8 +29,8 @@ class Tables:
 
 
 class CarrierDecode(NamedTuple):
-    """How ``decode`` of the carrier differs from ``decode`` of the tokenizer. The carrier is the object that has the
-    tokenizer."""
+    """How the results of two ``decode`` methods differ: that of the tokenizer, and that of the carrier, which is the
+    object that has the tokenizer."""
 
     # The carrier's text is the tokenizer's, with spaces cleaned up.
     cleans_up: bool = False

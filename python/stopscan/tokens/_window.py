@@ -12,16 +12,16 @@ from operator import eq, itemgetter
 from stopscan.tokens._clean_up import CleanUp
 from stopscan.tokens._source import Source
 
-# New tokens wait while their text ends in half a character. When this many wait, all but the last
-# `MAX_CHARACTER_TOKENS` are emitted, because half a character cannot have more tokens.
+# New tokens wait while their text ends in half a character. But half a character has at most `MAX_CHARACTER_TOKENS`
+# tokens. So when this many tokens wait, all tokens before the last `MAX_CHARACTER_TOKENS` are emitted.
 MAX_PENDING = 16
 
 # A character has at most four bytes, and so at most four tokens.
 MAX_CHARACTER_TOKENS = 4
 
-# The context is the last emitted tokens. They are decoded again in front of new tokens. A context of more than this
-# many tokens is cut to the tokens of the last step. A larger limit makes each call of `decode` take longer. A smaller
-# limit needs more calls of `decode`, because each cut calls `decode` once.
+# The context is the tokens that were emitted last. They are decoded again in front of new tokens. If the context has
+# more than this many tokens, only the tokens of the last step are kept. A larger limit makes each call of `decode`
+# slower. A smaller limit makes more calls necessary.
 MAX_CONTEXT = 2
 
 # The first context is this many tokens at the end of the prompt. If their text would begin inside a character, more
@@ -36,9 +36,10 @@ Piece = tuple[str, int]
 
 
 class Window:
-    """Decodes one stream. The text of a token is what ``decode`` adds when the token follows the tokens before it.
+    """Decodes one stream token by token. The text of a token is the text that it adds to the result of ``decode`` when
+    it follows the tokens before it.
 
-    Only the last few tokens are decoded again, and skipped tokens are never decoded, so each token costs the same.
+    Each token costs the same, because only the last few tokens are decoded again, and skipped tokens are never decoded.
     """
 
     def __init__(self, source: Source, skip_special_tokens: bool, prompt_token_ids: Sequence[int] = ()) -> None:
@@ -56,8 +57,8 @@ class Window:
             self._withheld_numbers = [0] * len(self._clean_up.tail())
 
     def step(self, token_id: int, number: int, /) -> tuple[list[Piece], str | None]:
-        """Returns the pieces of text that a token completes, and ``None``. For a skipped special token, returns no
-        pieces, and the text of the token."""
+        """Reads a token. Returns the pieces of text that it completes, and its text if it is a skipped special token,
+        otherwise ``None``. A skipped token completes no pieces."""
         if token_id in self._skipped:
             return [], self._skipped[token_id]
         self._check(token_id)
@@ -145,8 +146,8 @@ class Window:
             return whole, whole[len(self._context_text) :]
         if self._last_number == 0:  # `pending` completes a character of the prompt
             return whole, whole[_common_length(self._context_text, whole) :]
-        # After the context, `pending` would change the text of the context, which is already emitted. So decode
-        # `pending` without the context.
+        # Decoded together with the context, `pending` changes the text of the context. But this text is already
+        # emitted. So decode `pending` alone.
         return whole, self._decode(pending)
 
     def _move_context(self, whole: str, tokens: list[int]) -> None:
@@ -154,8 +155,8 @@ class Window:
         text of the context. If the context is then too long, it keeps only ``tokens``."""
         self._context = [*self._context, *tokens]
         self._context_text = whole
-        # Keep the prompt in the context until text is emitted. Before that, `tokens` may only complete a character of
-        # the prompt. They would have no text without the prompt, so they cannot be the whole context.
+        # Keep the prompt in the context until the first text is emitted. The first tokens of a stream may only complete
+        # a character of the prompt, and would have no text without the prompt.
         if len(self._context) > MAX_CONTEXT and self._last_number > 0:
             self._context = tokens
             self._context_text = self._decode(tokens)
@@ -195,8 +196,8 @@ class Window:
 
 
 def _pieces_of(text: str, numbers: list[int]) -> list[Piece]:
-    """Returns ``text`` in pieces, one for each token. ``numbers`` has, for each character, the position of its token in
-    the stream. The text of the prompt has position 0, and is left out."""
+    """Returns ``text`` in pieces, one for each token. ``numbers`` says for each character to which token it belongs: it
+    has the position of this token in the stream. The characters of the prompt have position 0, and are left out."""
     runs = groupby(zip(text, numbers, strict=False), key=itemgetter(1))
     return [("".join(character for character, _ in run), number) for number, run in runs if number > 0]
 

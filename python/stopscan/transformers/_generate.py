@@ -74,7 +74,8 @@ def _rows(tokenizer: Any, prompts: Any) -> list[list[int]]:
 
 
 def _plain(given: Any) -> Any:
-    """Returns ``given`` with lists in place of tensors, arrays and iterables, and without a tokenizer's padding."""
+    """Returns prompts as plain lists: turns tensors, arrays and iterables into lists, and removes a tokenizer's
+    padding."""
     if isinstance(given, Mapping) and "input_ids" in given:
         if extra := given.keys() - TEXT_INPUTS:
             names = ", ".join(sorted(extra))

@@ -73,8 +73,8 @@ class _Cut:
         prompts, records = outputs["input_ids"], []
         prompt_length = 0 if prompts is None else prompts.shape[-1]
         rows = outputs.pop("rows")
-        # `outputs` is about one prompt, and `rows` has the rows of this prompt. If the pipeline has not split a batch,
-        # the list of the rows is inside another list.
+        # `rows` has the rows of one prompt. If the pipeline has not split a batch, `rows` is a list with one item: the
+        # list of the rows.
         for index, row in enumerate(rows[0] if isinstance(rows[0], list) else rows):
             one_row = {
                 name: value[:, index : index + 1]
@@ -92,8 +92,8 @@ class _Cut:
 
 
 class _Decoded:
-    """Stands for a tokenizer. The pipeline first calls ``decode`` for the tokens of the row. This call returns
-    ``text``. Later calls decode as the tokenizer does."""
+    """A tokenizer whose first ``decode`` returns ``text``, because the pipeline first decodes the tokens of the row.
+    Later calls decode as the pipeline's tokenizer does."""
 
     def __init__(self, tokenizer: Any, text: str) -> None:
         self._tokenizer, self._texts = tokenizer, [text]

@@ -93,8 +93,8 @@ class Stops(StoppingCriteria, BaseStreamer):
         self._kind: Any = None  # the class of the scanners
         # The results of the scanners, a list for each step. `_collect` gives them to the rows.
         self._steps: list[list[Any]] = []
-        # `_sequences`: before the first step, the prompts, if `generate` announced them. After a step, the sequences of
-        # this step. `_length`: the count of tokens in each of these sequences.
+        # `_sequences` has the sequences after the last step. Before the first step it has the prompts, if `generate`
+        # announced them. `_length` is the count of tokens in each sequence.
         self._announced = self._beams = False
         self._sequences: Any = None
         self._prompts: Any = None
@@ -157,10 +157,10 @@ class Stops(StoppingCriteria, BaseStreamer):
                 self._done = None
 
     def put(self, value: Any) -> None:
-        """Stores the prompts, which are the first value. Ignores later values, which are tokens, because ``__call__``
-        gets the tokens.
+        """Stores the prompts. transformers first calls ``put`` with the prompts, and then with new tokens. These tokens
+        are ignored, because ``__call__`` also gets them.
 
-        If this ``Stops`` is not in ``stopping_criteria``, raises ``RuntimeError`` at the second value.
+        If this ``Stops`` is not in ``stopping_criteria``, the second call raises ``RuntimeError``.
         """
         if self._ended:
             raise ValueError(REUSED)
@@ -236,9 +236,10 @@ class Stops(StoppingCriteria, BaseStreamer):
     def trim(self, output: Any, /) -> Any:
         """Returns ``output`` of ``generate``, a tensor or an object, without the tokens after the text of each row.
 
-        Only rows that a stop ended are cut. A cut row is padded to the length of the longest row. Scores, logits,
-        attentions and hidden states are cut to the steps of the longest row. The cache is not changed. After a beam
-        search, ``texts`` and ``finishes`` are those of the sequences in ``output``.
+        Cuts only the rows that a stop ended. If rows then differ in length, the shorter ones are padded. Scores,
+        logits, attentions and hidden states keep as many steps as the longest row has generated tokens. The cache is
+        not changed. After a beam search, call ``trim`` first: ``texts`` and ``finishes`` are then those of the
+        sequences in ``output``.
 
         >>> output = stops.trim(model.generate(**inputs, stopping_criteria=[stops], streamer=stops))
         """
@@ -275,8 +276,8 @@ class Stops(StoppingCriteria, BaseStreamer):
         return self._streamers
 
     def _follow(self, known: Any) -> None:
-        """A beam search reorders and copies sequences. Puts the rows into the order of the sequences ``known``, with a
-        copy of a row for each copy of its sequence."""
+        """Puts the rows into the order of the sequences ``known``, because a beam search reorders and copies sequences
+        in each step. If a sequence was copied, its row is copied too."""
         if torch.equal(known, self._sequences):
             return
         self._collect()
@@ -301,8 +302,8 @@ class Stops(StoppingCriteria, BaseStreamer):
         while length and tokens[length - 1] in (self._pad, -1):  # transformers pads with -1 if there is no EOS
             length -= 1
         row.add(row.feed_many(tokens[: length + (self._pad in (*self._eos, *self._options.eos_token_ids))]))
-        # `start` is 0 only for Whisper, which removes the prompt and the EOS from its sequences. If a sequence has
-        # fewer tokens than were generated, it ended with EOS.
+        # If `start` is 0, the model is Whisper, which removes the prompt and the EOS from its sequences. The EOS is
+        # then found by counting: if a sequence has fewer tokens than were generated, it ended with the EOS.
         row.end("length" if start or length >= self._length - len(prompt) else "eos")
         return row
 
@@ -322,7 +323,8 @@ def _key(sequence: Any) -> bytes:
 
 
 class _Criteria(StoppingCriteriaList):
-    """A list of criteria that tells each ``Stops`` in it which rows the other criteria ended."""
+    """The stopping criteria of a ``generate`` call. After each step, tells each ``Stops`` in the list which rows have
+    ended, because another criterion may have ended them."""
 
     def __call__(self, input_ids: Any, scores: Any, **kwargs: Any) -> Any:
         done = super().__call__(input_ids, scores, **kwargs)

@@ -26,18 +26,16 @@ PREFIX = "stopscan_"
 FIELDS = ("patterns", "visible_patterns", "max_held", "protect", "start_protected", "repeat", "default")
 # The options for stops that vLLM itself cannot find.
 BEYOND = (f"{PREFIX}patterns", f"{PREFIX}visible_patterns", f"{PREFIX}repeat")
-# The hook of a chat route stores in this option which regions (reasoning, tool calls) the route separates from the
-# content. A client can also send the option: it gets the option from a render route, and sends it to another process.
-# So the option is checked like all options.
+# The hook of a chat route stores in this option which regions the route separates from the content: the reasoning, the
+# tool calls or both. A client can send the option too, so it is checked like all options.
 SET_APART = f"{PREFIX}default"
 # The ids of requests to chat routes begin with these texts. A client can choose an id with the same beginning, so an id
 # decides only whether a warning is logged.
 CHAT_IDS = ("chatcmpl-", "resp_")
 # The largest number that `read_options` takes. No answer is longer.
 MAX_COUNT = 2**31 - 1
-# The cache has the options and stop sets of at most `MAX_KEPT` requests. The options of a cached request have at most
-# `MAX_KEPT_LENGTH` characters. The limits are needed because clients choose the options, and a set with eight states
-# can take 240 times the bytes of its stops.
+# The cache has the options and stop sets of at most `MAX_KEPT` requests. Options with more than `MAX_KEPT_LENGTH`
+# characters are not cached. Clients choose the options, so without these limits they could fill the memory.
 MAX_KEPT, MAX_KEPT_LENGTH = 256, 1_024
 # No limits, for requests of a program that calls vLLM directly. The limits are for the clients of a server.
 UNLIMITED = Limits(*[2**62] * 4)
@@ -66,8 +64,8 @@ class Adapter:
         self.renew(defaults, failures)
 
     def renew(self, defaults: Defaults, failures: Failures | None = None, *, optional: bool = False) -> None:
-        """Replaces the defaults, and forgets earlier failures. ``optional`` is about an engine that stopscan cannot
-        use. If ``optional`` is true, the engine runs without stopscan. Otherwise the engine does not start."""
+        """Replaces the defaults, and forgets earlier failures. If stopscan cannot be used with an engine, the engine
+        does not start. With ``optional``, it starts without stopscan."""
         self.defaults, self.failures, self.optional = defaults, failures or Failures(logger), optional
         self._unlimited = replace(defaults, limits=UNLIMITED)
         self._kept: dict[Any, tuple[Graph | None, StopOptions, StopSet]] = {}
@@ -147,12 +145,12 @@ class Adapter:
             return
         by_route = options.protect is None and self.defaults.protect is None and "reasoning" in options.default
         if by_route and params.output_kind is RequestOutputKind.DELTA and engine.reasoning_ended(request):
-            # If the prompt has ended a reasoning, vLLM's streams treat all reasoning in the answer as content. So stops
-            # must also fire in the reasoning.
+            # According to vLLM's parser, the reasoning has already ended in the prompt. vLLM then streams the reasoning
+            # of the answer as content, so stops must also fire in it.
             options = replace(options, default=tuple(name for name in options.default if name != "reasoning"))
             stops = engine.stops(options)
-        # Whether the request asks for something that vLLM cannot do. One case is an answer that is a call as a whole.
-        # No stop fires in it, so `stops` has fewer stops than the request.
+        # Whether the request asks for something that vLLM cannot do. The first condition is true if the whole answer is
+        # a tool call: no stop fires in it, so `stops` is smaller than the request's list of stops.
         beyond = len(stops) < len(options.stops) or bool(
             stops.patterns or stops.visible_patterns or stops.repeat or stops.protect or stops.regions
         )
@@ -253,8 +251,8 @@ class Adapter:
 
 
 def _report_end(state: Any, detokenizer: Any) -> None:
-    """Makes the last output of a request report how the request ended. Call this only for a request with stops that
-    vLLM does not know."""
+    """Makes the last output of a request say how the request ended. Needed only if vLLM does not know the stops of the
+    request."""
     made = state._new_completion_output
 
     def last_output(token_ids: Any, finish_reason: Any, *rest: Any, **more: Any) -> Any:

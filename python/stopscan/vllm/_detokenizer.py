@@ -17,8 +17,8 @@ LOOP = ("repetition", "repetition_detected")
 def arm(detokenizer: Any, scanner: Any, **state: Any) -> None:
     """Makes vLLM's ``detokenizer`` find its stops with ``scanner``.
 
-    - ``made_of``: the arguments that make vLLM's own detokenizer again, after a failure of stopscan.
-    - ``failures`` counts these failures.
+    - ``made_of``: if stopscan fails, vLLM's own detokenizer is made again with these arguments.
+    - ``failures`` counts the failures of stopscan.
     - ``hidden``: the markers that vLLM's text leaves out.
     - ``beyond``: whether the request asks for something that vLLM cannot do.
     """
@@ -54,13 +54,13 @@ class ScanningDetokenizer:
     unseen = 0
     # Whether the end of the text may complete a match of a pattern such as `END$`. False after an abort or an error.
     end_confirms = True
-    # The length of the text that was returned before stopscan failed. A later output of the whole text is never
-    # shorter.
+    # The length of the text that was returned before stopscan failed. If a later output has the whole text, it must
+    # have at least this length.
     least = 0
 
     def update(self: Any, new_token_ids: list[int], stop_terminated: bool) -> str | None:
         """Returns the stop that fired, or ``None``. Drops the tokens after the stop. If stopscan fails and vLLM cannot
-        take over, returns a text that is not a stop, so that vLLM ends the request."""
+        take over, returns the text "stopscan failed" in place of a stop, so that vLLM ends the request."""
         scanner, token_ids = self.scanner, self.token_ids
         if scanner is None or self.match is not None:
             return super().update(new_token_ids, stop_terminated)  # type: ignore[misc, no-any-return]
@@ -100,7 +100,8 @@ class ScanningDetokenizer:
             pieces = [(text, 0)]
             for ids, marker in self.hidden.get(token_id, ()):
                 if tuple(self.token_ids[-len(ids) :]) == ids:
-                    # `text` may be only the end of the marker, because vLLM leaves special tokens out of the text.
+                    # If the marker begins with a special token, vLLM leaves the token out, and `text` has only the rest
+                    # of the marker.
                     shown = len(text) if marker.endswith(text) else 0
                     pieces = [*pieces[shown > 0 :], (marker, len(marker) - shown)]
                     break

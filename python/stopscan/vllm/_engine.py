@@ -28,8 +28,9 @@ CHARACTER = 4
 # In the list of regions that a route separates from the content, this entry stands for the whole answer.
 ANSWER = "answer"
 
-# Markers, and stops that are one token, that `skip_special_tokens` leaves out of the text. The key is a token id. Its
-# list has all markers that end with this token: for each marker, the token ids and the text.
+# Markers that `skip_special_tokens` leaves out of the text, and stops that are a single token and are left out. The key
+# is the id of the last token of a marker or stop. Several of them may end with the same token, so the value is a list:
+# the token ids and the text of each.
 Hidden = dict[int, list[tuple[tuple[int, ...], str]]]
 
 
@@ -62,11 +63,11 @@ class Engine:
             inside = {mark: to for mark, to in self.graph["reasoning"].items()
                       if mark in self._ends or region_name(to) != "tool_call"}  # fmt: skip
             self.graph = {**self.graph, "reasoning": inside}
-        # With `narrow`, the markers of regions that a request does not protect are plain text.
+        # `narrow` turns the markers of all regions that a request does not protect into plain text.
         self._checkpoint = Checkpoint(self.tokenizer, graph=self.graph, narrow=True)
-        # `_roles`: the ids of the added tokens that are not part of a marker, such as the names of roles. The last turn
-        # of a prompt begins after the last of these tokens. A `</think>` in an earlier turn does not belong to the
-        # answer: it may be a user's text.
+        # `_roles`: the ids of the added tokens that are in no marker, such as tokens that name a role. The last turn of
+        # a prompt begins after the last of these tokens. Earlier turns are ignored: a `</think>` in them may be a
+        # user's text.
         markers = [marker for edges in self.graph.values() for marker in edges]
         added = self.tokenizer.get_added_vocab().items() if self._reasoning else ()
         self._roles = {token_id for text, token_id in added if not any(text in marker for marker in markers)}
@@ -176,7 +177,8 @@ class Engine:
             parser = self._parser(**parser_options or {})
             if parser.is_reasoning_end(turn):
                 return False
-            # The parser does not show its state: feed it a letter, and see whether it returns the letter as reasoning.
+            # The parser does not say whether it is in the reasoning. So feed it a letter. If it returns the letter as
+            # reasoning, the answer begins in the reasoning.
             parser.adjust_initial_state_from_prompt(turn)
             first = parser.model_tokenizer.encode("a", add_special_tokens=False)
             delta = parser.extract_reasoning_streaming("", "a", "a", [], first, first)
@@ -210,8 +212,8 @@ class Engine:
         start, end = parser.reasoning_start_str, parser.reasoning_end_str
         if not (start and end):
             return None
-        # In vLLM's newer parsers, a call ends the reasoning even without a tool parser. The forms in `FORMATS` do the
-        # same.
+        # In vLLM's newer parsers, a call ends the reasoning even if the server has no tool parser. So also take the
+        # markers of calls from the form in `FORMATS`.
         form = form_of(self._name) if getattr(parser, "engine_based_streaming", False) else None
         inside = (form or {}).get("reasoning", {})
         self._ends = {end} | {mark for mark, to in inside.items() if region_name(to) == "tool_call" and end in inside}

@@ -113,12 +113,13 @@ def _standing(adapter: Adapter) -> Iterator[None]:
 
 
 def _place(owner: type, name: str, after: Callable[..., None]) -> None:
-    """Wraps a function or class method of vLLM. When the function has returned, ``after`` runs, with the function's
-    result and all its arguments.
+    """Wraps a function or class method of vLLM. Each time the function has returned, the hook calls ``after`` with the
+    function's result and all its arguments.
 
-    If ``after`` fails, the failure is noted, and vLLM goes on. But if the request has options of stopscan, it is
-    refused. Two errors of ``after`` reach vLLM: ``VLLMValidationError`` refuses a request, and ``UnfitError`` refuses
-    an engine. With ``optional``, an ``UnfitError`` does not refuse the engine, but uninstalls stopscan.
+    If ``after`` raises an error, the error is noted, and vLLM goes on. But a request with options of stopscan is
+    refused. Two errors of ``after`` are raised in vLLM: ``VLLMValidationError``, which refuses a request, and
+    ``UnfitError``, which refuses an engine. If the adapter is ``optional``, an ``UnfitError`` uninstalls stopscan
+    instead.
     """
     original = vars(owner).get(name)
     if original is None:

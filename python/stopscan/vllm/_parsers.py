@@ -44,6 +44,6 @@ def form_of_calls(tool_parser: str | None) -> Graph | None:
     """Returns the regions that a tool parser of vLLM reads, from ``FORMATS``, or ``None`` if no markers are around the
     calls."""
     form = form_of(tool_parser)
-    # If a form in `FORMATS` begins answers with a header, it is not used. vLLM's parser reads text without a header as
-    # the answer, but this form would read the text as the header.
+    # A form whose answers begin with a header is not used. vLLM's parser takes text without a header as the answer. The
+    # form would take it as the header.
     return form if form and "tool_call" in form and next(iter(form)) == "answer" else None

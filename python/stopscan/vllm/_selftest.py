@@ -1,9 +1,9 @@
 """Tests whether stopscan works with this vLLM. Runs the same streams through vLLM's output processor twice: without
 stopscan, and with it.
 
-Needs neither an engine nor a model: the tokenizer and the outputs of an engine core are made here. Some streams expect
-a result that vLLM alone cannot give. They show that vLLM still calls stopscan: without them, two equal results could
-both be vLLM's.
+Needs no engine and no model: the tokenizer and the outputs of an engine core are made here. For some streams, the
+expected result is one that vLLM alone cannot give. These streams show that vLLM still calls stopscan. If it did not,
+the two results of every other stream would be equal anyway.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ WORDS = ["This", " is", " E", "ND", "END", " x", " a", "<think>", "</think>", "H
 SPECIAL = ["<|eos|>", "<|mark|>"]
 NAME = "stopscan-self-test"
 
-# The self-test makes most of these calls itself. It would not notice if a new release of vLLM made other calls. So the
-# source of each of these modules must have a call that matches the pattern.
+# The self-test makes most of these calls itself, so it would pass even if a new release of vLLM no longer made them. So
+# it also searches the source of each module in this list for a call that matches the pattern.
 CALLS = [
     ("entrypoints.openai.chat_completion.serving", r"\w\.to_sampling_params\("),
     ("entrypoints.openai.chat_completion.serving", r"\w\.to_beam_search_params\("),
@@ -113,8 +113,8 @@ class Outcome:
     remaining: tuple[Any, ...] = ()
 
     def against(self, reference: Outcome) -> str | None:
-        """Returns a difference from ``reference``, the outcome of vLLM alone, or ``None``. Text may come sooner than in
-        ``reference``."""
+        """Compares with ``reference``, the outcome of vLLM alone. Returns a difference, or ``None``. It does not count
+        as a difference if text comes sooner than in ``reference``."""
         for index, texts in reference.texts.items():
             received = self.texts.get(index, [""])
             if received[-1] != texts[-1] or not all(map(received[-1].startswith, received)):

@@ -54,8 +54,8 @@ pub(crate) struct Config {
 #[derive(Debug)]
 pub(crate) struct Automaton {
     pub(crate) words: Words,
-    /// For each stop, the longest marker with which the stop ends. In text in which no stop fires, this marker
-    /// completes. For each marker, the marker itself.
+    /// For each word, the longest marker that completes at the end of the word, if stops are ignored. For a marker this
+    /// is the marker itself. For a stop it is the longest marker with which the stop ends.
     markers: Vec<u32>,
     plain: Plain,
     /// The column of each byte in a dense row; column 0 is for bytes that occur in no word.
@@ -83,9 +83,9 @@ pub(crate) struct Automaton {
 }
 
 impl Automaton {
-    /// Makes the automaton of `words`, which must be distinct and not empty. Leaves out the `hopeless` words, because a
-    /// pattern always completes inside them first. Also returns for each word whether it was pruned: left out because
-    /// another word always completes inside it first.
+    /// Makes the automaton of `words`, which must be distinct and not empty. Leaves out words that can never complete.
+    /// `hopeless` has the words in which a pattern always completes first. The words in which another word always
+    /// completes first are found here: the returned list has `true` for them.
     pub(crate) fn new(words: Words, hopeless: &[bool], config: Config) -> (Automaton, Vec<bool>) {
         let mut order: Vec<u32> = (0..words.len_with_literals() as u32).collect();
         order.retain(|&word| hopeless.get(word as usize) != Some(&true));

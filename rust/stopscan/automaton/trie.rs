@@ -1,4 +1,4 @@
-//! Compiles an automaton: the trie of its words, level by level, and the fallbacks between its branches.
+//! Compiles an automaton: builds the trie of the words level by level, and finds the fallback of each state.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -110,8 +110,8 @@ impl<'a> Trie<'a> {
         self.automaton.outputs.push(output);
     }
 
-    /// Adds `word` at the state whose text is this word. Stores in `markers` the longest marker with which the word
-    /// ends. Returns the item of the state for `outputs`. `fallback` is the fallback of the state.
+    /// Adds `word`, which completes at a new state. Stores in `markers` the longest marker with which the word ends.
+    /// Returns what `outputs` stores for the new state. `fallback` is the fallback of the new state.
     fn add_output(&mut self, word: u32, fallback: usize) -> u32 {
         let markers = &mut self.automaton.markers;
         markers[word as usize] = match self.words.kind(word as usize) {
@@ -124,9 +124,9 @@ impl<'a> Trie<'a> {
         word + 1
     }
 
-    /// The word `output` completes after the first `depth` bytes of every word of `range`. Prunes those that are
-    /// longer, because they can never complete. But if `output` does not end with a marker, longer markers stay: they
-    /// can complete in text in which no stop fires.
+    /// Prunes words that can never complete. The words of `range` begin with the same `depth` bytes, at the end of
+    /// which the word `output` completes. So longer words of `range` are pruned. But if `output` is a stop that does
+    /// not end with a marker, longer markers are kept: they can complete in text in which no stop fires.
     fn prune(&mut self, range: Range<usize>, depth: usize, output: u32) {
         let marker_completes = self.automaton.markers[output as usize - 1] != NONE;
         for at in range {
@@ -151,9 +151,8 @@ impl<'a> Trie<'a> {
         }
     }
 
-    /// Returns whether a word of this `kind` begins with the text of a state, is longer than the text, and was not
-    /// pruned. `range` has the places in `order` of all words that begin with the text, and `depth` is its length in
-    /// bytes.
+    /// Returns whether the text of a state can become a longer word of this `kind`, not counting pruned words. `depth`
+    /// is the length of the text in bytes. `range` has the places in `order` of all words that begin with the text.
     fn begins(&self, mut range: Range<usize>, depth: usize, kind: WordKind) -> bool {
         range.any(|at| {
             let word = self.order[at] as usize;

@@ -14,9 +14,9 @@ pub(crate) enum WordKind {
     Marker,
 }
 
-/// The words of an automaton. The hidden stops come first, then the visible stops, then the markers, so that the index
-/// of a word tells its kind. The last words are *literals*: patterns that are plain text, the hidden ones first. `len`,
-/// `iter` and `of_kind` leave them out.
+/// The words of an automaton, in this order: hidden stops, visible stops, markers, hidden literals, visible literals.
+/// So the index of a word tells its kind. A *literal* is a pattern that is plain text. `len`, `iter` and `of_kind`
+/// leave the literals out.
 #[derive(Debug, Default)]
 pub(crate) struct Words {
     text: String,

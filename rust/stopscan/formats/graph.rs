@@ -126,8 +126,8 @@ impl Format {
     }
 
     /// Makes a state of the answer with this `name`. The opening markers of calls lead from it to the states in
-    /// `calls`. The closing marker of the reasoning leads to the state `after`. But if that marker is a phrase, it is
-    /// ordinary text of the answer, because an answer may contain the phrase.
+    /// `calls`. The closing marker of the reasoning leads to the state `after`. Exception: if that marker is a
+    /// `phrase`, an answer may contain it, so it is ordinary text.
     fn answer_state(&self, name: &'static str, calls: &Calls, after: &'static str) -> State {
         let mut state = State::new(name);
         if name != after || self.reopens {
@@ -171,9 +171,9 @@ impl Format {
     /// Makes the states of calls. Every call ends at a closing marker of calls.
     ///
     /// - If calls have no closing marker (`unclosed`), a call ends at the opening marker of the next call.
-    /// - A bare call, whose opening marker stays in its text, also ends at the opening marker of the next bare call.
-    /// - In other calls, the opening marker of a bare call is ordinary text. If the format has bodies, this marker
-    ///   begins the body of the call.
+    /// - A bare call is a call whose opening marker stays in its text. It also ends where the next bare call begins.
+    /// - In other calls, the opening marker of a bare call begins the body of the call, if the format has bodies. If it
+    ///   has none, the marker is ordinary text.
     fn calls(&self, calls: &Calls, after: &'static str) -> Vec<State> {
         let call = |name| {
             let mut call = State::new(name);
@@ -238,8 +238,8 @@ impl Format {
 }
 
 /// The names of the states of calls that lead back to the same state of the answer. If calls have no closing marker
-/// (`unclosed`), the opening marker of the next call leads from `marked` to `next`, or from `next` to `marked`. So each
-/// call begins with a change of state, and is a part of its own.
+/// (`unclosed`), the states `marked` and `next` alternate from call to call. A marker that is taken out begins a new
+/// part only if it leads to a different state, so each call is then a separate part.
 struct Calls {
     /// The state after an opening marker.
     marked: &'static str,

@@ -41,9 +41,9 @@ pub struct Format {
     answer: &'static [Pair],
     /// Markers that begin a call in the answer and stay in the text of the call.
     bare: &'static [&'static str],
-    /// The closing marker of the body of a call. A body begins with a marker of `bare`, and no marker but this one
-    /// counts in it. Empty if the format has no bodies: a call then ends at its closing marker, even if an argument of
-    /// the call quotes that marker, as in the format's own parsers.
+    /// The closing marker of the body of a call. A body begins with a marker of `bare`, and may quote any marker except
+    /// the closing marker of the body. Empty if the format has no bodies. A call then ends at its first closing marker,
+    /// even if an argument quotes this marker, as in the format's own parsers.
     body: &'static str,
     /// A title, such as `thought`, that may follow the opening marker of the reasoning. The title is left out of the
     /// text, as the marker is.
@@ -133,8 +133,8 @@ impl Format {
         self
     }
 
-    /// Sets the markers that begin bare calls, as `bare` does. In this format, each of these markers also begins the
-    /// body of a call. A body may quote any marker except `closing`, which ends it.
+    /// Sets the markers that begin bare calls. Each of these markers also begins the body of a call, which ends with
+    /// `closing`. A body may quote any marker except `closing`.
     const fn bodies(mut self, openings: &'static [&'static str], closing: &'static str) -> Format {
         self.body = closing;
         self.bare(openings)

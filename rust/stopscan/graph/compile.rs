@@ -9,8 +9,8 @@ use crate::error::{ErrorKind, MAX_REGIONS, MAX_SET_BYTES, Role, StopSetError};
 use crate::patterns::{Compiled, Compiler, PatternList};
 use crate::room;
 
-/// The most memory that `compile` needs: `MEMORY_OF_BYTE` bytes for each byte of the stops and markers,
-/// `MEMORY_OF_WORD` bytes for each stop or marker, and the rows of the automata.
+/// `compile` needs at most this much memory: `MEMORY_OF_BYTE` bytes for each byte of the stops and markers,
+/// `MEMORY_OF_WORD` bytes for each stop or marker, and the memory for the rows of the automata.
 const MEMORY_OF_BYTE: usize = 32;
 const MEMORY_OF_WORD: usize = 256;
 
@@ -216,8 +216,8 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Refuses a marker inside which another marker always completes first. It would never lead to the region that the
-    /// user gave for it.
+    /// Refuses a marker that contains a shorter marker before its end, such as `<a>b`, which contains `<a>`. The
+    /// shorter marker always completes first, so the longer one would never lead to its region.
     fn check_reachable(&self, words: &Words, pruned: &[bool]) -> Result<(), StopSetError> {
         let markers = words.stops()..words.len();
         let Some(marker) = markers.clone().find(|&marker| pruned[marker]).map(|marker| words.text(marker)) else {

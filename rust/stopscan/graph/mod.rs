@@ -202,8 +202,9 @@ impl Graph {
         (word.unwrap_or_default() as u32, text.len())
     }
 
-    /// The reverse of `partial`: returns the cursor at `node` after the first `length` bytes of the stop or marker with
-    /// the index `word`. Returns `None` if `node` has no word with this index, or no state for these bytes.
+    /// Returns the cursor at `node` after the first `length` bytes of the stop or marker with the index `word`: the
+    /// cursor for which `partial` returns `word` and `length`. Returns `None` if `node` has no word with this index, or
+    /// no state for these bytes.
     pub(crate) fn resume(&self, node: u32, word: u32, length: usize) -> Option<Cursor> {
         let Node { automaton, .. } = self.nodes.get(node as usize)?;
         if length == 0 {
@@ -528,15 +529,15 @@ impl History {
         self.loops.as_mut()?.feed(text, armed)
     }
 
-    /// Returns how many bytes at the end of the text must be held for matches of patterns that have begun. The text
-    /// ends with `delta`. If `hides_stops` is false, matches stay in the output, so no text is held for them. The
-    /// history then keeps a copy of the text of unfinished matches, as it does for visible patterns.
+    /// Returns how many bytes at the end of the text must be held, because a match of a hidden pattern may have begun
+    /// in them. The text ends with `delta`. If `hides_stops` is false, all matches stay in the output, and nothing is
+    /// held. For matches that stay in the output, the history keeps a copy of their text until they complete.
     pub(crate) fn hold(&mut self, delta: &str, hides_stops: bool) -> usize {
         self.threads.as_mut().map_or(0, |threads| threads.hold(delta, hides_stops))
     }
 
-    /// A copy of emitted text, for unfinished matches whose text is not held: when one of them completes, its text is
-    /// reported. The copy begins where the first of them begins. Text is not held for matches that stay in the output.
+    /// A copy of emitted text, which begins with the first unfinished match that stays in the output. The text of this
+    /// match is already emitted, but is reported when the match completes.
     pub(crate) fn kept_text(&self) -> &str {
         self.threads.as_ref().map_or("", PatternState::text)
     }
