@@ -26,8 +26,9 @@ pub(super) struct Alphabet {
 }
 
 impl Alphabet {
-    /// Makes the classes for the automaton `nfa`: each set of characters in `nfa` consists of whole classes. If a
-    /// pattern has look-around, such as `\b`, all characters of a class are also of the same [`Kind`].
+    /// Divides all characters into classes, for the automaton `nfa`. Two characters are in one class only if each set
+    /// of characters in `nfa` contains both or neither of them. If a pattern has look-around, such as `\b`, they are
+    /// also of the same [`Kind`].
     pub(super) fn new(nfa: &Nfa, work: &mut Work) -> Result<Alphabet, TooLarge> {
         let all = Alphabet { ascii: [0; 128], bounds: vec![0], classes: vec![0], examples: vec![0] };
         let mut sets = Vec::with_capacity(nfa.sets() + 2);
@@ -47,8 +48,8 @@ impl Alphabet {
         bounds.extend(sets.iter().copied().flatten().flat_map(|&[first, last]| [first, last + 1]));
         work.sort(&mut bounds)?;
         let mut ids: Vec<usize> = bounds.iter().map(|&bound| self.search(bound).into()).collect();
-        // For each class, the last set that split it, and the new class that has the characters of the class in that
-        // set.
+        // Has an item for each class: the index of the set that split the class last, and the new class that this set
+        // split off.
         let mut splits = vec![(usize::MAX, 0); self.len()];
         for (set, &ranges) in sets.iter().enumerate() {
             for &range in ranges {
@@ -150,8 +151,8 @@ impl Alphabet {
 
     /// Returns for each byte whether it begins a character of a marked class.
     pub(super) fn first_bytes(&self, marked: &[bool], work: &mut Work) -> Result<[bool; 256], TooLarge> {
-        // A stretch (a range of code points of one class) may begin or end at a surrogate. Surrogates have no UTF-8, so
-        // take the first byte of the code point before them, U+D7FF: 0xED. Then no first byte is missed.
+        // A surrogate (U+D800 to U+DFFF) has no UTF-8. If a range begins or ends at one, use 0xED, which is the first
+        // byte of the characters just before the surrogates.
         let first_byte =
             |code| char::from_u32(code).map_or(0xED, |character| character.encode_utf8(&mut [0; 4]).as_bytes()[0]);
         let mut bytes = [false; 256];
@@ -212,14 +213,15 @@ impl Kind {
     }
 }
 
-/// Returns whether a stream can decide a look-around. `\b` and `\B` are always ASCII, even if the flags of the pattern
-/// ask for Unicode.
+/// Returns whether a look-around is supported: whether a stream can decide it from the characters next to it. The
+/// Unicode forms of `\b` and `\B` are supported, but mean the same as the ASCII forms.
 pub(super) fn is_supported(look: Look) -> bool {
     use Look::*;
     matches!(look, Start | End | StartLF | EndLF | WordAscii | WordAsciiNegate | WordUnicode | WordUnicodeNegate)
 }
 
-/// Returns whether a supported look-around holds after a character of kind `before` and before one of kind `behind`.
+/// Returns whether `look` holds at a place in the text. `before` is the kind of the character before the place, and
+/// `behind` is the kind of the character after it. `look` must be supported.
 pub(super) fn holds(look: Look, before: Kind, behind: Kind) -> bool {
     match look {
         Look::Start => before == Kind::Edge,

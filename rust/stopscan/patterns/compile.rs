@@ -49,8 +49,9 @@ pub(crate) struct Compiled {
     pub(crate) machines: Option<Machines>,
 }
 
-/// The automata of the patterns that are not plain text, and the machines (tables) that are made of them for a region
-/// without stop strings. A set has one `Source`. For a region with strings, `hidden_with` makes a machine from it.
+/// What the regions of a set share: the automaton of the patterns that are not plain text, and the machines (tables)
+/// with which streams find these patterns. A region without stop strings uses these machines. For a region with stop
+/// strings, `hidden_with` may make another machine for the hidden patterns.
 pub(super) struct Source {
     /// The automaton of all patterns, hidden and visible. A match that completes ends every unfinished match that
     /// contains it. So visible patterns also decide for how long text is held for a hidden pattern.
@@ -72,13 +73,13 @@ impl<'a> Compiler<'a> {
         let mut hold_work = Work::new(MAX_HOLD_WORK);
         if let Some(pattern) = source.as_ref().and_then(|source| source.endless) {
             // Text could be held for this pattern for ever, unless a stop string ends each long match. `region` checks
-            // that for each region. The longer the strings are, the more the check costs. If it would exceed its
-            // budget, refuse the set now.
+            // this for each region, and the check costs more if the strings are longer. If the check would exceed its
+            // budget, refuse the pattern now.
             if LETTER * strings > MAX_HOLD_WORK {
                 return Err(unbounded(list, pattern));
             }
-            // The check gets only what is left of `MAX_WORK`. So refusing this set takes no longer than refusing any
-            // other set.
+            // Limit the check to what is left of `MAX_WORK`, so that it takes no longer to refuse this set than to
+            // refuse any other set.
             hold_work = Work::new(work.left().min(MAX_HOLD_WORK));
         }
         Ok(Compiler { list, source, hold_work, pruning_work: Work::new(MAX_PRUNING_WORK) })
@@ -105,8 +106,8 @@ impl<'a> Compiler<'a> {
         }
         let visible = literals.iter().filter(|&&index| self.list.is_visible(index)).count();
         words.add_literals(literals.iter().map(|&index| &*self.list.patterns[index]), visible);
-        // A stop string never fires if a match of a pattern always completes inside it, so leave it out. Do not leave
-        // out markers: in unarmed text the match does not fire, and the marker completes.
+        // A stop string never fires if a match of a pattern always completes inside it, so leave it out. Keep every
+        // marker, though: in text in which no stop may fire, the match is ignored, and the marker completes.
         let is_marker = |index: usize| (words.stops()..words.len()).contains(&index);
         let mut hopeless = Vec::with_capacity(words.len_with_literals());
         for (index, text) in words.with_literals().enumerate() {
@@ -193,9 +194,9 @@ impl Source {
         work: &mut Work,
     ) -> Result<Source, TooLarge> {
         let visible = &patterns[patterns.partition_point(|(index, _)| !list.is_visible(*index))..];
-        // If there are hidden and visible patterns, a stream scans with two machines, and each of them may have half of
-        // the threads (unfinished matches). No stream then scans with the machine `all`, so its threads are not
-        // limited.
+        // If a set has hidden and visible patterns, a stream scans with two machines, one for each kind. Each of them
+        // may have half of the threads (unfinished matches). The machine `all` then only serves to compile regions, so
+        // its threads need no limit.
         let mixed = !visible.is_empty() && visible.len() < patterns.len();
         let threads = if mixed { MAX_THREADS / 2 } else { MAX_THREADS };
         let (trimmed, alphabet) = automaton(patterns, costs, work)?;
@@ -218,9 +219,11 @@ impl Source {
         Ok(Source { dfa: trimmed.dfa, all, hidden, visible, endless, threads })
     }
 
-    /// Returns two things. The first is the machine of the hidden patterns for a region with these `strings`. If
-    /// strings end matches early, less text has to be held. The machine is then the one that `least_hold` makes, unless
-    /// that one is too large. The second is a pattern for which text could be held for ever, if there is one.
+    /// Returns the machine that finds the hidden patterns in a region with these stop strings. Also returns the index
+    /// of a hidden pattern for which text could be held for ever, if there is one.
+    ///
+    /// Tries `least_hold`, which makes a machine that holds less text, because strings end matches early. If that costs
+    /// too much, returns the machine and the pattern of `self`.
     fn hidden_with(
         &self,
         strings: &Automaton,
@@ -250,21 +253,20 @@ impl Source {
         Ok((if trimmed.lost_states { Some(machine) } else { self.hidden.clone() }, endless))
     }
 
-    /// Returns whether a match of a pattern always completes inside `stop`, before its last character, whatever text
-    /// comes before `stop`. If so, `stop` never fires. If the budget `work` may not suffice for this check, returns
-    /// `false`. At worst, text is then held for `stop` in vain.
+    /// Returns `true` if `stop` can never fire: a match of a pattern always completes before the last character of
+    /// `stop`, whatever text comes before `stop`. Returns `false` if the budget `work` is too small for this check.
     fn completes_inside(&self, stop: &str, work: &mut Work) -> bool {
         let inside = stop.char_indices().next_back().map_or("", |(last, _)| &stop[..last]);
-        // The units for one character of the stop. A longer stop costs more for each character, because there may be
-        // more unfinished matches.
+        // The cost of one character of the stop, in units of work. It grows with the length of the stop, because a
+        // longer stop can have more unfinished matches.
         let units = 2 + inside.len().min(MAX_THREADS) / 8;
         work.spend(Kind::ALL.len() * inside.len() * units).is_ok()
             && Kind::ALL.into_iter().all(|before| {
                 let completes = |machine: &Machine| {
                     let mut threads = Threads::default();
                     threads.before = before;
-                    // `scan` would do as well, but is not called here. It has a single caller, so the compiler inlines
-                    // it there, and streams are faster.
+                    // `scan` would give the same result. But the compiler inlines `scan` only as long as it has one
+                    // caller, and inlining makes streams faster.
                     scan_unarmed(&mut threads, machine, inside, Place::default()).is_some()
                 };
                 self.hidden.iter().chain(&self.visible).any(completes)
@@ -272,8 +274,8 @@ impl Source {
     }
 }
 
-/// For each word of `automaton`, returns the length in bytes of the shortest stop with which the word ends. This stop
-/// may be the word itself. A pattern that is plain text counts as a stop, too. For a marker the length is 0.
+/// For each word of `automaton`, finds the shortest stop at the end of the word, and returns its length in bytes. This
+/// stop may be the word itself, or a pattern that is plain text. The item of a marker is 0.
 fn shortest_ends(automaton: &Automaton) -> Box<[u32]> {
     let words = automaton.words();
     let is_stop = |index: &usize| !(words.stops()..words.len()).contains(index);
@@ -340,13 +342,13 @@ impl PatternList {
     pub(crate) fn is_literal(&self, pattern: usize) -> bool {
         let text = &self.patterns[pattern];
         let plain = !text.is_empty() && !text.contains(META);
-        // A pattern that is found like a string is held up to its last character. If the pattern is hidden and
-        // `max_held` does not allow that, it cannot be found like a string.
+        // A string is held until its last character comes. If `max_held` does not allow that for a hidden pattern, the
+        // pattern cannot be found like a string.
         let fits = |most: usize| self.is_visible(pattern) || text.chars().nth(most.saturating_add(1)).is_none();
         plain && self.max_held.is_none_or(fits)
     }
 
-    /// Returns the index of `pattern` in the list that the user gave. `pattern` is an index in this list.
+    /// Takes the index of a pattern in `patterns`, and returns its index in the list that the user gave.
     pub(crate) fn index(&self, pattern: usize) -> usize {
         self.indices[pattern] as usize
     }

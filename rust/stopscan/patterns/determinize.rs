@@ -45,9 +45,9 @@ pub(super) fn determinize(
     Ok(builder.dfa)
 }
 
-/// Builds the DFA. A state is a sorted list of nodes: those that read a character, wait at a look-around, or have
-/// matched. The last item of the list is the kind of the last character that was read, or `ANY_BEFORE` if the kind
-/// matters to none of the nodes.
+/// Builds the DFA. A state stands for a set of nodes of `nfa`, and is stored as a list: the sorted nodes, then the kind
+/// of the last character that was read. If this kind does not matter to any of the nodes, `ANY_BEFORE` is stored
+/// instead. The list has only nodes that read a character, wait at a look-around, or have matched.
 struct Builder<'a> {
     nfa: &'a Nfa,
     alphabet: &'a Alphabet,
@@ -60,8 +60,8 @@ struct Builder<'a> {
     round: u32,
     /// Gives each state a number. A state is a list of nodes.
     states: Numbers,
-    /// A cache for the results of `Builder::state`. `targets` gives a number to each list of arguments (nodes, and the
-    /// kind of a character). `state_of_targets` has the state that was returned for each of these numbers.
+    /// A cache for the results of `Builder::state`. `targets` numbers the lists of arguments (nodes, and the kind of a
+    /// character) with which it was called. `state_of_targets[n]` is the result for the list with the number `n`.
     targets: Numbers,
     state_of_targets: Vec<StateId>,
     dfa: Dfa,
@@ -73,10 +73,12 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// Sets `reached` to the nodes that are reached from the nodes `from` without reading a character. A look-around
-    /// such as `\b` is passed if it holds after a character of the kind `before` and before one of the kind `behind`.
-    /// If `behind` is `None`, the next character is not known yet. A look-around that depends on it is then not passed,
-    /// and its node is added to `reached`.
+    /// Finds the nodes that can be reached from the nodes `from` without reading a character, and stores them in
+    /// `reached`.
+    ///
+    /// `before` is the kind of the last character. `behind` is the kind of the next character, or `None` if it is not
+    /// known yet. They decide whether a look-around such as `\b` is passed. If a look-around depends on an unknown
+    /// character, the search stops there, and the node of the look-around is added to `reached`.
     fn closure(&mut self, from: &[u32], before: Kind, behind: Option<Kind>) -> Result<(), TooLarge> {
         self.round += 1;
         self.reached.clear();
@@ -169,7 +171,8 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// The part of `expand` for a state in which a look-around, such as `\b`, depends on the next character.
+    /// Called by `expand` for a state in which a look-around, such as `\b`, depends on the next character. Tries each
+    /// kind that this character may have.
     fn look(&mut self, state: StateId, nodes: &[u32], before: Kind) -> Result<(), TooLarge> {
         let mut all = Vec::new();
         for behind in Kind::ALL {
@@ -196,7 +199,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// For each pattern that has matched at one of `nodes`, returns its index plus one.
+    /// Returns the patterns that have matched at one of `nodes`, each as its index plus one.
     fn patterns(&mut self, nodes: &[u32]) -> Result<Vec<u32>, TooLarge> {
         let mut patterns = Vec::new();
         for &node in nodes {

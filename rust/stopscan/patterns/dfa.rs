@@ -13,8 +13,8 @@ pub(super) const DEAD: StateId = 0;
 pub(super) struct Accept {
     /// The pattern that has matched, whatever comes next. The match is then over, so the state has no transitions.
     pub(super) now: u32,
-    /// For each kind of character, the pattern that has matched if a character of this kind comes next, as for `END\b`.
-    /// `Kind::Edge` is the end of the text.
+    /// The pattern that has matched, for each kind that the next character may have. A match of `END\b`, for example,
+    /// depends on the next character. `Kind::Edge` stands for the end of the text.
     pub(super) confirmed: [u32; 4],
 }
 
@@ -73,8 +73,7 @@ impl Dfa {
         Ok(self.accepts.len() as StateId - 1)
     }
 
-    /// Adds a transition that leaves the current state. The states get their transitions in order: `close_transitions`
-    /// goes on to the next state.
+    /// Adds a transition to the current state. `close_transitions` makes the next state the current one.
     pub(super) fn add_transition(&mut self, class: ClassId, target: StateId, work: &mut Work) -> Result<(), TooLarge> {
         self.transitions.push(Transition { class, target }, work)
     }
@@ -134,15 +133,17 @@ impl Dfa {
             dfa.close_transitions();
         }
         dfa.starts = self.starts.map(|state| numbers[state as usize]);
-        // If a pattern has matched in a state, the distance is 0, and the item in `needs` wraps around to `u32::MAX`.
-        // This is above any limit on held text, so a thread (unfinished match) in this state ends.
+        // If a pattern has matched in a state, its distance is 0, which becomes `u32::MAX` here. This exceeds every
+        // limit on held text, so a thread (unfinished match) that reaches this state ends.
         let needs = order.iter().map(|&state| distances[state as usize].wrapping_sub(1)).collect();
         Ok(Trimmed { lost_states: dfa.len() < self.len(), dfa, first_accepting, needs })
     }
 
-    /// For each state, returns how many characters must follow, at least, to complete a match of one of the first
-    /// `patterns` patterns, or `u32::MAX` if none of them can match. The distances are improved in rounds, from the
-    /// last state to the first. Most transitions lead to states with greater numbers, so few rounds are needed.
+    /// For each state, returns the least number of characters that complete a match of one of the first `patterns`
+    /// patterns. If none of them can match, this is `u32::MAX`.
+    ///
+    /// Passes over all states, from the last to the first, until no distance changes. Most transitions lead to a later
+    /// state, so a few passes suffice.
     fn distances(&self, patterns: usize, work: &mut Work) -> Result<Vec<u32>, TooLarge> {
         let mut distances = work.vec(u32::MAX, self.len())?;
         loop {
@@ -193,8 +194,9 @@ impl Dfa {
         }
         let lengthens =
             |state, transition: &&Transition| transition.target != state || begins[transition.class as usize];
-        // Sorts the states topologically. `open` counts, for each state, the transitions to it from states that were
-        // not handled yet. A state is handled when this count is 0. The count never becomes 0 on a cycle or after one.
+        // Sorts the states topologically. `open[state]` counts the transitions to this state from states that were not
+        // handled yet. A state is handled when its count reaches 0, so a state on a cycle or after one is never
+        // handled.
         let mut open = work.vec(0_u32, self.len())?;
         for state in 1..self.len() as StateId {
             for transition in self.transitions(state, work)?.iter().filter(|transition| lengthens(state, transition)) {

@@ -11,7 +11,7 @@ use super::machine::Table;
 use super::work::{Lists, Numbers, TooLarge, Work};
 use crate::automaton::{Automaton, ROOT, State};
 
-/// Sorting the characters of the strings costs this many units of work for each byte of the strings.
+/// The cost, in units of work for each byte of the strings, of sorting their characters.
 pub(super) const LETTER: usize = 8;
 
 /// Each byte that the strings' automaton reads costs this many units of work.
@@ -59,9 +59,9 @@ struct LeastHold<'a> {
     dfa: &'a Dfa,
     alphabet: &'a Alphabet,
     strings: &'a Automaton,
-    /// The characters of `strings`, sorted. In the new automaton, each of them has a separate class. For each class of
-    /// `alphabet`, `parts` has the new classes into which it is split.
+    /// The characters of `strings`, sorted. In the new automaton, each of them has a separate class.
     letters: Vec<char>,
+    /// For each class of `alphabet`, the classes of the new automaton into which it is split.
     parts: Lists<Part>,
     later: Later<'a>,
     /// The empty set of later matches, as its number in `later`.
@@ -99,9 +99,9 @@ impl LeastHold<'_> {
         Ok(())
     }
 
-    /// Copies `transition`, which leaves the state of `key`, to the new automaton. The class of the transition may be
-    /// split into parts, and each part gets a transition. Leaves out the parts over which another stop completes before
-    /// the match.
+    /// Copies `transition`, which leaves the state `key`, to the new automaton. If its class is split into new classes,
+    /// adds a transition for each of them. Leaves out the classes whose characters complete another stop before the
+    /// match.
     fn add_parts(&mut self, key: Key, transition: Transition, work: &mut Work) -> Result<(), TooLarge> {
         let own = transition.target;
         let matches = self.dfa.accept(own, work)?.now != 0;
@@ -118,8 +118,8 @@ impl LeastHold<'_> {
                 Some(letter) => key.string_step(self.letters[letter as usize], self.strings, work)?,
                 None => ALL_FORGOTTEN,
             };
-            // A string that completes here ends this match. But if the match also completes here, and has begun before
-            // the string, the match fires.
+            // A string that completes here ends the match, so its class gets no transition. But if the match completes
+            // here as well, and began before the string, the match fires.
             if read.completes && (read.is_whole || !matches) {
                 continue;
             }
@@ -141,11 +141,12 @@ impl LeastHold<'_> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Key {
     own: StateId,
-    /// The states of the matches that began after the match of this key, as the number of a set in `Later::sets`.
+    /// The states of the matches that began later than this one. They are a set, which is stored as its number in
+    /// `Later::sets`.
     later: u32,
     strings: State,
-    /// Whether the text of the state `strings` (the beginning of a string) is the whole text of the match so far. If
-    /// not, it is only the end of that text.
+    /// Whether the string of the state `strings` began where this match began. If not, it began later, inside the
+    /// match.
     is_whole: bool,
 }
 
@@ -176,8 +177,9 @@ struct Later<'a> {
     /// The states of each set, sorted. Every set except the empty one contains a start state, because another match may
     /// begin at the next character.
     sets: Numbers,
-    /// For each set and each class of characters, where a character of this class leads: to another set (its number
-    /// plus two), or to a complete match (`COMPLETES`). `UNKNOWN` if it was not computed yet.
+    /// A cache of the steps of each set, over each class of characters. A step leads to another set, and is stored as
+    /// the number of this set plus two. It is `COMPLETES` if a character of the class completes a match, and `UNKNOWN`
+    /// if it was not computed yet.
     steps: Vec<u32>,
 }
 
@@ -230,14 +232,14 @@ impl Later<'_> {
 #[derive(Clone, Copy)]
 struct StringStep {
     next: State,
-    /// Whether the text of the state `next` is the whole text of the match so far. If a literal (a pattern that is
-    /// plain text) completes, this is false.
+    /// Whether the string of the state `next` began where the match began. False if a literal (a pattern that is plain
+    /// text) completes.
     is_whole: bool,
     completes: bool,
 }
 
-/// A step to the root of the strings' automaton: all strings that have begun are forgotten. This step is taken for a
-/// character that occurs in no string. It is also taken if the match completes, because strings no longer matter then.
+/// A step to the root of the strings' automaton, which forgets all strings that have begun. A character that occurs in
+/// no string takes this step. So does a character that completes the match, because strings do not matter after that.
 const ALL_FORGOTTEN: StringStep = StringStep { next: ROOT, is_whole: false, completes: false };
 
 impl Key {
@@ -251,9 +253,9 @@ impl Key {
             step = StringStep { next, is_whole, completes };
         }
         if step.completes && step.is_whole {
-            // If a stop string is the whole text of a match, the string fires, not the match. For a literal (a pattern
-            // that is plain text), that depends on the order of the patterns, which is not known here. So `is_whole` is
-            // false for a literal.
+            // The match and the word that completes have the same text. If the word is a stop string, the string fires,
+            // and the match ends. If the word is a literal (a pattern that is plain text), the order of the patterns
+            // decides, which is not known here. `is_whole` is then set to false, which keeps the match.
             let is_string = |word: usize| word < strings.words().len() && strings.is_word(step.next);
             step.is_whole = strings.completed(step.next, true).is_none_or(is_string);
         }

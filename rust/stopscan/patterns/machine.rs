@@ -12,13 +12,15 @@ use crate::text::Plain;
 /// text could be held back for it for ever. So only unusual text, such as a long row of digits, can reach this limit.
 const MAX_HELD: usize = 65_536;
 
-/// The greatest value of `max_held`. A greater value is lowered to this one, which is as good as no limit, because no
-/// stream holds back so much text. It is also the limit of visible patterns, for which no text is held back.
+/// The greatest value of `max_held`: a greater value is lowered to this one. No stream holds back so much text, so it
+/// is as good as no limit. Visible patterns use it, too, because no text is held back for them.
 pub(super) const ANY_LENGTH: usize = 1 << 27;
 
-/// A state, and three more bits. Each bit says whether a pattern has matched in this state if a certain character comes
-/// next: a line feed, a `Kind::Word` or a `Kind::Other`. A stream combines the cells of all unfinished matches with
-/// "or". Mostly the result shows that no match completes, so that no single cell has to be looked at.
+/// A state, and three flags in the highest bits. Each flag says whether a pattern has matched if the next character is
+/// of a certain kind: a line feed, a `Kind::Word` or a `Kind::Other`.
+///
+/// A stream combines the cells of all unfinished matches with a bitwise "or". Usually the result already shows that no
+/// match is complete, so that no single cell has to be checked.
 pub(super) type Cell = u16;
 
 /// The bits of a cell that are the state.
@@ -34,8 +36,8 @@ pub(super) enum Follows {
 }
 
 impl Follows {
-    /// Returns the bits by which a cell shows a match before one of these characters. If a pattern has matched in the
-    /// state of the cell, all of these bits are set. They may also be set in other cells.
+    /// Returns the flags that are set in a cell if a pattern has matched before one of these characters. The converse
+    /// does not hold: a cell may have these flags without a match.
     #[inline(always)]
     pub(super) fn bits(self) -> Cell {
         match self {
@@ -104,8 +106,8 @@ impl Table {
         state >= self.first_accepting
     }
 
-    /// Returns how many more characters a stream would hold, at least, before the character that completes a match. The
-    /// match is now in the state of `cell`.
+    /// Returns how many characters, at least, a match in the state of `cell` still needs before the character that
+    /// completes it. A stream must hold these characters.
     pub(super) fn needs(&self, cell: Cell) -> usize {
         self.needs[(cell & STATE) as usize] as usize
     }
@@ -116,8 +118,8 @@ impl Table {
         self.starts[before as usize]
     }
 
-    /// Returns the pattern that has matched in the state of `cell` if one of the characters `follows` comes next: its
-    /// index plus one, or 0 if no pattern has matched.
+    /// Returns the pattern that has matched in the state of `cell`, if the next character is one of those in `follows`.
+    /// The pattern is given as its index plus one, and 0 means that none has matched.
     #[inline]
     pub(super) fn accepted(&self, cell: Cell, follows: Follows) -> u32 {
         if cell & follows.bits() != follows.bits() {
@@ -149,8 +151,8 @@ impl Table {
             }
         }
         for text in texts {
-            // The successor of a state is the state after `text`. Each round begins at a state and follows successors,
-            // up to a state that was met before. If it was met in the same round, it is on a cycle.
+            // Looks for a cycle. Each round begins at a state and goes from state to state, reading `text` at each
+            // step. It ends at a state that was met before. If that state was met in the same round, it is on a cycle.
             let mut met_in_round = work.vec(0, self.states)?;
             for round in 1..self.states {
                 let mut state = round;
@@ -216,10 +218,10 @@ pub(crate) struct Machines {
     pub(super) hidden: Option<Machine>,
     /// The machine of the visible patterns that are not plain text.
     pub(super) visible: Option<Machine>,
-    /// For each word (stop string, marker or literal), the length in bytes of the shortest stop with which the word
-    /// ends. This stop may be the word itself. For a marker the length is 0.
+    /// The result of `shortest_ends`: for each word (stop string, marker or literal), the length in bytes of the
+    /// shortest stop at the end of the word.
     pub(super) shortest: Box<[u32]>,
-    /// For each length, the first state of the strings' automaton whose text has this many bytes.
+    /// `levels[n]` is the first state of the strings' automaton that stands for a text of `n` bytes.
     pub(super) levels: Box<[State]>,
     /// For each literal of the region (a pattern that is plain text), its index in the list of patterns.
     pub(super) literals: Box<[usize]>,
@@ -263,7 +265,7 @@ impl Machine {
     }
 
     /// Returns the index of a pattern for which ordinary text could be held back for ever, or `None` if there is none.
-    /// If the budget `work` suffices to find out that there is one, but not which, returns 0.
+    /// If there is one, but the budget `work` is too small to find out which, returns 0.
     pub(super) fn endless_pattern(&self, work: &mut Work) -> Result<Option<usize>, TooLarge> {
         let state = self.table.endless(&self.alphabet, work)?;
         Ok(state.map(|state| self.table.pattern_from(state, work).unwrap_or_default()))

@@ -13,16 +13,18 @@ pub(crate) struct PatternState {
     pub(super) hidden: Threads,
     /// The matches of visible patterns that have begun.
     pub(super) visible: Threads,
-    /// A copy of the end of the text, for unfinished matches whose text is not held. It begins where the first of these
-    /// matches begins. Text is not held for visible patterns, and in a stream that hides no stop it is held for no
-    /// pattern.
+    /// A copy of the end of the text, for unfinished matches whose text is not held but already emitted. It begins
+    /// where the first of these matches begins. Text is never held for visible patterns. If the stream hides no stop,
+    /// it is not held for hidden patterns either.
     pub(super) text: Held,
-    /// A second state of the strings' automaton, which only finds markers. It is needed when a match completes in
-    /// unarmed text, in which no stop fires. The stops that have begun and would contain the match are then dropped
-    /// from the first state, and markers that have begun are lost with them. The second state still has these markers.
-    /// `None` if both states are equal.
+    /// A second state of the strings' automaton, with which only markers are found. `None` as long as it equals the
+    /// first state.
+    ///
+    /// The states differ after a match of a pattern has completed in text in which no stop may fire. The first state
+    /// then forgets all stops and markers that began before this match. But these markers may still complete, so the
+    /// second state keeps them.
     pub(super) markers: Option<State>,
-    /// How many bytes are held because of the state `markers`: they may be the beginning of a marker.
+    /// The number of bytes that are held because, according to `markers`, they may be the beginning of a marker.
     held_for_markers: usize,
     /// Whether the last character that was scanned is unarmed. Then the end of the text completes no match.
     unarmed: bool,
@@ -30,8 +32,8 @@ pub(crate) struct PatternState {
 
 /// The first marker or stop that completes.
 pub(crate) enum Found {
-    /// A marker, or a stop that is a string: its index among the region's words, and its end in the text that was
-    /// scanned, in bytes.
+    /// A marker or a stop string. `index` is its index among the words of the region. `end` is where it ends in the
+    /// scanned text, in bytes.
     Word {
         index: usize,
         end: usize,
@@ -101,8 +103,9 @@ impl PatternState {
         hits.min_by_key(PatternHit::order)
     }
 
-    /// Scans `text`, in which no stop fires. When a match or a stop string completes, gives up the unfinished matches
-    /// and stop strings that would contain it. `latest` is the last place at which a completed stop string begins.
+    /// Scans `text`, in which stops are ignored. If a match or a stop string completes, gives up all unfinished matches
+    /// that contain it. If a match completes, also gives up the unfinished stop strings that contain it. `latest` is
+    /// the last place in the stream at which a completed stop string begins.
     fn scan_unarmed_patterns(
         &mut self,
         automaton: &Automaton,
@@ -132,16 +135,16 @@ impl PatternState {
         [machines.hidden.as_ref().map(|one| (hidden, one)), machines.visible.as_ref().map(|one| (visible, one))]
     }
 
-    /// Makes `state` the second state of the strings' automaton, which only finds markers. Also computes how many bytes
-    /// are held because of it.
+    /// Sets `markers`, the second state of the strings' automaton, to `state`. Also computes how many bytes are held
+    /// for it.
     pub(super) fn follow_markers(&mut self, automaton: &Automaton, state: State) {
         self.markers = Some(state);
         self.held_for_markers = automaton.held(state, false);
     }
 
-    /// Scans `text` for a marker with the second state, `markers`. `word` is the stop or marker that the first state
-    /// has found, if any. Returns the one of the two that completes first. If both end at the same place, returns the
-    /// longer one.
+    /// Scans `text` with `markers`, the second state of the strings' automaton, which only finds markers. `word` is the
+    /// stop or marker that the first state has found, if any. Returns the marker or `word`: the one that ends first or,
+    /// if both end at the same place, the longer one.
     fn marker_first(
         &mut self,
         automaton: &Automaton,
@@ -163,8 +166,8 @@ impl PatternState {
         marker.filter(first).or(word)
     }
 
-    /// Gives up the stop strings that began `length` bytes ago or earlier, because they contain a match that completed
-    /// in unarmed text.
+    /// Gives up the stop strings that began `length` bytes ago or earlier. Called after a match has completed in text
+    /// in which no stop may fire: these strings contain the match.
     fn end_strings_through(&mut self, automaton: &Automaton, machines: &Machines, state: &mut State, length: usize) {
         if machines.length(*state) < length {
             return;
@@ -173,15 +176,16 @@ impl PatternState {
         if words.len() > words.stops() {
             self.markers.get_or_insert(*state);
         }
-        // Reading a byte makes the text of a state at most one byte longer, and a fallback makes it shorter. So there
-        // are at most as many fallbacks as bytes, and the cost is linear.
+        // The cost is linear: a byte makes the text of the state at most one byte longer, and each fallback makes it
+        // shorter. So there are at most as many fallbacks as bytes.
         while machines.length(*state) >= length {
             *state = automaton.fallback(*state);
         }
     }
 
-    /// Returns the match that only the end of the text completes, as for `a$`. It ends at the end of the text that was
-    /// read, so its `end` and `completed` are 0. Returns `None` if the last character is unarmed.
+    /// Returns the match that is complete only because the text ends, as for `a$`. Its `end` and `completed` are 0,
+    /// because they count from the end of the text that was read. Returns `None` if no stop may fire at the last
+    /// character.
     pub(crate) fn confirmed_at_end(&self, machines: &Machines) -> Option<PatternHit> {
         let hits = [(&self.hidden, &machines.hidden), (&self.visible, &machines.visible)].into_iter();
         let hits = hits.filter_map(|(threads, machine)| threads.confirmed_at_end(machine.as_ref()?));
@@ -189,8 +193,8 @@ impl PatternState {
         hits.min_by_key(PatternHit::order).filter(|_| !self.unarmed)
     }
 
-    /// Whether no match has begun and `markers` is `None`. Then text in which no stop or marker begins need not be
-    /// scanned; patterns only need its length and its last character.
+    /// Whether no match has begun and `markers` is `None`. If so, text in which no stop or marker begins need not be
+    /// scanned.
     pub(crate) fn is_idle(&self) -> bool {
         self.hidden.is_empty() && self.visible.is_empty() && self.markers.is_none()
     }
@@ -212,8 +216,8 @@ impl PatternState {
         if hides_stops { self.hidden.held().max(self.held_for_markers) } else { self.held_for_markers }
     }
 
-    /// Returns how many bytes ago the first match began whose text is kept in `text` instead of being held. Returns 0
-    /// if there is none.
+    /// Returns how many bytes of the text must be kept in `text`: all from the first unfinished match on whose text is
+    /// not held. Returns 0 if there is no match of this kind.
     fn kept(&self, hides_stops: bool) -> usize {
         self.visible.held().max(if hides_stops { 0 } else { self.hidden.held() })
     }
@@ -229,8 +233,7 @@ impl PatternState {
         self.text.as_str()
     }
 
-    /// Returns the text that is held because a marker may have begun in it: the end of the text of the second state,
-    /// `markers`.
+    /// Returns the held text that may be the beginning of a marker, according to the state `markers`.
     pub(crate) fn text_for_markers(&self, automaton: &Automaton) -> String {
         let text = self.markers.map(|state| automaton.text(state)).unwrap_or_default();
         String::from_utf8(text[text.len() - self.held_for_markers..].into()).unwrap_or_default()
@@ -251,8 +254,9 @@ impl PatternState {
     }
 }
 
-/// Scans unarmed text, in which no stop fires, up to the first marker. Returns the last place in the stream, in bytes,
-/// at which a completed stop string begins. Also returns the marker, with its end in `text`. Either may be `None`.
+/// Scans text in which no stop may fire, up to the first marker. Returns two values, each of which may be `None`. The
+/// first is the last place in the stream, in bytes, at which a completed stop string begins. The second is the marker,
+/// with its end in `text`.
 fn scan_unarmed_stops(
     automaton: &Automaton,
     machines: &Machines,
@@ -278,8 +282,9 @@ fn scan_unarmed_stops(
 /// the same place, the match wins if it ends earlier: a match of `a\b` ends before the character that completes it.
 fn beats(hit: &PatternHit, machines: &Machines, words: &Words, (index, end): (usize, usize), place: Place) -> bool {
     let start = place.bytes + end - words.text(index).len();
-    // If both begin, end and complete at the same places, a stop string wins over a pattern. A literal (a pattern that
-    // is plain text) counts as a pattern: of two patterns, the one that comes first in the list wins.
+    // The rank decides if both begin, end and complete at the same places. A stop string has rank 0, so it wins over
+    // every pattern. A literal (a pattern that is plain text) has the rank of a pattern, so the one that comes first in
+    // the list wins.
     let rank = index.checked_sub(words.len()).map_or(0, |literal| machines.literals[literal] + 1);
     hit.order() < (end, start, end, rank)
 }
@@ -302,11 +307,11 @@ impl PatternState {
         SavedThreads { text: text.into(), bytes: self.to_bytes(automaton) }
     }
 
-    /// Returns the state as bytes: the matches of hidden patterns, the matches of visible patterns, and the text of the
-    /// state `markers`. Matches are written as these numbers:
+    /// Returns the state as bytes: first the matches of hidden patterns, then the matches of visible patterns, then the
+    /// text of the state `markers`. Matches are written as these numbers:
     ///
-    /// - the kind of the last character that was read; if matches have begun and this character is unarmed, the number
-    ///   of kinds is added
+    /// - the kind of the last character that was read. If matches have begun and no stop may fire at this character,
+    ///   the number of kinds is added to it
     /// - the kind of the character before the first unfinished match
     /// - the number of unfinished matches, and how many bytes ago each of them began
     fn to_bytes(&self, automaton: &Automaton) -> Vec<u8> {

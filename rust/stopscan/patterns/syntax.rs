@@ -55,9 +55,9 @@ pub(super) fn parse(pattern: &str, class_work: &mut Work) -> Result<Parsed, Stri
     }
 }
 
-/// Returns a lower bound of the length of a match, which is 0 only if a match can be empty. Returns `None` if the
-/// pattern never matches. `Hir::properties` of regex-syntax does not help here: it knows no least length if one branch
-/// of an alternation never matches.
+/// Returns a lower bound of the length of a match. It is 0 only if a match can be empty, and `None` if the pattern
+/// never matches. `Hir::properties` of regex-syntax is no help: if one branch of an alternation never matches, it gives
+/// no length for the alternation.
 fn least_length(hir: &Hir) -> Option<usize> {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => Some(0),
@@ -129,9 +129,9 @@ fn make_item_ascii(item: &mut ClassSetItem) -> Result<(), String> {
         ClassSetItem::Unicode(_) => return Err(no_properties()),
         ClassSetItem::Bracketed(class) => make_set_ascii(&mut class.kind)?,
         ClassSetItem::Union(union) => {
-            // If one item of a class is a class, as in `[a-z[^b]]`, makes every item a class. Otherwise `(?i)` would be
-            // slow. If any item is not a class, regex-syntax folds the case of the inner classes, and then folds the
-            // whole outer class again. With a negated inner class, that is nearly all of Unicode.
+            // If some items of a class are classes, as in `[a-z[^b]]`, makes every item a class. With mixed items,
+            // regex-syntax would be slow under `(?i)`: it folds the case of the inner classes, and then folds the whole
+            // outer class again. With `[^b]`, that is nearly all of Unicode.
             union.items.iter_mut().try_for_each(make_item_ascii)?;
             let is_class = |item: &ClassSetItem| !matches!(item, ClassSetItem::Literal(_) | ClassSetItem::Range(_));
             if union.items.iter().any(is_class) {

@@ -10,8 +10,8 @@ use super::dfa::DEAD;
 use super::machine::{Cell, Column, Follows, Machine};
 use crate::text::Place;
 
-/// If there are more groups than this, groups in equal states are merged, and states are moved eight at a time. For
-/// fewer groups, both cost more time than they save.
+/// With more groups than this, it saves time to merge groups in equal states, and to move eight states at once. With
+/// fewer groups, a simple loop is faster.
 const FEW: usize = 12;
 
 /// Ended threads are dropped only if there are more of them than this, because dropping them moves all other threads.
@@ -28,8 +28,8 @@ struct Thread {
     /// Two numbers in one: the upper 30 bits are the place in bytes, modulo 2^30. The lower two bits are the kind of
     /// the character before the place.
     bytes_and_kind: u32,
-    /// The index of a later thread of the same group. The root of the group has its own index here. `OVER` if this
-    /// thread has ended.
+    /// Leads to the root of the group. It is the index of a later thread of the group or, for the root, of this thread.
+    /// `OVER` if this thread has ended.
     root: u32,
 }
 
@@ -62,19 +62,20 @@ pub(super) struct Threads {
     begun: Vec<Thread>,
     /// The threads before this index have ended.
     first: usize,
-    /// The threads in the same state are a group, and the latest of them is its root. `roots` has the root of each
-    /// group, sorted. `states` has the state of each group, or `DEAD` if the group has ended. Ended groups stay here
-    /// until `merge` or `compact` drops them.
+    /// Threads in the same state form a group, and the latest of them is its root. `roots` has the index of each root,
+    /// sorted, and `states` has the state of each group. A group that has ended has the state `DEAD` until `merge` or
+    /// `compact` drops it.
     roots: Vec<u32>,
     states: Vec<Cell>,
-    /// If there are more groups than this, and more than `FEW`, groups in equal states are merged.
+    /// If there are more groups than this, groups in equal states are merged. A merge sets it to a quarter more than
+    /// the groups that are left, so that the next merge does not follow at once. A value below `FEW` counts as `FEW`.
     merge_at: usize,
-    /// All cells to which the last character led, combined with "or". If a bit is not set here, no cell has it.
+    /// The bitwise "or" of the cells of all groups. If a bit is not set here, it is not set in any cell.
     reached: Cell,
 }
 
 impl Threads {
-    /// Returns the earliest match that only the end of the text completes, as for `a$`: its pattern, and the place
+    /// Returns the earliest match that is complete only because the text ends, as for `a$`: its pattern, and the place
     /// where it begins.
     pub(super) fn confirmed_at_end(&self, machine: &Machine) -> Option<(usize, Place)> {
         let pattern_of = |state| machine.table.accepted(state, Follows::Only(Kind::Edge));
@@ -132,8 +133,8 @@ impl Threads {
     fn groups(&self) -> impl Iterator<Item = u32> {
         let mut roots: Vec<u32> = self.begun[self.first..].iter().map(|begun| begun.root).collect();
         for index in (0..roots.len()).rev() {
-            // `root` is the index of this thread or of a later thread of its group. This loop goes backwards, so the
-            // root of a later thread is already known.
+            // `root` leads to this thread or to a later thread of its group. The loop goes backwards, so the roots of
+            // later threads are already known.
             if roots[index] != OVER {
                 roots[index] = match roots[index] as usize - self.first {
                     own if own == index => roots[index],
@@ -174,8 +175,8 @@ impl Threads {
         }
     }
 
-    /// Sets the place of the next character to `here`. Then drops the earliest threads, up to the first that can still
-    /// match within the machine's limit on held text.
+    /// Sets the place of the next character to `here`. Then drops the earliest threads one by one, until it meets a
+    /// thread that can still match within the limit on held text.
     fn settle(&mut self, here: Place, machine: &Machine) {
         self.here = here;
         while self.first < self.begun.len() && self.is_over(self.first, machine) {
@@ -189,8 +190,8 @@ impl Threads {
         }
     }
 
-    /// Returns whether the thread (unfinished match) at `index` has ended, or would need more held text than `max_held`
-    /// to match.
+    /// Returns whether the thread (unfinished match) at `index` can no longer match: it has ended, or its match would
+    /// be longer than `max_held` allows.
     fn is_over(&mut self, index: usize, machine: &Machine) -> bool {
         let root = self.find(index);
         let state = self.state(root);
@@ -248,8 +249,8 @@ impl Threads {
         }
     }
 
-    /// A fast check for matches that are complete before one of the characters `follows`. If it returns false, there is
-    /// none. If it returns true, the matches themselves have to be looked at.
+    /// Returns `false` if no match is complete before one of the characters in `follows`. If it returns `true`, a match
+    /// may be complete, and the caller must check the states. This check is fast.
     #[inline(always)]
     fn may_accept(&self, follows: Follows) -> bool {
         self.reached & follows.bits() == follows.bits()
@@ -310,8 +311,8 @@ impl Threads {
         self.merge_at = self.roots.len() + self.roots.len() / 4;
     }
 
-    /// Finds the earliest thread in whose state a pattern has matched. Returns the index of the pattern, and the
-    /// thread. `pattern_of` returns the pattern that has matched in a state, as its index plus one, or 0 for none.
+    /// Returns the earliest thread that has matched, with the index of its pattern. `pattern_of` takes a state, and
+    /// returns the pattern that has matched in it, as its index plus one, or 0 if none has.
     fn earliest(&self, pattern_of: impl Fn(Cell) -> u32) -> Option<(usize, Thread)> {
         if !self.states.iter().any(|&state| pattern_of(state) != 0) {
             return None;
@@ -351,8 +352,8 @@ fn advance_many(states: &mut [Cell], column: Column<'_>) -> Cell {
     reached
 }
 
-/// Returns an index from which on no state has all of these bits. The index may be up to 15 greater than necessary: the
-/// search goes backwards in blocks of sixteen states, because vector instructions check a block at once.
+/// Returns the end of the last block of states that contains a state with all of `bits`, or 0 if no block does. A block
+/// has 16 states, which vector instructions check at once.
 #[inline(never)]
 fn end_of_last_with(bits: Cell, states: &[Cell]) -> usize {
     let without = |block: &&[Cell]| block.iter().fold(true, |none, state| none & (state & bits != bits));
@@ -415,9 +416,9 @@ pub(super) fn scan(threads: &mut Threads, machine: &Machine, text: &str, place: 
     hit
 }
 
-/// Scans all of `text`, which begins at `place` and is unarmed, so no match fires. When a match completes, gives up the
-/// unfinished matches that would contain it. Returns where the completed matches begin: the last of these places, in
-/// bytes of the stream.
+/// Scans all of `text`, in which stops are ignored. `place` is where `text` begins. When a match completes, gives up
+/// the unfinished matches that contain it. Returns the last place in the stream, in bytes, at which a completed match
+/// begins.
 pub(super) fn scan_unarmed(threads: &mut Threads, machine: &Machine, text: &str, place: Place) -> Option<usize> {
     let mut scan = Scan { threads, machine, text, at: 0, here: place };
     let mut latest = None;
@@ -500,8 +501,9 @@ impl<'a> Scan<'a> {
         self.at += next.length;
     }
 
-    /// Looks for matches that are complete if one of the characters `follows` comes next. Ends the one of them that
-    /// began last, and all matches that began before it, because they would contain it. Returns where it began.
+    /// Finds the matches that are complete before one of the characters in `follows`, and takes the one that began
+    /// last. Ends it, and also all matches that began before it, because they contain it. Returns the place where it
+    /// began.
     fn end_through(&mut self, follows: Follows) -> Option<usize> {
         if !self.threads.may_accept(follows) {
             return None;
@@ -515,8 +517,9 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// Restores unfinished matches. Scans `text`, which begins at `place`, and begins matches only at `starts`: offsets in
-/// `text`, in bytes. Returns `None` if no match can begin at one of them, or if a match ends before the end of `text`.
+/// Restores unfinished matches: scans `text`, and begins a match at each of `starts`, which are offsets in `text`, in
+/// bytes. `place` is where `text` begins. Returns `None` if no match can begin at one of `starts`, or if a match ends
+/// before the end of `text`.
 pub(super) fn replay(
     threads: &mut Threads,
     machine: &Machine,

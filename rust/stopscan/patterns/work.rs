@@ -40,7 +40,7 @@ pub(super) const MAX_THREADS: usize = 1_000;
 /// One unit of a budget pays for this many bytes of a new vector. So a budget also bounds the memory.
 const BYTES_PER_UNIT: usize = 32;
 
-/// Looking up a list in `Numbers` costs this many units, and one more for each item of the list.
+/// Looking up a list in `Numbers` costs this many units of work, and one more unit for each item of the list.
 const LOOKUP: usize = 4;
 
 /// A budget: the number of units that are left.
@@ -143,7 +143,8 @@ impl<T: Copy> Lists<T> {
 pub(super) struct Numbers {
     lists: Lists<u32>,
     hashes: Vec<u32>,
-    /// The slots of the hash table. A slot has the number of a list plus one, or 0 if it is free. There are 2^n slots.
+    /// The slots of the hash table, whose count is a power of two. A used slot has the number of a list plus one. A
+    /// free slot has 0.
     slots: Vec<u32>,
 }
 
