@@ -43,7 +43,7 @@ pub fn code_points(text: &str) -> usize {
     text.bytes().filter(|byte| byte & 0xC0 != 0x80).count()
 }
 
-/// The least size, in bytes, to which `Held::begin` shrinks its buffer. A smaller buffer stays as it is.
+/// `Held::begin` does not shrink a buffer of at most this many bytes.
 const SPARE: usize = 64;
 
 /// The held text, as a queue: new text is appended to `buffer`, and `start` moves past text that is released. So held
@@ -62,12 +62,12 @@ impl Clone for Held {
     }
 }
 
-/// The text that becomes safe to emit with a delta. If text was held before, it is the range `from..to` of the buffer
-/// of `Held`. If not, it is the first `of_delta` bytes of the delta.
+/// The text that becomes safe to emit when a stream reads a delta. If no text was held, it is the beginning of the
+/// delta. Otherwise it is in the buffer of `Held`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Released {
-    /// A range, and not a slice, so that the buffer is not borrowed. `from` and `to` are equal if no text was held
-    /// before.
+    /// The range of the text in the buffer of `Held`. Empty if no text was held. It is stored as two places, because a
+    /// slice would borrow the buffer.
     from: usize,
     to: usize,
     /// The number of bytes at the beginning of the delta that are released.
@@ -145,8 +145,8 @@ impl Held {
         Released { from, to: self.start, of_delta: (self.start - from).saturating_sub(before) }
     }
 
-    /// Appends `through`, which ends with a stop or marker, to the held text. Drops the last `cut` bytes, and releases
-    /// all text before them.
+    /// Appends `through`, which ends with a stop or marker, to the held text. Drops its last `cut` bytes, and releases
+    /// everything before them.
     pub(crate) fn cut(&mut self, through: &str, cut: usize) -> Released {
         let kept = self.len() + through.len() - cut;
         match kept.checked_sub(self.len()) {
@@ -185,7 +185,7 @@ impl Plain {
         Plain { filter: filter((0..=u8::MAX).filter(|&byte| marks[byte as usize] & BEGINS != 0)), marks }
     }
 
-    /// Returns a filter for `Shape::passes`. If the shape of a text passes it, no stop or marker begins in the text.
+    /// Returns a filter for the fast check `Shape::passes`. If a text passes it, no stop or marker begins in the text.
     pub(crate) fn filter(&self) -> u64 {
         self.filter
     }
@@ -200,9 +200,9 @@ impl Plain {
     #[inline(always)]
     pub(crate) fn code_points(&self, delta: &str) -> Option<usize> {
         let text = delta.as_bytes();
-        // Loops with a fixed number of rounds are faster. Deltas differ in length, so the processor would mispredict
-        // the end of a loop of `len` rounds. Text of 1 to 8 bytes takes 8 rounds, and the last rounds read the last
-        // byte again. Longer text is read as two blocks of fixed length, which may overlap.
+        // Each of these loops has a fixed number of rounds. Deltas differ in length, so for a loop with as many rounds
+        // as bytes, the processor would often guess wrong when it ends. For 1 to 8 bytes, the last byte is read several
+        // times. Longer text is read as two blocks, which may overlap.
         let marks = match text.len() {
             0 => 0,
             1..=8 => (0..8).fold(0, |marks, at| marks | self.marks[text[at.min(text.len() - 1)] as usize]),
@@ -243,7 +243,8 @@ pub struct Shape(u64);
 /// one.
 const KINDS: [u8; 256] = kinds();
 
-/// A kind that no byte has and that no filter lets pass. Text with this kind has to be read itself.
+/// Stands for text whose kinds are not known. No byte has this kind. No filter lets it pass, so the text itself must be
+/// read.
 const UNKNOWN: u8 = 47;
 
 /// The kind of the bytes that continue a code point. Filters ignore it: no stop or marker begins with such a byte.

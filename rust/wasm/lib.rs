@@ -13,8 +13,8 @@ thread_local! {
     static STATE: RefCell<state::State> = RefCell::default();
 }
 
-/// Exports methods of `State` as functions of the module. `no_mangle` needs the word `unsafe`, so this is here and not
-/// in the module `state`, which forbids `unsafe`.
+/// Exports methods of `State` as functions of the WebAssembly module. The macro is in this file, because it needs the
+/// word `unsafe` for `no_mangle`, which the module `state` forbids.
 macro_rules! export {
     ($($(#[$doc:meta])* fn $name:ident($($argument:ident: $type:ty),*) $(-> $output:ty)?;)*) => {$(
         $(#[$doc])*

@@ -23,15 +23,16 @@ pub struct Loops {
     /// While `text` has fewer bytes than this, new text is only kept: no search for loops is due, and no loop can
     /// complete.
     limit: usize,
-    /// A place in `text`. Up to this place, all `runs` (text that repeats and may become a loop) are known to go on.
+    /// A place in `text`. All `runs` (text that repeats and may become a loop) are known to go on up to this place.
     followed: usize,
-    /// How many bytes of `text`, up to the last search for loops, are not the first byte of a character.
+    /// The number of bytes of `text` that are not the first byte of a character. Bytes that came after the last search
+    /// for loops are not counted yet.
     continuing: usize,
     runs: Vec<Run>,
 }
 
-/// The greatest value of the argument `divisible` of `Repeat::reach`. With this value, `reach` already allows the
-/// longest period.
+/// The greatest `divisible` with which `Repeat::reach` is called. `reach` then already returns the longest period that
+/// is allowed.
 const MAX_DIVISIBLE: u32 = 16;
 
 impl Loops {
@@ -69,8 +70,8 @@ impl Loops {
         self.text.shrink_to(2 * self.keep()); // text that is not ASCII may have needed more
     }
 
-    /// Returns the state as bytes, for [`from_bytes`](Loops::from_bytes): the kept text, and the numbers that cannot be
-    /// computed from this text.
+    /// Returns the state as bytes, which [`from_bytes`](Loops::from_bytes) reads. They contain the kept text, the
+    /// number of bytes that were read before it, and the periods and starts of the runs.
     ///
     /// ```
     /// use stopscan::{Loops, Repeat};
@@ -109,8 +110,8 @@ impl Loops {
         Some(loops)
     }
 
-    /// Returns whether a stream can have kept `self.text`, which comes from outside. Also computes `continuing` from
-    /// this text.
+    /// Returns whether a stream with these settings can have kept `self.text`, which was read from a snapshot. Also
+    /// computes `continuing` from this text.
     fn is_text_possible(&mut self) -> bool {
         let (text, base) = (&self.text, self.base);
         let Some(end) = base.checked_add(text.len()).filter(|end| *end <= isize::MAX as usize) else { return false };
@@ -213,14 +214,14 @@ impl Loops {
         let Loops { repeat, block, ref text, base, ref mut runs, .. } = *self;
         let doubled = ((base + text.len()) / block).trailing_zeros().min(MAX_DIVISIBLE);
         let last = repeat.reach(doubled, longest).min(text.len() / 2).min(text.len() - block);
-        // Let a known run have the period `p` and `k` bytes so far. Skip the periods up to `k - p`, which can only find
-        // this run again.
+        // Let a known run have the period `p` and `k` bytes. With any period up to `k - p`, the search would only find
+        // this run again, so skip these periods.
         let known = runs.iter().filter(|run| run.period <= block);
         let known = known.map(|run| base + text.len() - run.start - run.period).max().unwrap_or(0);
         squares(text, known + 1..=last, block, |period, length| {
             let start = base + first_copy(text, period, length);
-            // Skip the period of a known run. Also skip a multiple of this period if the known run does not begin
-            // later: it then becomes a loop no later than the new run.
+            // Leave out the period of a known run. Also leave out a multiple of it, unless the known run begins later
+            // than the new one: the known run becomes a loop first, or at the same place.
             let is_known = |run: &Run| period % run.period == 0 && (run.start <= start || run.period == period);
             if !runs.iter().any(is_known) {
                 runs.extend(Run::new(&repeat, text, base, period, start));

@@ -34,10 +34,10 @@ use crate::error::{ErrorKind, StopSetError};
 pub use loops::Loops;
 
 /// A stop that fires when the text loops: when a block of at most `max_period` characters has come `count` times in a
-/// row. The copies must have at least `min_length` characters together, so a short block must come more often.
+/// row. All copies together must have at least `min_length` characters, so a short block must come more often.
 ///
-/// The oldest copy may be incomplete. With the defaults, a block of 50 characters becomes a loop after 256 characters:
-/// five whole copies, and the last 6 characters of the copy before them.
+/// The number of copies need not be whole. With the defaults, a loop needs 256 characters. A block of 50 characters is
+/// a loop if the text ends with five whole copies, and before them come the last 6 characters of another copy.
 ///
 /// ```
 /// use stopscan::Repeat;
@@ -91,8 +91,8 @@ impl Repeat {
         self.count.saturating_mul(period).max(self.min_length)
     }
 
-    /// The number of bytes from one check (search for loops) to the next. It is half the length of the shortest
-    /// possible loop without the first copy of the repeated block, but at most `MAX_BLOCK`.
+    /// The number of bytes from one check (search for loops) to the next, which is at most `MAX_BLOCK`. It is half the
+    /// length that remains of the shortest possible loop after the first copy of its block.
     fn block(&self) -> usize {
         let least = self.min_length - self.min_length / self.count;
         least.div_ceil(2).min(MAX_BLOCK)

@@ -52,8 +52,8 @@ fn equal(text: &[u8], period: usize, places: [usize; 4]) -> u64 {
     if words().fold(0, |any, word| any | word) == 0 {
         return 0;
     }
-    // A word has eight lanes (bytes), each of them 0 or 1. The multiplication collects the lanes as the bits of the
-    // highest byte. The last lane becomes the lowest bit.
+    // A word has eight bytes, each of them 0 or 1. The multiplication moves these eight bits into the highest byte. The
+    // bit of the last byte becomes the lowest.
     words().fold(0, |bits, word| bits << 8 | word.wrapping_mul(0x8040_2010_0804_0201) >> 56)
 }
 
@@ -84,8 +84,8 @@ fn word(bytes: &[u8], skipped: usize) -> Option<u64> {
 #[cold]
 fn all_squares(text: &[u8], periods: RangeInclusive<usize>, least: usize, mut found: impl FnMut(usize, usize)) {
     let mut runs = vec![0; periods.end() + 1];
-    // The window of the Z algorithm: of the runs so far, the one that reaches back farthest. Inside it, the lengths of
-    // earlier runs are reused.
+    // The window of the Z algorithm: the earlier run that reaches back farthest in the text. Lengths of runs that lie
+    // inside it need not be computed again.
     let (mut from, mut to) = (0, 0);
     for period in 1..=*periods.end() {
         let mut known = 0;

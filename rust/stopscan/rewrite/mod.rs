@@ -118,7 +118,7 @@ pub struct Rewriter {
     pub(crate) set: RewriteSet,
     /// The node of the trie whose text is the held text.
     pub(crate) node: u32,
-    /// The output of the last call. If the call returned a part of its delta instead, this output is not used.
+    /// The output of the last call. Not used if the call could return a part of its delta.
     out: String,
 }
 

@@ -1,6 +1,6 @@
-//! Compiles the keys of a `RewriteSet` into a trie. The text of a node is the beginning of a key. If a node has no
-//! child for the next byte, its text cannot become a longer key. The node then says which keys in its text are
-//! replaced, and at which node to continue.
+//! Compiles the keys of a `RewriteSet` into a trie. Each node stands for a text with which keys begin. A node without a
+//! child for the next byte means that no longer key is possible: it tells which keys in its text are replaced, and at
+//! which node the search goes on.
 //!
 //! The method is LinMaxMatch (Song et al., "Fast WordPiece Tokenization", 2021), which was made for tokenizers.
 
@@ -27,12 +27,12 @@ pub(crate) struct Rules {
     depths: Vec<u32>,
     /// For each node, a key that begins with the text of the node.
     keys: Vec<u32>,
-    /// For each node, the node at which to continue if there is no child for the next byte. The beginning of the text
-    /// is then *settled*: the keys in it are replaced, and it is emitted. The *rest* of the text, which may still
-    /// become a key, is the text of the node at which to continue.
+    /// For each node, where a stream goes if the node has no child for the next byte. The beginning of the node's text
+    /// is then *settled*: the keys in it are replaced, and it is emitted. The *rest* of the text may still become a
+    /// key. The stream goes to the node that stands for this rest.
     rests: Vec<u32>,
-    /// For each node, the last of the keys that are replaced if there is no child for the next byte. It is stored as
-    /// its index in `replacements`, plus one. The item of `replacements` leads to the key before it.
+    /// For each node, the keys that are replaced if it has no child for the next byte. They form a chain in
+    /// `replacements`: this is the index of the last one plus one, and each one leads to the one before it.
     settled: Vec<u32>,
     replacements: Vec<Replacement>,
 }
@@ -167,14 +167,14 @@ impl Rules {
         }
     }
 
-    /// The index of a key that begins with the text of `node`. For the root it is 0, even if there are no keys.
+    /// Returns the index of a key that begins with the text of `node`. For the root, returns 0.
     pub(super) fn key_at(&self, node: u32) -> usize {
         if node == 0 { 0 } else { self.keys[node as usize] as usize }
     }
 
-    /// Returns the node of the first `depth` bytes of the key with the index `key`. Returns `None` if there is no key
-    /// with this index, or no node for these bytes. Also returns `None` for a node without children: a stream is never
-    /// at it, because its text is replaced at once.
+    /// Returns the node that stands for the first `depth` bytes of the key with the index `key`. Returns `None` if
+    /// there is no such key or node, or if the node has no children. A stream is never at a node without children,
+    /// because it replaces the key at once.
     pub(super) fn node_of(&self, key: usize, depth: usize) -> Option<u32> {
         if depth == 0 {
             return Some(0);
@@ -214,9 +214,9 @@ impl Rules {
         }
     }
 
-    /// Settles the beginning of the text of `node`, because the text cannot become a longer key: calls `replace` for
-    /// each key in it, as `step` does. Then moves `node` to the node of the rest of the text. `behind` is the number of
-    /// bytes that were read after the text of `node`.
+    /// Called when the text of `node` cannot become a longer key. Calls `replace` for each key in this text, as `step`
+    /// does. Then moves `node` to the node for the rest of the text. `behind` is the number of bytes that were read
+    /// after the text of `node`.
     #[inline]
     pub(super) fn settle<E>(
         &self,

@@ -43,15 +43,14 @@ pub struct Stream<E: Emit> {
     pub(crate) held: Held,
     /// How much text was read since the start of the stream.
     pub(crate) read: Place,
-    /// The number of parts before the current part: a part is the text between two markers. Always 0 if the set is a
-    /// `StopSet`.
+    /// The number of parts that came before the current part. A part is the text between two markers. With a `StopSet`,
+    /// this is always 0.
     pub(crate) part: u32,
     /// The state of the search for patterns and loops. `None` if the set has neither, and after a stop.
     pub(crate) history: Option<Box<History>>,
     pub(crate) fired: Option<Box<Fired>>,
-    /// Texts of segments that the last `feed` of a `Segmenter` had to join from several pieces. A `StopScanner` does
-    /// not use this field. It has the field so that both types have the same layout, and most code is compiled once for
-    /// both.
+    /// The texts of segments that the last `feed` of a `Segmenter` had to join from several pieces. A `StopScanner`
+    /// does not use this field. It has the same fields as a `Segmenter` so that most code is compiled only once.
     joined: Box<str>,
 }
 
@@ -122,8 +121,8 @@ impl<E: Emit> Stream<E> {
         E::feed(self, delta, true)
     }
 
-    /// Reads `delta` like [`Stream::feed`], but a stop that completes inside `delta` does not fire. A stop that begins
-    /// inside `delta`, and completes in a later delta that `feed` reads, does fire. Markers work as in `feed`.
+    /// Reads `delta` like [`Stream::feed`], but no stop that completes in `delta` fires. A stop that only begins in
+    /// `delta` can still fire, if the next calls of `feed` read the rest of it. Markers work as in `feed`.
     ///
     /// ```
     /// use stopscan::{StopScanner, StopSet};
@@ -209,8 +208,8 @@ impl<E: Emit> Stream<E> {
         let options = Options::default().include_stop(self.include_stop);
         match self.start {
             0 => options,
-            // Do not use `region` with the name here. A protected region has the name of its opening marker. If that
-            // marker is `answer`, node 0 has the same name.
+            // Protected regions are named after their opening markers. If this marker is `answer`, node 0 has the same
+            // name. So do not use the name to set the option here.
             1 if self.graph().protected().is_some() => options.start_protected(true),
             node => options.region(self.graph().name(node)),
         }
@@ -273,9 +272,9 @@ impl<E: Emit> Stream<E> {
         Part { region: self.graph().region(self.cursor.node), number: self.part }
     }
 
-    /// Moves the stream from `node` along `lead`, to the node to which a marker leads. In a `Segmenter` this begins a
-    /// new part, unless the marker was given with `stay`. A marker that is taken out of the text and leads back to
-    /// `node` does not begin a new part either.
+    /// Moves the stream from `node` to the node to which a marker leads. In a `Segmenter`, a marker begins a new part,
+    /// with two exceptions: a marker that was given with `stay`, and a marker that is taken out of the text and leads
+    /// back to `node`.
     fn follow(&mut self, node: u32, lead: Lead) {
         let begins_part = match lead.marker {
             MarkerText::Removed => lead.node != node,
@@ -291,9 +290,9 @@ impl<E: Emit> Stream<E> {
     }
 }
 
-/// The most bytes of memory that one segment needs. They are for its places in the lists of segments, whose capacity
-/// may be twice their length, and for the caller's objects. In Python, these are a tuple, a string, an int, and places
-/// in two lists.
+/// The most bytes of memory that one segment needs. The lists of segments need them, and may have room for twice as
+/// many segments as they hold. The caller needs them, too: in Python for a tuple, a string, an int, and places in two
+/// lists.
 const SEGMENT_MEMORY: usize = 768;
 
 /// Scans one stream of text: deltas in, safe text out.
@@ -436,8 +435,7 @@ impl<E: Emit> Stream<E> {
         }
     }
 
-    /// Whether no stop or marker has begun and no stop has fired. Then nothing is held, and reading text in which no
-    /// stop or marker begins only changes `read` and `history`.
+    /// Whether no stop or marker has begun and no stop has fired. If so, no text is held.
     #[inline(always)]
     pub(crate) fn is_idle(&self) -> bool {
         self.cursor == Cursor::start(self.cursor.node)
@@ -487,7 +485,7 @@ impl<E: Emit> Stream<E> {
         self.conclude(delta, found, part)
     }
 
-    /// Reads the text of a `marker` that came as one token. Stops that complete before the end of `text` do not count.
+    /// Reads a token whose text is a `marker`. A stop that completes before the end of this text does not fire.
     pub(crate) fn step_marker(&mut self, text: &str, marker: Word, armed: bool) -> Step {
         let part = self.open();
         let Stream { set, cursor, history, read, .. } = self;
@@ -531,8 +529,8 @@ impl<E: Emit> Stream<E> {
         Step { part, released: self.cut(through, word), marker: Some(Passed { end: through.len(), word, kept_in }) }
     }
 
-    /// Releases the text before `word`, a stop or marker that completed at the end of `through`. Also releases `word`
-    /// if it is a stop that stays in the output. (`word` may have begun before `through`, in the held text.)
+    /// Handles a stop or marker, `word`, that completed at the end of `through`. Releases the text before `word`. If
+    /// `word` is a stop that stays in the output, releases `word` as well. It may have begun in the held text.
     fn cut(&mut self, through: &str, word: Word) -> Released {
         self.read.advance(through);
         let graph = self.set.graph();
@@ -580,9 +578,9 @@ impl<E: Emit> Stream<E> {
         }
     }
 
-    /// Returns the text of the match `hit` of a pattern. The match ends where `through` ends, and may have begun before
-    /// `through`. If the match `stays` in the output, `history` has a copy of its beginning. Otherwise its beginning is
-    /// in the held text. `self.read` does not count `through` yet.
+    /// Returns the text of the match `hit` of a pattern. The match ends where `through` ends. Its beginning may have
+    /// come before `through`: `history` has this text if the match `stays` in the output, otherwise it is in the held
+    /// text. Call this before `through` is added to `self.read`.
     fn match_text(&self, through: &str, hit: PatternHit, stays: bool) -> Box<str> {
         let length = self.read.bytes + through.len() - hit.start.bytes;
         let patterns = self.graph().patterns();
@@ -637,9 +635,9 @@ impl<E: Emit> Stream<E> {
         self.graph().stop(self.cursor.node, special)
     }
 
-    /// Reads a special token. Its text, `special`, is left out of the stream's text. If the token is a stop and `armed`
+    /// Reads a special token. Its text, `special`, is not part of the stream's text. If it is a stop string and `armed`
     /// is true, the stop fires. If it is a marker, the stream goes to the region to which the marker leads. In both
-    /// cases the held text is released and returned. For any other token, returns `None`.
+    /// cases, returns the held text, which is released. Returns `None` for any other special token.
     pub(crate) fn take_special(&mut self, special: &str, armed: bool) -> Option<Released> {
         if self.has_fired() {
             return None;

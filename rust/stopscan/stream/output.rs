@@ -174,7 +174,7 @@ impl Emit for Segmented {
     }
 }
 
-/// Safe text in pieces, each with its part. No piece is empty, and neighbours belong to different parts.
+/// Safe text in pieces, each with its part. No piece is empty. Two pieces in a row never belong to the same part.
 impl SafeText for Vec<(Part, String)> {
     fn push(&mut self, part: Part, text: &str) {
         match self.last_mut() {
@@ -208,16 +208,16 @@ pub struct Segment<'a> {
     pub region: &'a str,
     /// The text, which is never empty.
     pub text: &'a str,
-    /// The number of the part to which the text belongs, counted from 0. The text of one part may come in several
-    /// segments.
+    /// The number of the part to which the text belongs, counted from 0. A part may come in several segments.
     ///
-    /// A marker begins a new part if it leads to another state, even of the same region, or if it was given with
-    /// [`keep`](crate::keep). A marker that was given with [`stay`](crate::stay) does not.
+    /// A marker begins a new part if it leads to another region, or to another state of the same region. A marker that
+    /// was given with [`keep`](crate::keep) always begins one. A marker that was given with [`stay`](crate::stay) never
+    /// does.
     pub part: u32,
 }
 
-/// The segments that one call, such as `feed` or `flush`, returns. They are safe to emit. No segment is empty, and
-/// neighbours belong to different parts.
+/// The segments that one call, such as `feed` or `flush`, returns. They are safe to emit. No segment is empty. Two
+/// segments in a row never belong to the same part.
 ///
 /// ```
 /// use stopscan::{SegmentSet, Segmenter};

@@ -1,6 +1,6 @@
-//! Writes and reads the state of a stream for snapshots. The state of the automaton is written as the stop or marker
-//! that has begun: its index, and how many of its bytes were read. This also gives the held text, except text that is
-//! held for patterns.
+//! Writes and reads the state of a stream for snapshots. If a stop or marker has begun, its index and the number of its
+//! bytes that were read are written. This stands for the state of the automaton, and also for the held text. Only text
+//! that is held for patterns is written as text.
 
 use super::{Emit, Fired, FiredStop, Stream};
 use crate::graph::{Graph, Word};

@@ -91,24 +91,24 @@ impl<F: FnMut(&str, usize)> Sink for F {}
 /// The decoding state of one stream, without the vocabulary: the bytes of half a character, and some flags.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Decoder {
-    /// The first `len` bytes are half a character. `tokens` has the position of the token with which each of these
-    /// bytes came.
+    /// Half a character: the first `len` of these bytes. For each of them, `tokens` has the position of the token that
+    /// brought it.
     pub(crate) bytes: [u8; 3],
     pub(crate) tokens: [u32; 3],
     pub(crate) len: u8,
     /// How many of the `len` bytes came with the prompt. If the stream does not complete the character, these bytes are
     /// not part of the stream's text.
     pub(crate) prompted: u8,
-    /// Whether a token, even of the prompt, was decoded and not skipped. Until then, a token with the flag `FIRST` has
-    /// a different text, for example without its leading space. If the vocabulary has no token with this flag,
-    /// `started` is always true.
+    /// Whether a token was decoded that was not skipped. Tokens of the prompt count, too. The first decoded token may
+    /// have a different text (it has the flag `FIRST`), for example without its leading space. If the vocabulary has no
+    /// token with this flag, `started` is true from the beginning.
     pub(crate) started: bool,
     /// With [`Strays::Runs`]: whether the current run (byte tokens in a row) is already known not to be valid UTF-8.
     /// Each of its bytes then becomes U+FFFD.
     pub(crate) stray: bool,
-    /// The position of the stream's first token, if it is a byte token for a space. This space is left out of the text.
-    /// But if it begins a run of byte tokens that is not valid UTF-8, each byte of the run becomes U+FFFD, also the
-    /// space.
+    /// The position of the first token of the stream, if this is a byte token for a space. The space is left out of the
+    /// text. But if a run of byte tokens begins with it and is not valid UTF-8, the space becomes U+FFFD, as each byte
+    /// of the run does.
     pub(crate) space: Option<u32>,
 }
 
@@ -118,8 +118,8 @@ impl Decoder {
         Decoder { bytes: [0; 3], tokens: [0; 3], len: 0, prompted: 0, started, stray: false, space: None }
     }
 
-    /// Whether the next token decodes to its own text if it consists of whole characters. For this it must not be the
-    /// first token, and no half character or run of byte tokens may be pending.
+    /// Whether a token of whole characters would decode to its usual text if it came next. This is so if it is not the
+    /// first token, and if no half character and no run of byte tokens is pending.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         self.len == 0 && self.started && !self.stray && self.space.is_none()
@@ -230,9 +230,9 @@ impl Decoder {
         true
     }
 
-    /// Gives up half a character, because nothing can complete it any more. With `Strays::Parts`, it becomes one
-    /// U+FFFD, or no text if it began in the prompt. With the other kinds of `Strays`, each of its bytes becomes
-    /// U+FFFD, except bytes that came with the prompt. A space that was left out before it also becomes U+FFFD.
+    /// Gives up half a character, because nothing can complete it any more. With `Strays::Parts`, it becomes a single
+    /// U+FFFD, or no text if it began in the prompt. Otherwise each byte that did not come with the prompt becomes one
+    /// U+FFFD. If a space before it was left out, the space becomes U+FFFD as well.
     fn give_up(&mut self, strays: Strays, sink: &mut impl Sink) {
         if let Some(token) = self.space.take() {
             sink(REPLACEMENT, token as usize);

@@ -13,21 +13,21 @@ const SPARE: usize = 4;
 pub(crate) struct Ledger {
     pub(crate) seen: usize,
     pub(crate) kept: usize,
-    /// Two counts of code points. `read` counts the code points that were read. `settled` counts how many of them were
-    /// emitted, or taken out of the text as part of a marker. Both begin at 0 again when no text is withheld.
+    /// The number of code points that were read, and the number of code points that are settled: emitted, or taken out
+    /// of the text as part of a marker. If these are equal, no text is withheld, and both counts begin at 0 again.
     pub(crate) read: usize,
     pub(crate) settled: usize,
-    /// The position of the token that has the last settled code point. If none is settled yet, the position of the
-    /// token that has the first code point.
+    /// The position of the token to which the last settled code point belongs. Before any code point is settled, the
+    /// position of the token that begins the text.
     pub(crate) token: usize,
-    /// For each token after `token`: the value of `read` where its text begins, and the position of the token.
+    /// An item for each token after `token`: the number of code points that were read before its text, and its position.
     pub(crate) starts: VecDeque<(usize, usize)>,
-    /// The token count of each region. `None` for a scanner whose set has only one region: `kept` is then the count of
-    /// this region.
+    /// The token count of each region. `None` for a scanner whose set has a single region, because `kept` is then its
+    /// count.
     pub(crate) tally: Option<Box<Tally>>,
 }
 
-/// Stands for "no region" in `Tally::waiting`: a token that completes a marker counts in no region.
+/// The region of a token that completes a marker, in `Tally::waiting`: it counts in no region.
 pub(crate) const NO_REGION: u32 = u32::MAX;
 
 /// The token count of each region. A token belongs to the region of its last character. A token is counted as soon as
@@ -36,13 +36,13 @@ pub(crate) const NO_REGION: u32 = u32::MAX;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) counts: Vec<usize>,
-    /// How many tokens, from the first on, are done: counted in a region, or known to have none.
+    /// How many tokens, from the first on, were handled: counted in their region, or left out because they have none.
     pub(crate) counted: usize,
     /// The position of the last token whose text was emitted, or taken out as part of a marker. All tokens up to this
     /// one can be counted.
     pub(crate) settled: usize,
-    /// The tokens after `counted`, which wait until their text is emitted. Neighbouring tokens of one region share an
-    /// item. It has the position of the last of them, and the region.
+    /// The tokens after `counted`, whose text was not emitted yet. An item stands for tokens of one region that follow
+    /// each other: the position of the last of them, and their region.
     pub(crate) waiting: VecDeque<(usize, u32)>,
 }
 
@@ -129,7 +129,7 @@ impl Tally {
         Tally { counts: vec![0; regions], ..Tally::default() }
     }
 
-    /// Adds the tokens after the one that was added last, up to the position `last`. All of them belong to `region`.
+    /// Adds all tokens that were not added yet, up to the position `last`. They all belong to `region`.
     fn add(&mut self, last: usize, region: u32) {
         match self.waiting.back_mut() {
             Some(run) if run.1 == region => run.0 = last,

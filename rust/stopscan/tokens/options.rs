@@ -21,9 +21,9 @@ pub struct TokenOptions {
     pub stop_token_ids: Vec<u32>,
     /// Tokens with which the model ends its text. They end the stream, and their text is not emitted.
     pub eos_token_ids: Vec<u32>,
-    /// How many tokens at the start of the stream cannot end it: stops and stop tokens are ignored in them. A stop that
-    /// begins in these tokens and completes later still fires. An EOS among these tokens has no text, and ends the
-    /// stream only if `eos_ends_early` is true.
+    /// The number of tokens at the start of the stream in which stops and stop tokens are ignored. A stop that begins
+    /// in these tokens and completes later still fires. An EOS among these tokens has no text, and ends the stream only
+    /// if `eos_ends_early` is true.
     pub min_tokens: usize,
     /// The number of tokens after which the stream ends. `None` means no limit.
     pub max_tokens: Option<usize>,

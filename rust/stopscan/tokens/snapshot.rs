@@ -82,9 +82,9 @@ impl Ledger {
         for number in [*seen, *kept, *read, *settled, *token, starts.len()] {
             writer.number(number);
         }
-        // An item of `starts` is a place and the position of a token. It is written as its differences from the
-        // previous item. The first number is twice the difference of the places, mostly in one byte. If the positions
-        // do not differ by 1, the first number is greater by 1, and the difference of the positions follows.
+        // An item of `starts` has a place and the position of a token. The differences from the previous item are
+        // written, because they are small. Positions mostly differ by 1, and then only one number is written: twice the
+        // difference of the places. Otherwise this number is greater by 1, and the difference of the positions follows.
         let mut before = (*settled, *token);
         for &(start, token) in starts.iter() {
             let (behind, tokens) = (start - before.0, token - before.1);

@@ -231,8 +231,9 @@ enum TokenRole {
     End(Finish),
 }
 
-/// Methods for bindings, which may use another decoder than [`Native`]. They return any error of the decoder. The
-/// methods without `try_` are only for [`Native`], which fails only for unknown ids.
+/// Methods for bindings to other languages, which may bring a decoder that is not [`Native`]. These methods return
+/// every error of that decoder. The methods without `try_` are only for [`Native`], which has only one error: an
+/// unknown id.
 #[doc(hidden)]
 impl<E: Emit, D: Decode> TokenStream<E, D> {
     pub fn with_decoder(
@@ -274,8 +275,8 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
         self.try_feed_many(&[id])
     }
 
-    /// Does the same as `feed_many`, but after an error the stream has read the ids before the one that could not be
-    /// decoded. If an id may be unknown, feed a copy of the stream, and keep the copy only if there is no error.
+    /// Does the same as `feed_many`, except after an error: the ids before the one that failed were then read. If an id
+    /// may be unknown, feed a copy of the stream, and keep the copy only if there is no error.
     pub fn try_feed_many(&mut self, ids: &[u32]) -> Result<E::Tokens<'_>, D::Error> {
         self.decoded.begin();
         ids.iter().try_for_each(|&id| self.read_token(id))?;
@@ -494,8 +495,7 @@ impl<E: Emit> Decoded<E> {
         self.ledger.seen >= self.options.min_tokens
     }
 
-    /// Whether a stop could fire in the token that was read last. This is what `is_armed` returned before this token
-    /// was read.
+    /// Whether a stop could fire in the token that was read last, which `ledger.seen` already counts.
     fn was_armed(&self) -> bool {
         self.ledger.seen > self.options.min_tokens
     }

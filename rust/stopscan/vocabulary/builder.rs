@@ -103,8 +103,8 @@ impl VocabularyBuilder {
         self.token(&[], TokenKind::GAP)
     }
 
-    /// Sets the text that the last added token has at the start of a stream. The option `strip_first_space` then does
-    /// not change this token.
+    /// Sets the text of the last added token for the case that a stream begins with it. This text is used as it is,
+    /// even with `strip_first_space`.
     ///
     /// ```
     /// use stopscan::{TokenDecoder, Vocabulary};
@@ -185,8 +185,7 @@ impl VocabularyBuilder {
         if u32::try_from(self.bytes.len()).is_err() {
             return Err(VocabularyError::TooLong);
         }
-        // Memory is needed for the kind and the start of each token, and for all text twice: in `self.bytes` and in
-        // `text`.
+        // The memory for all text twice (in `self.bytes` and in `text`), and for the kind and the start of each token.
         room::ask(2 * self.bytes.len() + 16 * self.kinds.len()).map_err(|_| VocabularyError::NoMemory)?;
         let mut text = String::with_capacity(self.bytes.len());
         let mut starts = Vec::with_capacity(self.kinds.len() + 1);

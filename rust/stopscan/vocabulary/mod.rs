@@ -30,9 +30,9 @@ pub use error::{UnknownToken, VocabularyError};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Strays {
-    /// Joins the bytes of all tokens and decodes them like `String::from_utf8_lossy`: half a character becomes one
-    /// U+FFFD, and any other stray byte also becomes one. The bytes of a character may come in several tokens.
-    /// Byte-level BPE and tiktoken decode in this way.
+    /// Joins the bytes of all tokens, and decodes them like `String::from_utf8_lossy`. The bytes of a character may
+    /// come in several tokens. Half a character becomes one U+FFFD, and so does each byte that cannot be part of a
+    /// character. Byte-level BPE and tiktoken decode in this way.
     #[default]
     Parts,
     /// If a run (byte tokens in a row) is not valid UTF-8, each byte of the run becomes one U+FFFD. The decoder

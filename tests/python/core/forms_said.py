@@ -1,4 +1,4 @@
-"""Answers with markers that engines without stopscan do not know, and test models that write these answers."""
+"""Answers of test models, in formats whose markers an engine without stopscan does not know."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pathlib import Path
 from stopscan.segments import FORMATS
 from stopscan_conformance.reciter import SCRIPTS, Reciter
 
-# For each format: the tokens of an output, the text before END in the reasoning, and the text before END in the answer.
+# For each format: the tokens of an output, its text up to the END in the reasoning, and its text up to the END in the
+# answer.
 HARMONY = list(map(str, SCRIPTS["harmony"]))
 MISTRAL = ["[THINK]", "Is it EN", "D?", "[/THINK]", "It is 5 or 6 EN", "D here"]
 FORMS = {

@@ -21,8 +21,8 @@ LOOPS = {
 
 
 def ended(name: str, repeat: Repeat | None = None) -> tuple[str, int, StopMatch]:
-    """Returns where `Repeat` must end the answer ``name``: the text up to the character that proves the loop, the
-    number of tokens that this text takes, and the match."""
+    """Returns where `Repeat` must end the answer ``name``: its text up to the character that completes the loop, the
+    number of tokens that have this text, and the match."""
     script = LOOPS[name]
     match = StopSet(repeat=repeat or Repeat()).find("".join(script))
     assert match is not None

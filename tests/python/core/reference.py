@@ -92,8 +92,8 @@ class Stream:
         return None
 
     def follow(self, marker: str) -> None:
-        """Enters the state that `marker` leads to. If the state changes, a new part of the output begins. A `keep`
-        always begins a new part, and a `stay` never begins one."""
+        """Goes to the state to which `marker` leads. If the state changes, a new part of the output begins. A marker
+        that was given with `keep` always begins a new part, and one that was given with `stay` never does."""
         state = self.graph[self.state][marker]
         self.part += not isinstance(state, stay) and (state != self.state or isinstance(state, keep))
         self.state = state
@@ -155,8 +155,8 @@ class Reference(Stream):
         )
 
     def feed(self, delta: str, *, armed: bool = True, one_step: bool = False) -> str:
-        """Returns the safe text. With ``one_step``, the delta is a token whose text is a whole marker, so stops and
-        markers can complete only at its last character."""
+        """Reads a delta, and returns the text that is safe. With ``one_step``, the delta is one token, and its text is
+        a whole marker. Stops and markers can then complete only at its last character."""
         if self.match:
             return ""
         for index, character in enumerate(delta):

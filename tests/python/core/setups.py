@@ -57,8 +57,8 @@ class Setup(NamedTuple):
 
 
 def numbers_in(drawn: bytes) -> list[int]:
-    """Reads numbers of three bytes each from `drawn`. The first byte chooses how many numbers are read, often as many
-    as there are."""
+    """Makes numbers from random bytes. The first byte decides how many numbers are made, and each of them takes three
+    more bytes."""
     count = min(drawn[0] % (len(drawn) // 3 + 2), len(drawn) // 3)
     return [int.from_bytes(drawn[place : place + 3], "big") for place in range(1, 3 * count, 3)]
 
@@ -95,8 +95,8 @@ def pick(draw: st.DrawFn, choices: Iterable[str]) -> str | None:
 
 
 def some(draw: st.DrawFn, choices: Iterable[str]) -> tuple[str, ...] | None:
-    """Returns a random subset of the first three `choices`, which may be empty. Or returns `None`, which stands for the
-    default."""
+    """Returns, at random, `None` or a subset of the first three `choices`. The subset may be empty, and `None` stands
+    for the default."""
     chosen = draw(few)
     return tuple(choice for place, choice in enumerate(choices) if chosen >> place & 1) if draw(coins) else None
 
@@ -125,8 +125,8 @@ STATES = ("answer", "reasoning", "tool_call", "tool_call/in reasoning")
 
 
 def graphs(draw: st.DrawFn, letters: str, stops: list[str]) -> dict[str, dict[str, str]]:
-    """Draws a graph of regions. Leaves out markers that are stops or could never complete. Some markers are kept
-    (`keep`), and some begin no new part (`stay`)."""
+    """Returns random regions with their markers. Leaves out markers that are stops, and markers that could never
+    complete because they contain another marker. Some markers are given with `keep` or `stay`."""
     states = STATES[: draw(few) % len(STATES) + 1]
     graph = {}
     for state in states:

@@ -205,8 +205,8 @@ def test_a_stop_that_is_not_utf8() -> None:
         (b"x" * 65_535 + b"\xf0\x9fx", b"x" * 65_535, 65_535),
         ("é".encode() * 100_001 + b"\xfe", "é".encode() * 100_001, 200_002),
     ],
-    # Without these ids, pytest would make ids from the data. It puts the id of a test into the environment, whose size
-    # is limited.
+    # Without these ids, pytest would name each test after its data. It puts the name of the running test into an
+    # environment variable, and the size of these is limited.
     ids=["alone", "in-text", "continuation", "cut-short", "broken", "surrogate", "overlong", "over-a-read", "late"],
 )
 def test_good_text_precedes_the_invalid_utf8_error(data: bytes, out: bytes, offset: int) -> None:

@@ -101,8 +101,8 @@ def test_a_full_disk_is_an_error() -> None:
 @posix_only
 @pytest.mark.parametrize("limit", [1, 20], ids=["in-the-first-write", "later"])
 def test_full_disk_during_a_write_is_an_error(tmp_path: Path, limit: int) -> None:
-    """The filter must report that the disk is full. The system writes the part of the data that fits, without an error.
-    Only the next write fails."""
+    """The filter must report a full disk, even if the disk becomes full during a write. The system then writes only a
+    part of the data, and reports no error. Only the next write fails."""
     out = tmp_path / "out"
     command = f'ulimit -f {limit} && exec "$0" -m stopscan --stop END > "$1"'
     text = b"0123456789abcde\n" * 10_000

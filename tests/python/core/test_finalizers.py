@@ -1,5 +1,5 @@
-"""Before Python 3.12, the garbage collector runs inside an allocation. So finalizers, and other threads, may run in the
-middle of a stream's method. They may read and even feed this stream, and no text may be lost or doubled."""
+"""Before Python 3.12, the garbage collector can run whenever an object is made. So finalizers and other threads may run
+in the middle of a stream's method. They may read and even feed this stream, and no text may be lost or doubled."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Calls that can take more than a millisecond release the GIL, so that other threads run. No test measures time. The
-tests tell the interpreter never to take the GIL from a thread, so another thread runs only if the call releases it."""
+"""Calls that can take more than a millisecond must release the GIL, so that other threads run. In these tests, the
+interpreter never takes the GIL from a thread. So another thread runs only if the call releases the GIL, and no time has
+to be measured."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ def gil_is_never_taken() -> Iterator[None]:
 
 
 def lets_run(call: Callable[[], object], times: int) -> bool:
-    """Whether another thread, which waits only for the GIL, runs during one of `times` calls."""
+    """Returns whether another thread, which is ready and only lacks the GIL, runs during one of `times` calls."""
     start, ran = threading.Event(), []
 
     def other() -> None:

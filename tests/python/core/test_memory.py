@@ -89,8 +89,7 @@ def test_reference_counts_stay() -> None:
         assert scanner.stops is STOPS
         scanner.flush()
     after = [sys.getrefcount(thing) for thing in objects]
-    # The reference counts may differ a little, because before Python 3.12 other threads hold references to `None` for a
-    # moment.
+    # Before Python 3.12, other threads hold references to `None` for a moment, so the counts may differ a little.
     assert [now - then for then, now in zip(before, after, strict=True) if abs(now - then) > 20] == []
 
 

@@ -242,8 +242,8 @@ def test_max_held_lost_the_only_match_that_fits(pattern: str, max_held: int, tex
 
 
 def test_unarmed_text_and_patterns_reported_what_no_rule_gives() -> None:
-    """In `caa`, the text `ca` is unarmed, so the first `a` does not fire as a stop. The pattern's match `aa` contains
-    this `a` and does not fire either. The second `a` fires."""
+    """The text `ca` is fed with `armed=False`, so its `a` does not fire as a stop. In `caa`, the match `aa` of the
+    pattern contains this `a`, so the match does not fire either. The second `a` fires."""
     scanner = StopScanner(StopSet(["a"], patterns=["(?:c){0,2}aa"]))
     assert scanner.feed("ca", armed=False) + scanner.feed("a") == "ca"
     assert scanner.match == StopMatch("a", 2)

@@ -33,9 +33,8 @@ def matches(pattern: str, length: int) -> list[str]:
 
 
 def can_match(pattern: str, begun: str, max_held: int) -> bool:
-    """Whether the text `begun` can still become a match of `pattern` within `max_held`. A pattern fires as soon as it
-    matches, so `begun` itself does not count. An exception is a pattern with `\\b` at its end, which must see the next
-    character."""
+    """Whether `begun` can become a match of `pattern` within `max_held` if more text follows. A pattern with `\\b` at
+    its end waits for the next character, so `begun` itself may be the match. Any other pattern would have fired."""
     longest = max_held + (not PATTERNS[pattern])
     least = len(begun) + (not PATTERNS[pattern])
     found = (word for length in range(least, longest + 1) for word in matches(pattern, length))

@@ -20,8 +20,8 @@ from stopscan.tokens import TokenScanner, TokenSegmenter
 
 MARKERS = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}}
 VOCABULARY = Vocabulary(["a ", "E", "N", "D", "<think>", "</think>"])
-# Reading this text takes so long that the calls of two threads overlap: a match of the pattern begins 20,000 times in
-# it.
+# A match of the pattern begins 20,000 times in this text. To read it takes so long that the calls of two threads
+# overlap.
 LONG = "plain text, 字 and \nUser " * 20_000 + "."
 STOPS = StopSet(["END"], patterns=[r"\nUser \d+:"])
 

@@ -140,8 +140,8 @@ def test_a_source_that_calls_next_on_its_own_stream() -> None:
 
 
 def test_a_source_that_closes_its_own_stream() -> None:
-    """A running generator cannot be closed. So it cannot close the stream that runs it, because the stream would close
-    the generator."""
+    """If the source of a stream closes this stream, the source must get an error. The stream would have to close its
+    source, but a running generator cannot be closed."""
     streams: list[StopStream] = []
 
     def deltas() -> Iterator[str]:

@@ -1,5 +1,5 @@
-"""A pattern such as `END\\b` may match only because the text ends. Then the match completes at its last character, and
-does not fire if this character is unarmed."""
+"""A match of a pattern such as `END\\b` may be complete only because the text ends. It does not fire if its last
+character was fed with `armed=False`."""
 
 from __future__ import annotations
 

@@ -73,7 +73,8 @@ def check(subject: StopScanner | Reference, case: Case, size: int) -> None:
     if size == WHOLE:
         assert subject.unused == case["unused"]
     else:
-        # `unused` ends with the piece that completed the stop, so it may be only the beginning of the expected text.
+        # `unused` has only text of the piece that completed the stop, so it may be only the beginning of the expected
+        # text.
         assert case["unused"].startswith(subject.unused)
 
 

@@ -21,8 +21,9 @@ BLOCK = re.compile(r"^```(\w+) ?([\w ]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def blocks(language: str) -> list[Any]:
-    """Returns the code blocks of a language. The first line of a block may name optional packages that the block needs.
-    If it ends with the word "continued", the code of the block before it runs first."""
+    """Returns the code blocks of a language. The first line of a block may name optional packages that the block needs,
+    and may end with the word "continued". A block with this word uses the code of the block before it, and is returned
+    together with this code."""
     found = []
     for document in PAGES:
         code = ""

@@ -19,8 +19,8 @@ from stopscan import engines, finish, regions, segments, tokens
 
 stopscan_clients = pytest.importorskip("stopscan_clients", reason="stopscan-clients is not installed")
 
-# The examples of these modules are not run, because they need a downloaded model, an engine or a running server. Each
-# string is a part of a module's name.
+# The examples of these modules are not run, because they need a downloaded model, an engine or a running server. A
+# module is one of them if its name contains one of these strings.
 ELSEWHERE = ("graph_of", "mlx_lm", "vllm", "sglang", "transformers", "stopscan_conformance.client.Server")
 
 

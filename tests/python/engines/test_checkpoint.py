@@ -115,8 +115,8 @@ class SimpleNamespaceIds:
 
 
 def test_the_engines_own_word_counts_where_no_marker_speaks(checkpoint: Checkpoint) -> None:
-    """An engine passes ``inside=True`` if it knows that the model is still reasoning. It counts only if no marker is
-    found at the end of the prompt, as after ``<think>\\nOkay, ``."""
+    """An engine passes ``inside=True`` if it knows that the model is still reasoning. If the prompt ends with a marker,
+    the marker decides instead."""
     options = read_options({"stop": "END"}, default=CHAT)
     for make in (checkpoint.scanner, checkpoint.segmenter):
         assert make(options, IDS(["<think>", "Hello"]), inside=True).region == "reasoning"
@@ -179,9 +179,9 @@ def test_a_segmenter_takes_what_a_scanner_takes(checkpoint: Checkpoint) -> None:
 
 
 def test_default_with_undecodable_marker_is_left_out() -> None:
-    """The marker ``<think>\\n`` is a special token and a newline. If special tokens are left out of the text, this
-    marker is never found. A default region with such a marker must be ignored. Before a fix, some engines refused the
-    request."""
+    """The marker ``<think>\\n`` is a special token and a newline. If special tokens are left out of the text, the
+    marker is never found. If its region is only a default, the region must then be ignored. Before a fix, some engines
+    refused the request."""
     form = {"answer": {"<think>\n": "reasoning"}, "reasoning": {"</think>": "answer"}}
     checkpoint = Checkpoint(TOKENIZER.backend, graph=form)
     pieces = ["<think>", "\n", "hm", " END"]

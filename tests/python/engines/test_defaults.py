@@ -94,7 +94,7 @@ def test_three_faults_turn_an_adapter_off(caplog: pytest.LogCaptureFixture) -> N
 
 
 def test_failures_count_for_each_hook() -> None:
-    """Each hook has a separate count of failures. Two failures of each of three hooks do not switch stopscan off."""
+    """Failures are counted for each hook. With three hooks and two failures of each, stopscan must stay on."""
     failures = Failures(logging.Logger("silent", 99))
     for _ in range(2):
         for hook in ("a", "b", "c"):

@@ -28,9 +28,9 @@ impl Decoding {
         let mut steps = Vec::new();
         flatten(decoder, &mut steps);
         match &steps[..] {
-            // The step Fuse joins all tokens. After ByteLevel, it changes nothing. Before ByteLevel, it is refused:
-            // once the tokens are joined, a single token that is not in GPT-2's spelling would change how ByteLevel
-            // decodes all of them.
+            // The step Fuse joins all tokens. After ByteLevel, it changes nothing. Fuse before ByteLevel is refused,
+            // because ByteLevel would then decode the whole text at once: a single token that is not in GPT-2's
+            // spelling would change all of it.
             [first, rest @ ..] if first.kind == "ByteLevel" && rest.iter().all(|step| step.kind == "Fuse") => {
                 Ok(Decoding::ByteLevel)
             }

@@ -34,9 +34,10 @@ pub fn read(json: &[u8], given: bool) -> Result<Vocabulary, VocabularyError> {
     .build()
 }
 
-/// Returns an error if the tokenizers library would give an added token another id than the file does. The library
-/// takes the id that the model has for the same text. If there is none, the library counts the tokens to find the next
-/// free id. If the ids of the model have gaps, this count is wrong, so these models are not checked.
+/// Returns an error if the tokenizers library would give an added token another id than the file does. If the model has
+/// a token with the same text, the library takes its id. Otherwise the library takes the next free id, which it finds
+/// by counting tokens. The count is wrong if there are gaps between the ids of the model, so these models are not
+/// checked.
 fn check_ids(added_tokens: &[Added], model: &Tokens) -> Result<(), VocabularyError> {
     let of_model: HashMap<&str, u32> = (0..).zip(model.iter()).filter_map(|(id, token)| Some((token?, id))).collect();
     if model.iter().any(|token| token.is_none()) {
