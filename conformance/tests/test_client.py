@@ -52,8 +52,9 @@ def test_a_wrong_url_is_an_error(api: str) -> None:
 
 
 def listed(monkeypatch: pytest.MonkeyPatch, content: Any) -> dict[str, Any]:
-    """Replaces the function that sends the request for `/v1/models`. The new function returns `content`, or raises it
-    if it is an exception. It stores the arguments of the call in the dict that this function returns."""
+    """Replaces `httpx.get`, with which the kit asks for `/v1/models`. The new `httpx.get` sends nothing: it returns a
+    response with `content`, or raises `content` if this is an exception. Returns a dict, which gets the arguments of
+    the call."""
     asked: dict[str, Any] = {}
 
     def get(url: str, **options: Any) -> httpx.Response:
@@ -244,8 +245,8 @@ def test_text_after_the_end_is_a_fault(part: Part) -> None:
     assert answer.head == {"id": "1", "tokens": 3}
 
 
-# The kit knows the finish reasons of each API. A finish reason that only another API has is unknown. `WORDS` has the
-# body of an answer of each API, with `%s` in place of the finish reason.
+# Each API has other words for its finish reasons. If an answer has a word of another API, the kit must read it as
+# "unknown". `WORDS` has an answer of each API, with `%s` in place of the word.
 WORDS = {
     "openai-chat": '{"choices": [{"index": 0, "message": {"content": "a"}, "finish_reason": %s}]}',
     "openai-completions": '{"choices": [{"index": 0, "text": "a", "finish_reason": %s}]}',

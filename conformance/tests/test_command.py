@@ -111,7 +111,7 @@ def test_what_was_measured_before_the_server_died_is_printed(
     [
         (signal.SIGINT, 130, signal.SIG_DFL),
         (signal.SIGTERM, 143, signal.SIG_DFL),
-        # A shell starts a background job so that it ignores SIGINT. SIGTERM must still end the run.
+        # SIGINT is ignored, as in a background job of a shell. SIGTERM must still end the run.
         (signal.SIGTERM, 143, signal.SIG_IGN),
     ],
 )
@@ -170,8 +170,8 @@ def test_wrong_server(staged_url: str, tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_a_plain_server_passes_and_lacks_are_named(staged_url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """A server that does only what OpenAI documents passes. It passes the promise `finish` although it does not name
-    the stop."""
+    """A server passes if it does everything that OpenAI documents and nothing more. It need not name the stop that
+    fired, because OpenAI's API has no field for it."""
     options = ["--only", "rules", "--only", "ids", "--only", "reasoning", "--level", "documented"]
     assert run(f"{staged_url}/plain", *options, api="openai-chat") == 0
     out = capsys.readouterr().out

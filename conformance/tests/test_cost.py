@@ -32,8 +32,8 @@ class Asked(NamedTuple):
 
 
 class Asks:
-    """Replaces `ask` with a function that sends nothing. It records each request, and returns `answer`. Without
-    `answer`, it returns an answer whose time is the next of `seconds`."""
+    """Replaces `ask` with a function that records each request, sends nothing, and returns `answer`. If `answer` is
+    None, it makes an answer: the first one took `seconds[0]`, the second one `seconds[1]`, and so on."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *seconds: float, answer: Answer | None = None) -> None:
         self.seconds, self.answer = iter(seconds), answer
@@ -56,8 +56,9 @@ def measured(load: cost.Load, scale: Callable[..., Any], *seconds: Callable[[Ser
 
 
 def placed(*times: tuple[float, float, float]) -> tuple[Findings, int]:
-    """Returns the findings of a case that compares times, and the count of its tries. `times` has three times in
-    seconds for each try: those of a small amount of work, of the work that the case measures, and of a large amount."""
+    """Runs a case that compares times, with `times` in place of measured times. Returns its findings and the count of
+    its tries. `times` has three values in seconds for each try: the times of a little work, of the measured work, and
+    of much work."""
     measurements, scales = iter(times), iter(times[::2])
 
     def scale(server: Server, load: cost.Load) -> Any:

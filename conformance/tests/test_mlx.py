@@ -22,11 +22,10 @@ from stopscan_conformance.reciter import SCRIPTS, THINKING, Reciter
 pytest.importorskip("mlx_lm", reason="mlx-lm is not installed")
 
 RECITER = Reciter()
-# Cases with these topics also test other things than stops. If one fails, the fault may be mlx-lm's, and not
-# stopscan's.
+# The cases of these topics are left out, because they also test things that are mlx-lm's and not stopscan's.
 OTHER_TOPICS = ("generated", "rows", "wrong")
-# mlx-lm fails these cases with and without stopscan: it refuses options that are null and lists of prompts, and writes
-# the tokens of log probabilities as its vocabulary does.
+# These cases are left out, because mlx-lm fails them with and without stopscan. It refuses options that are null, and
+# lists of prompts. In log probabilities, it writes tokens as they stand in its vocabulary, and not their text.
 OWN = ("options-that-are-null", "a-list-of-one-prompt", "logprobs-of-a-stop", "logprobs-of-released-text")
 # The routes of chats and of completions differ only in the form of their answers. So the route of chats gets all cases,
 # and the route of completions only every fourth.

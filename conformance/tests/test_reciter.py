@@ -34,8 +34,8 @@ def tokenizer(checkpoint: Path) -> Tokenizer:
 
 
 def test_json_is_spelled_with_tokens_that_the_vocabulary_finds(tokenizer: Tokenizer) -> None:
-    """If an answer must be JSON, and several tokens have the same text, vLLM allows only one of them: the one in
-    `get_vocab`."""
+    """Several tokens of the checkpoint may have the same text, and the tokenizer's `get_vocab` has only one of them. If
+    an answer must be JSON, vLLM allows only this token. So the script "json" must have no other."""
     ids = RECITER.token_ids("json")
     assert [tokenizer.get_vocab()[tokenizer.id_to_token(token_id) or ""] for token_id in ids] == ids
 
@@ -99,7 +99,8 @@ def test_more_layers_do_nothing_too(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def successor(checkpoint: Path) -> list[int]:
-    """The likeliest token after each token. It is computed in parts, because all logits together take gigabytes."""
+    """A list with an item for each token id: the id of the token that most likely follows. It is computed in parts,
+    because all logits together take gigabytes."""
     weights = load_file(checkpoint / "model.safetensors")
     head = weights["lm_head.weight"].T
     parts = np.split(weights["model.embed_tokens.weight"], 64)

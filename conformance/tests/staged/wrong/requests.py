@@ -41,8 +41,8 @@ def at_most_four(given: Any) -> list[str]:
 
 
 def forgets(name: str, which: Callable[[Any], Any]) -> Callable[[Ask], Ask]:
-    """Returns a function that empties the field `name` of a request (its stops or its stop token ids) if `which(body)`
-    is true."""
+    """Returns a function that removes the stops or the stop token ids from a request if `which(body)` is true. `name`
+    is the attribute of `Ask` that becomes empty: "stops" or "stop_token_ids"."""
     return lambda ask: replace(ask, **{name: []}) if which(ask.body) else ask
 
 
@@ -244,8 +244,9 @@ def listed(given: Any) -> list[Any]:
     return given if isinstance(given, list) else [given]
 
 
-# A key has what the server forgets (stops or ids), the option of the request that makes it forget, and the value of
-# `says` in the case that finds the defect. The value has the APIs of this case, each with "stream" or "whole".
+# Each server of this table ignores the stops of a request, or its stop token ids ("ids"), if the request has a certain
+# option. A key has what the server ignores, the option, and the last part of the name of the case that finds this. The
+# value has the APIs of this case, each followed by "stream" or "whole".
 FORGOTTEN = {
     ("stops", "temperature", "temperature"): "openai-chat-stream anthropic-stream generate-stream",
     ("stops", "seed", "seed"): "openai-chat-whole",

@@ -15,8 +15,8 @@ from staged.wrong.table import wrong
 
 
 def first_but_longest(one: Simple, before: int) -> Found | None:
-    """Defect: when the text ends with a stop of three characters, and a longer stop begins with them, waits for more
-    text. After that, the longest stop in the text fires."""
+    """Defect: the longest stop in the text fires, not the stop that completes first. If the text ends with a stop of
+    three characters, and a longer stop begins with these characters, the scanner first waits for more text."""
     found = Simple.find(one, before)
     if found and any(stop != found[1] and one.text[found[0] :] == stop[:3] for stop in one.stops):
         return None
@@ -107,8 +107,8 @@ def bare(text: str) -> str:
 
 
 class OnlyTheFirstTokenId(Around):
-    """Defect: fires at the first byte of a stop. This happens in a server that compares only the first token of a stop,
-    if its tokenizer makes a token of each byte."""
+    """Defect: compares only the first token of each stop. The tokenizer makes a token of each byte, so a stop fires
+    when the model writes a token that is only the first byte of the stop."""
 
     def __init__(self, stops: list[str]) -> None:
         super().__init__(stops)

@@ -164,8 +164,8 @@ def nth(which: Callable[[int], bool], then: Chunks, *, by_connection: bool = Fal
 
 
 def after_leaving(then: Chunks, *, held: bool = False) -> Chunks:
-    """Returns a function that answers correctly until a client leaves. It answers the next request with `then`, which
-    has a defect. If `held` is true, a client counts only if it leaves while text is held."""
+    """Returns a function that answers the next request after a client has left with `then`, which has a defect. It
+    answers all other requests correctly. If `held` is true, clients that leave while no text is held change nothing."""
 
     async def chunks(made: Generation) -> Parts:
         here = shared(made)
@@ -270,7 +270,7 @@ def counts_all(made: Generation) -> int:
 
 
 def names_the_last(made: Generation) -> tuple[str, Any]:
-    """Defect: if an answer ends by EOS, reports a stop instead: the one that ended an earlier answer most recently."""
+    """Defect: remembers the last stop that fired. If a later answer ends by EOS, reports that this stop ended it."""
     here = shared(made)
     if made.end[0] == "stop_sequence":
         here.last = made.end
@@ -289,8 +289,8 @@ def but(*names: str) -> Key:
 
 def cached(key: Key, *, partial: bool = False, end: bool = True) -> Chunks:
     """Returns a function that stores each answer, and sends it again if a later request has the same `key`. If
-    `partial` is true, it also stores the incomplete answer to a client that left. If `end` is false, a stored answer
-    gets the end "eos"."""
+    `partial` is true, it also stores the answer if the client leaves before it is complete. If `end` is false, it
+    forgets why a stored answer ended, and reports EOS."""
 
     async def chunks(made: Generation) -> Parts:
         answers: dict[Any, Any] = made.staged.memory.setdefault("answers", {})
@@ -322,8 +322,8 @@ class Flight:
 
 
 def merged(key: Key, *, late: bool = False) -> Chunks:
-    """Returns a function that sends a request the answer to another request with the same key that is still running. If
-    `late` is true, it leaves out the text that the other request got before."""
+    """Returns a function that generates one answer for all requests that have the same key and run at the same time. If
+    `late` is true, a request that comes later gets only the text that is generated after it came."""
 
     async def chunks(made: Generation) -> Parts:
         flying: dict[Any, Flight] = made.staged.memory.setdefault("flying", {})

@@ -1,5 +1,5 @@
-"""Wrong servers that lose, repeat or leak text, cut it at the wrong place, decode it wrongly, or miss a stop, either in
-the whole text or only after some place in it."""
+"""Wrong servers that lose, repeat or leak text, cut it at the wrong place, decode it wrongly, or miss a stop. Some of
+them do this only late in the text, such as after 400 tokens."""
 
 from __future__ import annotations
 
@@ -188,8 +188,8 @@ def only_first(*, tokens: int = 10**9, characters: int = 10**9) -> Make:
 
 
 def anew_every(*, tokens: int = 0, characters: int = 0, loses: bool = False) -> Make:
-    """Makes scanners that forget the beginning of a stop after every `tokens` tokens or `characters` characters. If
-    `loses` is true, they do not send the held text."""
+    """Makes scanners that start over after every `tokens` tokens or `characters` characters. So they miss a stop that
+    begins before this place and ends after it. If `loses` is true, they also lose the text that is held there."""
 
     class AnewEvery(Around):
         def read(self, text: str) -> str:
@@ -284,7 +284,8 @@ THINK, UNTHINK = b"<think>", b"</think>"
 
 
 class JoinsAcrossTheEdge(Around):
-    """Defect: keeps held text at `<think>` and `</think>`, so a stop may begin before the marker and end after it."""
+    """Defect: when `<think>` or `</think>` comes, goes on holding the text before it. So a stop may begin before this
+    marker and end after it."""
 
     at_edge = False
 
@@ -300,8 +301,8 @@ class TellsTheEdge(Generation):
 
 
 def far_inside(*, tokens: int = 10**9, characters: int = 10**9) -> Make:
-    """Makes scanners with a defect that shows only far into the text: they do not find a stop that is inside one token,
-    with other text before and after it."""
+    """Makes scanners that are correct for the first `tokens` tokens or `characters` characters. After that, they miss
+    a stop inside of a token that has other text before and after the stop."""
 
     class FarInside(Around):
         def read(self, text: str) -> str:
@@ -314,7 +315,8 @@ def far_inside(*, tokens: int = 10**9, characters: int = 10**9) -> Make:
 
 
 def far_cut(tokens: int) -> Make:
-    """Makes scanners that, after `tokens` tokens, lose the text between the text already sent and the stop."""
+    """Makes scanners that are correct for the first `tokens` tokens. If a stop fires later, they lose the text before
+    the stop that is not sent yet."""
 
     class FarCut(Around):
         def read(self, text: str) -> str:
@@ -325,8 +327,8 @@ def far_cut(tokens: int) -> Make:
 
 
 class EqualHold(Around):
-    """Defect: if equally many characters are held before and after a token, drops the text that should be sent after
-    this token."""
+    """Defect: compares how many characters are held before a token and after it. If the counts are equal and not zero,
+    loses the text that should be sent after this token."""
 
     held = 0
 
@@ -366,7 +368,8 @@ class EndTokenLeaks(EndTokenIsScanned):
 
 
 def marker_is_scanned(marker: bytes) -> type[Generation]:
-    """Returns a `Generation` class that looks for stops inside `marker`, although this marker is one token."""
+    """Returns a `Generation` class with one defect: a stop also fires if it is a part of `marker`. The marker, such as
+    `<think>`, is a single token, and a correct server does not scan its text."""
 
     class Scanned(Generation):
         async def steps(self) -> AsyncIterator[Piece]:

@@ -223,8 +223,8 @@ def goes_on_if(which: Callable[[Generation, str], Any]) -> Chunks:
 
 
 def goes_on_by_its_own_clock(made: Generation) -> None:
-    """Defect: keeps generating after the client has left, but with pauses. An answer that is measured during a pause
-    does not show the defect."""
+    """Defect: keeps generating after the client has left, with pauses. The kit measures how long another answer takes
+    meanwhile. If this answer comes during a pause, it takes no longer than usual."""
 
     async def rest() -> None:
         for burst in range(8):
@@ -254,7 +254,7 @@ async def left_by_the_clock(made: Generation) -> Parts:
 
 
 async def who_left_the_queue_is_answered(made: Generation) -> Parts:
-    """Defect: answers one request at a time, and also generates the answer to a client that left while it waited."""
+    """Defect: answers one request at a time. If a client leaves while its request waits, still generates the answer."""
     lock: asyncio.Lock = made.staged.memory.setdefault("lock", asyncio.Lock())
     try:
         await lock.acquire()
