@@ -93,7 +93,9 @@ class Checkpoint:
         return segmenter
 
     def stops(self, options: Options) -> StopSet:
-        """Returns the set that ``scanner`` would use, for an engine that itself scans the text. Sets are cached.
+        """Returns the ``StopSet`` of the scanner that ``scanner`` would return. Sets are cached.
+
+        Call this if the engine itself scans the text.
 
         Raises ``ValueError`` as ``scanner`` does.
         """

@@ -144,8 +144,8 @@ class Row(Generic[Piece]):
 
 
 def split(stops: Options, options: Mapping[str, Any]) -> tuple[StopOptions, dict[str, Any]]:
-    """Divides ``options``, the keyword arguments of a row, in two. Returns ``StopOptions`` with these ``stops``, and a
-    dict of ``EngineOptions``."""
+    """Sorts the keyword arguments of a row. Returns a ``StopOptions`` with ``stops`` and the options about stops, and
+    a dict with the ``EngineOptions``."""
     engine = {name: value for name, value in options.items() if name in EngineOptions.__annotations__}
     rest = {name: value for name, value in options.items() if name not in engine and value is not None}
     return replace(as_options(stops), **rest), engine

@@ -4,7 +4,6 @@ from typing import Any
 
 
 class Untyped:
-    """A class whose attributes all pass the type checker. It stands for classes of an engine that have no type
-    annotations."""
+    """Stands for a class of an engine without type annotations. The type checker accepts every attribute of it."""
 
     def __getattr__(self, name: str) -> Any: ...

@@ -215,8 +215,8 @@ class FinishFields:
             return False
         if answer.word is None:
             return answer.number is not None  # OCI's chunks have a choice, but not in a list
-        # A chunk of DashScope is not a whole answer. Its finish word is "null", and its body is the field `output` of
-        # the payload.
+        # Do not take a chunk of DashScope for a whole answer. Its finish word is "null", and its body is the field
+        # `output` of the payload, not the whole payload.
         return bool(answer.word == "" or answer.body is answer.payload)
 
     def _has_failed(self, answer: Answer, finish: Finish | None) -> bool:

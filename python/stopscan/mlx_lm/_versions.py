@@ -57,7 +57,8 @@ def require(user: str) -> None:
 
 def _names(owner: str) -> set[str]:
     try:
-        # `mlx_lm.generate` is both a module and a function. The colon says that it is the module here.
+        # `mlx_lm.generate` is a module, and also a function of `mlx_lm`. The colon tells `resolve_name` to look for
+        # `name` in the module.
         module, _, name = owner.rpartition(".") if owner.startswith("models.") else owner.partition(".")
         part: Any = unwrap(resolve_name(f"mlx_lm.{module}:{name}"))
     except (AttributeError, ImportError):

@@ -47,8 +47,8 @@ class _Row(RowScanner):
         BatchRow.__init__(self, scanner)
         self.counter: Any = scanner
         if "reasoning" in checkpoint.graph and "reasoning" not in self.tokens_in:
-            # If no region is protected, the row's scanner does not count the tokens of each region. Then a second
-            # scanner counts them.
+            # The usage reports the count of reasoning tokens. The row's scanner does not count them, because no region
+            # is protected, so a second scanner counts them.
             self.counter = checkpoint.scanner(StopSet(), prompt, **options)
 
     def advance(self, token_id: int, /) -> bool:
@@ -68,8 +68,8 @@ class _Stops:
     passes it from function to function."""
 
     options: StopOptions
-    # True for a chat without `--protect`. The method `of` then sets `options.default` to the regions that mlx-lm
-    # separates from the answer. They depend on the model.
+    # Whether the request is a chat, and the server has no `--protect`. If so, the method `of` sets the regions that are
+    # protected by default: those that mlx-lm separates from the answer of this model.
     chat: bool
     connection: socket | None = None
     # Whether the client sent `Connection: close`. It then sends no further request, so it may close its half of the
