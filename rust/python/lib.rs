@@ -21,8 +21,8 @@ mod _stopscan {
     use pyo3::prelude::*;
     use pyo3::sync::PyOnceLock;
 
-    /// Raises `ImportError` if another interpreter of this process has imported the module: the module has static
-    /// variables with Python objects, which interpreters must not share.
+    /// Raises `ImportError` if another interpreter of this process has imported the module. Interpreters must not share
+    /// Python objects, but the static variables of this module have some.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         static BUILTINS: PyOnceLock<Py<PyModule>> = PyOnceLock::new(); // each interpreter has a module of its own

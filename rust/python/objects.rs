@@ -1,6 +1,6 @@
-//! Makes Python objects whose size depends on the caller's input. Raises `MemoryError` if there is not enough memory.
-//! PyO3's constructors of strings, tuples, lists and dicts would panic. So they are used only for objects of a few
-//! bytes, such as an int or one segment.
+//! Makes Python objects whose size depends on the caller's input. If there is not enough memory, the functions of this
+//! file raise `MemoryError`, but PyO3's constructors of strings, tuples, lists and dicts panic. So stopscan uses PyO3's
+//! constructors only for objects of a few bytes, such as an int or one segment.
 
 use pyo3::PyTypeCheck;
 use pyo3::prelude::*;

@@ -653,7 +653,7 @@ fn set_options<'py, E: Emit>(
 type Names = Vec<Py<PyString>>;
 
 /// Returns two lists: for each node the name of its region, and for each region its name. A node is a region, or a
-/// state of a region. For a name that is in `keys`, uses the Python object in `keys`.
+/// state of a region. If `keys` has an equal string, this Python object is used as the name.
 fn node_names<E: Emit>(py: Python<'_>, set: &Set<E>, keys: &[Bound<'_, PyString>]) -> PyResult<(Names, Names)> {
     let object = |name| match keys.iter().find(|key| key.to_str().is_ok_and(|key| key == name)) {
         Some(key) => Ok(key.clone().unbind()),

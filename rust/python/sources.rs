@@ -352,8 +352,8 @@ impl Drop for Running<'_> {
 }
 
 impl Source {
-    /// Makes a `Source` that reads the iterable `deltas`. For an async iterable, raises an error that recommends the
-    /// function with the name `asynchronous`.
+    /// Makes a `Source` that reads the iterable `deltas`. If `deltas` is an async iterable, the error names the
+    /// function to use instead, which is `asynchronous`.
     fn new(deltas: &Bound<'_, PyAny>, asynchronous: &str) -> PyResult<Source> {
         let iterator = iterated(deltas, || {
             let is_async = deltas.hasattr("__aiter__").unwrap_or(false);

@@ -569,10 +569,10 @@ impl<C: Core> Guarded<C> {
         result
     }
 
-    /// Fast path: reads `text` without waiting for the lock, and returns the open node. All of `text` is then safe. It
-    /// works if the stream is idle, no stop or marker begins in `text`, and no loop can complete in it. Otherwise
-    /// returns `None` and changes nothing. Also returns `None` if the core needs the text itself, and another thread
-    /// has the lock.
+    /// Fast path: reads `text` without waiting for the lock, and returns the open node. All of `text` is then safe to
+    /// emit. Returns `None` and changes nothing if the stream is not idle, or if `plain_length` returns `None` for
+    /// `text`. If the core needs the text itself, also returns `None` if a loop may complete in `text`, or if another
+    /// thread has the lock.
     #[inline(always)]
     pub(crate) fn feed_plain(&self, text: &str) -> Option<u32> {
         let node = self.unlocked.idle_node()?;

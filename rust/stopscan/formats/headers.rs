@@ -23,9 +23,9 @@ pub(super) static HEADERS: &[Format] = &[
             ("tool_call", HARMONY_ENDS),
         ],
     ),
-    // The format of Inkling. The prompt ends with `<|message_model|>`, so a stream begins in a header, which may name
-    // the function of a call. A call in the middle of the reasoning ends the reasoning. In the middle of an answer, a
-    // marker that opens another part ends the answer.
+    // The format of Inkling. The prompt ends with `<|message_model|>`, so a stream begins in a header. If a call
+    // follows, the header may name its function. A call may begin inside the reasoning, and then ends the reasoning.
+    // Inside an answer, any marker that opens another part ends the answer.
     Format::graph(
         "inkling",
         "Inkling: vLLM's inkling; the response template in transformers' tests/utils/test_chat_parsing.py",

@@ -237,7 +237,7 @@ pub(crate) struct StateRecipe {
 }
 
 impl PartialEq for Graph {
-    /// Whether two sets have the same stops and nodes, and either both have protected pairs or neither has.
+    /// Whether two sets have the same stops and nodes. A set with protected pairs is never equal to a set without them.
     fn eq(&self, other: &Graph) -> bool {
         self.protects == other.protects && self.identity() == other.identity()
     }
@@ -383,7 +383,7 @@ impl Graph {
                 None => (rest.len(), rest.len()),
             };
             if let Some(loops) = &mut history.loops {
-                // The loop does not count if another stop or a marker completes at the same character.
+                // If a stop or a marker completes at the same character, the loop does not count.
                 let looped = loops.feed(&rest[..character], armed);
                 if let Some(looped) = looped.filter(|looped| found.is_none() || looped.end < character) {
                     *cursor = Cursor::start(cursor.node);
