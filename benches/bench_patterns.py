@@ -49,8 +49,8 @@ def sglang(deltas: Iterable[str], patterns: list[str]) -> Iterator[str]:
 
 
 def regex_partial(deltas: Iterable[str], patterns: list[str]) -> Iterator[str]:
-    """Searches with the package `regex`, which also finds partial matches: more text may complete them. The text from a
-    partial match on is held."""
+    """Searches with the package `regex`, which also finds partial matches. More text may complete a partial match, so
+    the text is held from the beginning of the match on."""
     pattern = pytest.importorskip("regex").compile("|".join(f"(?:{pattern})" for pattern in patterns))
     held = ""
     for delta in deltas:

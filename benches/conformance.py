@@ -83,8 +83,9 @@ def measure(column: Column, python: str, apis: Sequence[str], *, proxied: bool) 
                     run(Server(proxy.url if proxy else upstream, model=named, timeout=120), left, found)
             results |= found
             dead = [case for case in left if DEAD in found[case].detail]
-            # Run again the cases that failed because the server was dead. If all of `left` failed, the server died in
-            # one of the first `AT_ONCE` cases, which run together. Leave out these first cases, so that the others run.
+            # If the server died, run the cases again that failed because of that. If all cases in `left` failed, one of
+            # the first `AT_ONCE` cases, which run together, ended the server. Leave these out, so that the other cases
+            # run.
             left = dead if len(dead) < len(left) else dead[AT_ONCE:]
     measured = {
         "title": column.title,
@@ -149,8 +150,8 @@ def versions(python: str, packages: Sequence[str]) -> dict[str, str]:
 
 
 def summary(results: dict[Case, Result]) -> dict[str, Any]:
-    """Summarizes the results of one API. For each column of the report and each topic, counts the cases that passed and
-    the cases that were judged. Also lists the most frequent faults."""
+    """Summarizes the results of one API. The report has columns, and the cases have topics. For each column and each
+    topic, counts the cases that passed and the cases that were judged. Also lists the most frequent faults."""
     judged = {case: one for case, one in results.items() if one.outcome != "not supported"}
     faults = Counter((column, one.columns[column]) for one in judged.values() for column in one.wrong)
     refused = Counter(one.detail for one in results.values() if one.outcome == "not supported")

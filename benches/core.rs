@@ -93,7 +93,8 @@ struct Driven<A> {
     automaton: A,
     start: StateID,
     state: StateID,
-    /// How many bytes to hold in each state. The item for the state with the id `id` is at the index `id >> shift`.
+    /// For each state of the automaton, the number of bytes to hold. The index of a state is its id, shifted right by
+    /// `shift` bits.
     holds: Vec<u32>,
     shift: u32,
     held: String,
@@ -102,8 +103,8 @@ struct Driven<A> {
 }
 
 impl<A: Automaton> Driven<A> {
-    /// Fills `holds` by walking every proper prefix of every stop, because the crate `aho-corasick` does not report the
-    /// length of a state's prefix.
+    /// Fills `holds`. Feeds each stop to the automaton, byte by byte and without the last byte. In the state after n
+    /// bytes, n bytes must be held. The crate `aho-corasick` does not report this length.
     fn new(automaton: A, stops: &[String]) -> Driven<A> {
         let start = automaton.start_state(Anchored::No).unwrap();
         let mut prefixes = Vec::new();

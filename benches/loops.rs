@@ -61,9 +61,9 @@ fn deltas(text: &str) -> Vec<&str> {
     deltas
 }
 
-/// Returns the nanoseconds per delta. Reads all deltas in each of `ROUNDS` rounds, with a fresh reader from `round`,
-/// and times them in parts. Other work on the machine disturbs only some parts of a round, so the fastest round of each
-/// part counts.
+/// Returns the nanoseconds per delta. All deltas are read in each of `ROUNDS` rounds, each time by a new reader, which
+/// `round` makes. A round is divided into parts, and each part is timed. For each part, the fastest round counts,
+/// because other work on the machine disturbs only some parts of a round.
 fn time<R: FnMut(&str)>(deltas: &[&str], round: impl Fn() -> R) -> f64 {
     let mut least = vec![Duration::MAX; deltas.len().div_ceil(PART)];
     for _ in 0..ROUNDS {

@@ -91,9 +91,9 @@ def resident() -> int:
 
 
 def measured(job: str, of: str = "") -> tuple[float, int]:
-    """Runs a job in a new process. Returns the seconds that it takes, and by how many bytes it raises the peak memory
-    of the process. If ``of`` names a vocabulary, returns instead by how many bytes it raises the current memory,
-    because loading the tokenizer has already raised the peak."""
+    """Runs a job in a new process. Returns the seconds that it takes, and the bytes by which it raises the peak
+    memory of the process. If ``of`` names a vocabulary, counts the bytes by which it raises the current memory
+    instead, because loading the tokenizer has already raised the peak."""
     answer = subprocess.run([sys.executable, __file__, job, of], check=True, capture_output=True, text=True)
     seconds, size = json.loads(answer.stdout)
     return seconds, size

@@ -1,4 +1,4 @@
-//! Texts that repeat themselves a lot but are not loops, as models write them: each is a whole answer to a request.
+//! Texts that repeat themselves a lot but are not loops. Each text is like a whole answer of a model.
 
 /// All texts, with their names.
 pub fn all() -> Vec<(&'static str, String)> {

@@ -1,7 +1,8 @@
 //! Times how long it takes to read a character in the worst cases: many matches have begun, and none has ended.
 //! `cargo bench -p stopscan-benches --bench pattern_reading` takes two minutes.
 //!
-//! A character must take at most 1 us. Each text is read at once and in deltas of one character, armed and unarmed.
+//! A character must take at most 1 us. Each text is read as a whole and in deltas of one character, both as armed text
+//! (stops may fire) and as unarmed text (no stop fires).
 
 use stopscan::{StopScanner, StopSet};
 
@@ -50,7 +51,8 @@ fn readings() -> Vec<Reading> {
     for (beginning, body) in BEGINNINGS.iter().flat_map(|beginning| BODIES.map(|body| (beginning, body))) {
         for (end, length) in ENDS.iter().flat_map(|end| LENGTHS.map(|length| (end, length))) {
             let pattern = format!("{beginning}{}{end}", body.replace('N', &length.to_string()));
-            // If `max_held` is one less than the length of a match, every match is given up just before its end.
+            // A match that is longer than `max_held` is given up. If `max_held` is one less than the length of a match,
+            // every match is given up just before its end.
             for max_held in [2_000, length - 1] {
                 for text in TEXTS {
                     for (size, armed) in [(CHARACTERS, true), (1, true), (CHARACTERS, false), (1, false)] {

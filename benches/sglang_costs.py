@@ -48,8 +48,8 @@ def main() -> None:
         for _ in range(ROUNDS):
             for name, way in times:
                 with ways[way]():
-                    # The first run does not count: `installed` has changed sglang's classes, and CPython first has to
-                    # adapt its bytecode to them.
+                    # The first run does not count. `installed` has just changed sglang's classes, and CPython must
+                    # adapt its bytecode to the new ones.
                     measured(host, ids, CASES[name])
                     times[name, way] = min(times[name, way], measured(host, ids, CASES[name]))
         print(f"\n| {what} | sglang | with stopscan | times |\n|---|---:|---:|---:|")

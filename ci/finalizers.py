@@ -1,7 +1,7 @@
-"""A pytest plugin that runs Python's garbage collector as often as possible, with finalizers that read live streams.
+"""A pytest plugin that runs Python's garbage collector as often as possible. Each time, a finalizer reads streams.
 
-Before Python 3.12, the collector runs inside an allocation. So a finalizer can run in the middle of a stream's method.
-It reads the stream, and lets other threads run. The result of the method must not change.
+Before Python 3.12, the collector runs inside an allocation. So the finalizer can run in the middle of a stream's
+method. It reads the stream, and now and then lets other threads run. The result of the method must not change.
 
     PYTHONPATH=ci python -m pytest -p finalizers tests/python/core
 """

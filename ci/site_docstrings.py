@@ -39,8 +39,8 @@ class Examples(Extension):
 
 
 def take_in(cls: Class, owner: Class) -> None:
-    """Copies into ``cls`` the members of the base classes of ``owner``. The compiled module lacks these base classes,
-    so their members are read from the type stub."""
+    """Copies into ``cls`` the members of the base classes of ``owner``. The type stub has these base classes, but the
+    compiled module does not."""
     for base in map(str, owner.bases):
         shared = owner.parent.members.get(base.partition("[")[0])
         if isinstance(shared, Class):
@@ -51,8 +51,8 @@ def take_in(cls: Class, owner: Class) -> None:
 
 
 def documented(path: str) -> str:
-    """Returns the docstring of the object at ``path``, or "" if it has none. If an object has none, its `__doc__` may
-    be the docstring of its type, which must not be shown."""
+    """Returns the docstring of the object at ``path``, or "" if the object has none. In this case, Python may give
+    the docstring of the object's type, which must not be shown."""
     found: Any = locate(path)
     text = getattr(found, "__doc__", None) or ""
     return "" if text == type(found).__doc__ else text

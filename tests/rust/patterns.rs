@@ -68,7 +68,7 @@ fn a_match_that_cannot_be_the_first_is_not_held() {
 }
 
 /// Many unfinished matches complete at the same character. The match that began first fires. With the second pattern,
-/// many matches are in the same state, so the library merges them.
+/// many matches are in the same state of the automaton, so the library merges them.
 #[test]
 fn many_matches_at_once() {
     let text = "c".repeat(5) + &"a".repeat(20) + "b";
@@ -147,8 +147,8 @@ fn a_stop_of_one_letter_of_a_class_leaves_the_others() {
     assert_eq!(set.find("<b>").map(|found| found.sequence()), Some("b"));
 }
 
-/// A match that completes in unarmed text does not fire. A stop that contains this match does not fire either, even if
-/// it completes later, in armed text.
+/// In unarmed text, no stop fires, even if a match completes there. A stop that contains this match does not fire
+/// either, even if it completes later, in armed text.
 #[test]
 fn what_completes_in_unarmed_text_ends_what_contains_it() {
     for (stop, pattern, marker, unarmed, armed, expected) in [
@@ -174,8 +174,8 @@ fn what_completes_in_unarmed_text_ends_what_contains_it() {
     }
 }
 
-/// A segmenter holds text that may become a marker, because it takes markers out of the text. In unarmed text, a
-/// pattern may complete inside a marker without firing. The text must then still be held for the marker.
+/// A segmenter must hold text that may become a marker, because it takes markers out of the text. It must hold this
+/// text even if a pattern completes inside the marker. Here the pattern does not fire, because the text is unarmed.
 #[test]
 fn a_marker_around_a_match_in_unarmed_text_is_held() {
     let set = SegmentSet::builder().region("a", [("<think>", "b")]).region("b", [("|", "a")]).patterns(["[Tt]h"]);

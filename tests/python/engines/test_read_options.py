@@ -44,8 +44,8 @@ def test_the_same_in_a_flat_mapping_that_others_share() -> None:
 
 
 def test_a_field_may_have_the_name_of_an_api() -> None:
-    """Anthropic's name for `stop` is `stop_sequences`. Before a fix, an error named a field that the client had not
-    sent."""
+    """`read_options` also accepts `stop_sequences`, which is Anthropic's name for `stop`. If its value is wrong, the
+    error must name `stop_sequences`. Before a fix, the error named a field that the request did not have."""
     assert read_options({"stop_sequences": ["END"]}) == read_options({"stop": ["END"]})
     for body in ({"stop_sequences": ["END", 5]}, {"stop_sequences": ["END", ""]}):
         with pytest.raises(ValueError, match=r"^stop_sequences "):
@@ -75,8 +75,8 @@ def test_the_operators_regions_replace_the_routes(route: tuple[str, ...]) -> Non
 
 
 def test_what_the_route_sets_apart_may_be_an_option() -> None:
-    """An engine may pass `default` to another of its processes as an option. A client can send this option, too, so
-    `read_options` checks it."""
+    """`default` lists the regions in which no stop fires by default. An engine may send it as an option to another of
+    its processes. A client can send the same option, so `read_options` must check its value."""
     fields = ("patterns", "default")
     options = read_options({"x_default": ["answer", "tool_call"]}, default=["reasoning"], prefix="x_", fields=fields)
     assert options.default == ("answer", "tool_call")
@@ -260,8 +260,8 @@ def test_limits_can_be_changed() -> None:
 
 
 def test_patterns_of_two_requests_are_compiled_once() -> None:
-    """vLLM reads the options when it checks a request, and again for each child request. Equal options must share a
-    set, so that the set is compiled once."""
+    """vLLM calls `read_options` more than once for the same request. Calls with equal options must return the same
+    `StopSet`, so that it is compiled only once."""
     body = {"stop": ["END"], "patterns": [r"\nUser \d+:"]}
     assert read_options(body).stops is read_options(json.loads(json.dumps(body))).stops
 

@@ -1,5 +1,5 @@
-"""Streams of token ids that an engine may sample, compared with the reference. Some ids are unknown to the tokenizer
-and have no text."""
+"""Streams of token ids that an engine may sample. Some ids are unknown to the tokenizer and have no text. The results
+are compared with those of a reference, a simple program."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Helpers for the tests of finish reports. They call `to_*` and `from_*` by API name, and turn payloads into
-objects."""
+"""Helpers for the tests of `stopscan.finish`. `write` calls the function `to_*` of an API, and `read` calls the
+function `from_*`."""
 
 from __future__ import annotations
 

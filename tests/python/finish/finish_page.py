@@ -27,16 +27,16 @@ WRITTEN, READ = "| reason | ", "| said by | "
 
 
 def written() -> str:
-    """Returns the table of docs/finish.md for the values that `to_*` writes. It has a row for each reason and a column
-    for each API."""
+    """Returns the table of docs/finish.md that shows what the functions `to_*` write. Each row is a finish reason,
+    and each column is an API."""
     rows = [[code(reason), *(cell(api, reason) for api in APIS)] for reason in get_args(Reason)]
     heads = [f"`to_{api}`: {fields}" for api, fields in APIS.items()]
     return table([WRITTEN.strip("| "), *heads], rows)
 
 
 def read() -> str:
-    """Returns the table of docs/finish.md for the words that are read. It has a row for each API or server, with the
-    words for each reason."""
+    """Returns the table of docs/finish.md that shows how APIs and servers say why an answer ended. Each row is an API
+    or a server, and lists its words for each finish reason."""
     rows = [
         [source, "; ".join(f"{reason}: {words(meanings[reason])}" for reason in meanings)]
         for source, meanings in SOURCES.items()

@@ -1,4 +1,5 @@
-"""Finish reasons, read from the objects that the official clients return: a local server sends answers and streams."""
+"""Reads finish reasons from the objects that the official clients return. A local server sends whole answers and
+streams to the clients."""
 
 from __future__ import annotations
 

@@ -145,7 +145,8 @@ def test_wrong_event_is_an_error_and_stream_goes_on() -> None:
 
 @given(order=st.permutations([0, 0, 1, 1]))
 def test_of_several_choices_the_first_counts(order: list[int]) -> None:
-    """Choice 0 calls a tool, choice 1 does not. Choice 0 is reported, in whatever order the chunks come."""
+    """If an answer has several choices, the finish of choice 0 is reported, in whatever order the chunks come. Here
+    choice 0 calls a tool, and choice 1 does not."""
     steps = {0: iter([chat(tool_calls=TOOLS), chat("stop")]), 1: iter([chat(index=1), chat("length", 1)])}
     reports = [report for report in readings("openai", [next(steps[index]) for index in order]) if report]
     assert reports[-1] == Finish("tool_calls", raw="stop")

@@ -1,5 +1,4 @@
-"""Whole streams, each with one event that reports the end. Also bugs of other projects, in which this report was
-lost."""
+"""Whole streams in which one event reports the end. Some tests repeat bugs of other projects that lost this report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server writes for each finish, and what a client reads from that."""
+"""What the functions `to_*` write for each finish reason, and what the functions `from_*` read from it."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def literals(annotation: Any) -> set[str]:
 
 
 def written(api: str, *path: str) -> set[str]:
-    """Returns all words that `write` can put into the field at `path`. Tries a finish for each reason."""
+    """Returns all words that the function `to_*` of the API writes into the field at `path`, for any finish reason."""
     values = set()
     for finish in FINISHES.values():
         part = write(api, finish)

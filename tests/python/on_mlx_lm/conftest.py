@@ -1,4 +1,5 @@
-"""Real mlx-lm with a model that recites texts; ``ci/mlx-env`` makes an environment for each supported version."""
+"""Fixtures for tests with real mlx-lm. The model is tiny and writes out known texts. ``ci/mlx-env`` makes an
+environment for each supported version of mlx-lm."""
 
 from __future__ import annotations
 

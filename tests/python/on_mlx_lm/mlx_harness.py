@@ -168,7 +168,8 @@ def joined(generator: Any) -> None:
 
 @contextmanager
 def row_steps() -> Iterator[list[int]]:
-    """Yields a list. Each step of a Llama in the ``with`` block appends its number of rows to the list."""
+    """Yields a list. In the ``with`` block, each step of a Llama model appends its batch size (the number of rows) to
+    the list."""
     counted: list[int] = []
     step = llama.Model.__call__
 

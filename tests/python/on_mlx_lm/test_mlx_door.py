@@ -1,5 +1,5 @@
-"""Whatever a client sends, the server keeps running, no failure of stopscan is counted, and other answers stay the
-same."""
+"""Whatever a client sends, the server keeps running, and other answers stay the same. No request counts as a failure
+of stopscan, because a few failures would switch stopscan off."""
 
 from __future__ import annotations
 

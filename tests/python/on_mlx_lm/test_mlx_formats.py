@@ -7,7 +7,7 @@ from format_answers import ANSWERS, Answer
 
 pytest.importorskip("mlx_lm", reason="mlx-lm is not installed")
 
-# For each name in `FORMATS`: mlx-lm's parser for the tool calls of the same models.
+# Maps a name in `FORMATS` to the name of the mlx-lm parser that reads tool calls in this format.
 PARSERS = {
     "hermes": "json_tools",
     "qwen3": "json_tools",

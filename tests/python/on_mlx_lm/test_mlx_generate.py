@@ -80,8 +80,8 @@ def test_without_stops_the_text_is_untouched(
 
 @pytest.fixture(scope="module")
 def ends(tmp_path_factory: pytest.TempPathFactory) -> tuple[Reciter, tuple[Any, Any]]:
-    """Two scripts for each length. After `length` words, one script has a token that completes a stop, and one has
-    EOS."""
+    """A model with two scripts for each length from 0 to 5. Both scripts begin with ``length`` words. Then the script
+    ``stop{length}`` has a token that completes a stop, and the script ``eos{length}`` ends with EOS."""
     words = [f" word{number}" for number in range(6)]
     scripts = {f"stop{length}": [*words[:length], "W!ND", *words] for length in range(6)}
     reciter = Reciter(scripts | {f"eos{length}": words[:length] for length in range(6)})

@@ -211,7 +211,7 @@ def test_reasoning_in_answers_of_several_parts(tmp_path: Path) -> None:
     row = RowScanner(tokenizer, "END", protect="reasoning")
     assert row.feed_many(reciter.token_ids("parts")) == "".join(script[:-2]) + "It is "
     tokenizer._response_format = deepcopy(muse_spark.RESPONSE_FORMAT)
-    # This marker leads from the reasoning back to the reasoning, so it does not end the reasoning.
+    # The new marker "Is it" leads from the reasoning to the reasoning. So the reasoning must go on after it.
     tokenizer._response_format["transitions"]["reasoning"].insert(0, ("Is it", "reasoning"))
     for prompt, shown in (("", 0), ("to=self<|message|>", 2)):
         row = RowScanner(tokenizer, "END", protect="reasoning", prompt=prompt)

@@ -78,8 +78,8 @@ ENGINES = {"batched": {}, "seeded": {"seed": 1}, "drafted": {}}
 
 @pytest.fixture(scope="module")
 def servers(checkpoint: Path) -> Iterator[dict[str, tuple[Server, Server]]]:
-    """For each engine: mlx_lm.server and stopscan's server. Requests with a seed or a draft model are not served in
-    batches."""
+    """For each name in ``ENGINES``: mlx_lm.server and stopscan's server, both running. mlx-lm serves most requests in
+    batches. It serves requests with a seed or a draft model one by one, so these are tested as well."""
     with both(checkpoint) as pair, both(checkpoint, "--draft-model", checkpoint) as drafted:
         yield {"batched": pair, "seeded": pair, "drafted": drafted}
 

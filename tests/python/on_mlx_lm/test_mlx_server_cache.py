@@ -28,8 +28,9 @@ def completion(running: Server, prompt: str, **body: Any) -> tuple[str, int]:
 def test_a_prompt_that_the_cache_has_whole_is_answered(tmp_path: Path, engine: str, stream: bool) -> None:
     """The second prompt has the tokens of the first prompt, its answer and the stop. Before a fix, such a prompt ended
     the generation thread, so mlx_lm.server never answered again."""
-    # No character occurs twice in "It's 5END", so the tokenizer encodes this text into the token ids that the model
-    # generated.
+    # The model has an id for each character of the script, so a character that occurs twice has two ids. The tokenizer
+    # would encode it into only one of them. No character occurs twice in "It's 5END". So this part of the prompt is
+    # encoded into the ids that the model generated.
     reciter = Reciter({"chat": list("It's 5END and 6END.")})
     with serving(server.main, "--model", reciter.write(tmp_path)) as running:
         options = {"stop": ["END"], "stream": stream, **ENGINES[engine]}

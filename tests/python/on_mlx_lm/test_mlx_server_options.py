@@ -113,8 +113,8 @@ def test_patterns(ours: Server, reciter: Reciter) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"seed": 1}], ids=["batched", "seeded"])
 def test_unknown_tokenizer_is_served_with_stops(tmp_path: Path, options: dict[str, Any]) -> None:
-    # ByT5's tokenizer ends each prompt with EOS, which has the id 1. The model then writes the ids 2, 3, 4 and so on:
-    # <unk>, chr(0), chr(1) and so on.
+    # ByT5's tokenizer ends each prompt with EOS, whose id is 1. This model always generates the next higher id, so its
+    # answer is the ids 2, 3, 4 and so on. In ByT5, the id 2 is <unk>, the id 3 is chr(0), and the id 4 is chr(1).
     checkpoint = Reciter({"count": [f"w{number}" for number in range(120)]}).write(tmp_path)
     for file in checkpoint.glob("tokenizer*"):
         file.unlink()

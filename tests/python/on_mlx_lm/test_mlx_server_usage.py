@@ -107,8 +107,8 @@ def test_usage_of_chats_counts_reasoning_tokens(plain: Server, stream: bool) -> 
     assert THINKING[0] == SCRIPTS["think"][0]
     between = SCRIPTS["think"].index(THINKING[1]) - 1
     assert thought("think") == thought("think", stop=["END"]) == between
-    # A stop that fires in the reasoning ends it early. The tokens of the stop are not part of the answer, so they do
-    # not count.
+    # With `protect=[]`, the stop fires in the reasoning, so the reasoning ends early. The tokens of the stop are not
+    # part of the answer, so they do not count.
     assert thought("think", stop=["END"], protect=[]) < between
     assert thought("count") == 0
     assert "completion_tokens_details" not in usage("completions", {"prompt": "[think]"})

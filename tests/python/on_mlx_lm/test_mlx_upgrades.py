@@ -76,8 +76,8 @@ def another_result(owner: Any, name: str, make: Callable[[Any], Any]) -> Patch:
 
 
 def other_reference(owner: Any, name: str, held: Any) -> Patch:
-    """Makes ``owner.name`` call the original function ``held``, even after stopscan has replaced ``held`` in its
-    module."""
+    """Imitates an mlx-lm in which ``owner.name`` has a reference to the function ``held``. So ``owner.name`` calls
+    the original function even after stopscan has replaced ``held`` in its module."""
 
     def changed(host: str, port: int, model_provider: Any) -> None:
         taken(host, port, model_provider)

@@ -1,4 +1,5 @@
-"""Real sglang on a CPU with a model that recites texts; ``ci/sglang-env`` makes the environment."""
+"""Fixtures for tests with real sglang on a CPU. The model is tiny and writes out known texts. ``ci/sglang-env`` makes
+the environment."""
 
 from __future__ import annotations
 

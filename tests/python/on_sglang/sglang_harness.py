@@ -1,4 +1,5 @@
-"""Starts a server of sglang on a CPU with the plugin on, and computes its correct answers by brute force."""
+"""Starts sglang's server on a CPU with stopscan's plugin. Also computes, by brute force, the answers that the server
+must give."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Random streams and faults, in sglang's own scheduler and detokenizer in one process, with stopscan's hooks."""
+"""Runs sglang's own scheduler and detokenizer in one process, with stopscan's hooks. The streams are random, and in
+some tests stopscan fails."""
 
 from __future__ import annotations
 
@@ -196,7 +197,8 @@ SENTENCE = r"[.!?]\s*$"
     [
         ({"stop": "\n"}, "One and two! ", "\n", "One and two! "),
         ({"stop_regex": "and|or"}, "One and", "and|or", "One "),
-        # Without stopscan, sglang searches after each step, and `$` matches at the end of the text so far.
+        # Without stopscan, sglang searches the text after each step. So `$` matches at the end of the text so far, and
+        # the pattern fires too early.
         ({"stop_regex": SENTENCE}, "One and two!", SENTENCE, None),
         ({"max_new_tokens": 5}, "One a", None, "One a"),
     ],
@@ -239,8 +241,8 @@ BEYOND = {"stop_regex": ["E[A-Z]D"], "custom_params": {"stopscan_protect": ["<",
 
 
 def break_scanners(monkeypatch: pytest.MonkeyPatch, at: int, *, kept: bool | None = None) -> None:
-    """Makes scanners fail at their ``at``-th use. By default, all scanners fail. With ``kept``, only the scanners of
-    requests whose ``no_stop_trim`` equals ``kept`` fail."""
+    """Makes scanners fail at their ``at``-th use. If ``kept`` is not None, only the scanners of requests whose
+    ``no_stop_trim`` equals ``kept`` fail."""
     make = Checkpoint.scanner
 
     def scanner(*args: Any, **options: Any) -> Any:
@@ -408,7 +410,8 @@ def test_more_stops_than_sglang_takes(host: Host) -> None:
 
 
 def test_fault_concerns_its_own_request_only(host: Host, forgiving: Failures, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Here the scanner of request 1 fails. The other requests in the same message must keep their stops."""
+    """sglang sends the new tokens of several requests in one message. If the scanner of request 1 fails, the stops of
+    the other requests must still fire."""
     break_scanners(monkeypatch, 3, kept=True)
     ids = host.ids(["a", "E", "ND", "b"])
     plans = {str(number): (ids, {"stop": ["END", "b"], "no_stop_trim": number == 1}) for number in range(3)}
@@ -419,8 +422,8 @@ def test_fault_concerns_its_own_request_only(host: Host, forgiving: Failures, mo
 
 
 def test_message_without_new_token_is_sglangs(host: Host) -> None:
-    """stopscan must leave a message without a new token to sglang. sglang begins to decode a request at its first
-    message. If the request was paused, this message may have no new token."""
+    """If a request was paused, the first message about it may have no new token. sglang begins to decode a request at
+    its first message, so stopscan must leave this message to sglang."""
     with installed(hooks(Defaults())):
         ours, by_sglang = host._request("ours", {"stop": ["END"]}), host._request("by_sglang", {})
         by_sglang.stream = False
@@ -571,8 +574,8 @@ def test_impossible_token_ids_are_a_400_naming_field(host: Host, forgiving: Fail
 
 
 def test_a_hook_that_adds_a_nicety_goes_alone(forgiving: Failures) -> None:
-    """A hook with `alone=True` is not needed for stops. After `LIMIT` faults, only this hook is switched off. Before a
-    fix, three faulty chunks of one stream switched `stop_regex` off for all requests."""
+    """A hook with `alone=True` adds something that stops do not need. After `LIMIT` faults of this hook, only this
+    hook is switched off. Before a fix, three faulty chunks of one stream switched `stop_regex` off for all requests."""
     calls = []
 
     def hook() -> Any:

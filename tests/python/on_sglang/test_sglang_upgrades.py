@@ -41,8 +41,8 @@ def changed(target: str, change: Callable[[Any], Any], monkeypatch: pytest.Monke
 ENTRY = _selftest.ENTRY
 CHAT = f"{ENTRY}openai.serving_chat.OpenAIServingChat"
 ANTHROPIC = f"{ENTRY}anthropic.serving.AnthropicServing"
-# For each function of a route that stopscan hooks: the word before `def`, a statement that gives the result, and a
-# parameter that the hook reads.
+# For each function of a route that stopscan hooks: what a test needs to write a function that replaces it. This is the
+# word before `def`, a statement that gives the result, and the parameter that the hook reads.
 ROUTES = {
     f"{ENTRY}http_server.serve_generate_request": ("async ", "return None", "obj"),
     f"{CHAT}._convert_to_internal_request": ("", "return None", "request"),
@@ -51,7 +51,7 @@ ROUTES = {
     f"{ANTHROPIC}._convert_response": ("", "return None", "response"),
     f"{ANTHROPIC}._generate_anthropic_stream": ("async ", "yield", "processed_request"),
 }
-# Each key is a method of a route, and its value is the hooked method that this method calls.
+# Each key is a method of sglang that handles requests. Its value is the method that it calls and that stopscan hooks.
 CALLERS = {
     f"{ENTRY}openai.serving_base.OpenAIServingBase.handle_request": f"{CHAT}._convert_to_internal_request",
     f"{CHAT}._generate_chat_stream": f"{CHAT}._generate_stream_content",

@@ -51,8 +51,8 @@ class Request:
     def __init__(self, reciter: Reciter, random: Random, *, faults: bool = False) -> None:
         plain = [name for name in SCRIPTS if name != "harmony" and SCRIPTS[name]]
         if faults:
-            # After a fault, sglang's own search for stops takes over. After half a character, this search sends the
-            # beginning of a stop. So scripts with half characters are left out.
+            # After a fault, sglang's own search for stops takes over. After a token with half a character, this search
+            # sends the beginning of a stop, which stopscan would hold. So scripts with half characters are left out.
             plain = [name for name in plain if not any(isinstance(piece, bytes) for piece in SCRIPTS[name])]
         script = random.choice(THINKING if random.random() < 0.2 else plain)
         text, ids = reciter.text(script), reciter.token_ids(script)

@@ -1,4 +1,5 @@
-"""Real transformers on a CPU with a model that recites texts; ``ci/transformers-env`` makes the environment."""
+"""Fixtures for tests with real transformers on a CPU. The model is tiny and writes out known texts.
+``ci/transformers-env`` makes the environment."""
 
 from __future__ import annotations
 

@@ -248,8 +248,8 @@ def test_other_requests_are_as_before(engine: Engine, reciter: Reciter, manager:
 
 @pytest.mark.parametrize("version", ["5.0.0", "5.5.4"])
 def test_a_transformers_that_asks_no_row_is_refused(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """transformers 5.0 to 5.3 compare each token with one EOS id and never ask the row, so they would silently ignore
-    all stops. transformers 5.5 loses answers."""
+    """Versions of transformers before 5.6 must be refused. Versions 5.0 to 5.3 end a row only at one EOS id, so they
+    would silently ignore all stops. Version 5.5 loses answers."""
     monkeypatch.setattr(sys.modules["transformers"], "__version__", version)
     with pytest.raises(ImportError, match=rf"continuous needs transformers 5\.6\.0 or later; .* {version}"):
         importlib.reload(continuous)

@@ -28,8 +28,8 @@ STOPS = [
     ["!", " "], ["\n\nTwo", "\r\n\t"], ["<|end_of_document|>"], ["</think>"], ["<|message|>"], ["never"], ["e end"],
     ["\N{OCTAGONAL SIGN}"], ["\N{ZERO WIDTH JOINER}"], ["\N{REPLACEMENT CHARACTER}"],
 ]  # fmt: skip
-# One token a step, or several. Several tokens are drafted from the prompt ("lookup") or by a second model
-# ("assistant").
+# Ways to generate. With "greedy", each step brings one token. With "lookup" and "assistant", a step can bring several
+# tokens. "lookup" takes them from the prompt, and "assistant" takes them from a second model.
 WAYS = {"greedy": {}, "lookup": {"prompt_lookup_num_tokens": 3}, "assistant": {"assistant_model": "draft"}}
 ways = pytest.mark.parametrize(
     "way", [pytest.param(way, marks=needs_true_drafts if options else ()) for way, options in WAYS.items()]
@@ -185,7 +185,8 @@ def test_no_stop_fires_in_protected_regions(engine: Engine, reciter: Reciter, wa
 def test_prompt_ending_in_opening_marker_begins_region(engine: Engine, tmp_path: Path) -> None:
     reciter = Reciter({"thought": ["Is it ", "END", "?", "</think>", "The ", "END", " now"]})
     one = Engine.load(reciter.write(tmp_path))
-    # The last token of the prompt chooses the script. Here it is also the opening marker of the region.
+    # The last token of the prompt decides which script the model writes. Here this token is also the opening marker of
+    # the protected region.
     stops = Stops(one.tokenizer, "END", protect=[(reciter.prompt("thought"), "</think>")])
     one.generate(reciter.prompt("thought"), stops)
     assert stops.texts == ["Is it END?</think>The "]
@@ -328,8 +329,8 @@ assert dict(vars(GenerationMixin)) == before
 
 @pytest.fixture(scope="module")
 def ends(tmp_path_factory: pytest.TempPathFactory) -> tuple[Reciter, Engine]:
-    """Two scripts for each length. After `length` words, one script has a token that completes a stop, and one has
-    EOS."""
+    """A model with two scripts for each length from 0 to 5. Both scripts begin with ``length`` words. Then the script
+    ``stop{length}`` has a token that completes a stop, and the script ``eos{length}`` ends with EOS."""
     words = [f" word{number}" for number in range(6)]
     scripts = {f"stop{length}": [*words[:length], "W!ND", *words] for length in range(6)}
     reciter = Reciter(scripts | {f"eos{length}": words[:length] for length in range(6)})

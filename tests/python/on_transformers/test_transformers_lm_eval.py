@@ -90,7 +90,8 @@ def own(recital: Path) -> dict[str, Any]:
 
 
 def generated(lm: Any, until: Any, *names: str, **generation: Any) -> tuple[list[str], int]:
-    """Returns the answers to the prompts ``[name]``, one for each of ``names``, and the number of model steps."""
+    """Sends a prompt for each of ``names``, which is the name in square brackets. Returns the answers and the number
+    of model steps."""
     generation = {"until": until, "max_gen_toks": 60, **generation}
     requests = [Instance("generate_until", {}, (f"[{name}]", generation), idx) for idx, name in enumerate(names)]
     steps: list[int] = []
@@ -114,8 +115,9 @@ def test_task_answers_equal_those_of_lm_eval(lms: dict[str, Any], tmp_path: Path
 
 
 def test_stop_of_many_tokens_ends_the_answer(own: dict[str, Any]) -> None:
-    """lm_eval (``hf``) searches for a stop only in the last tokens of the text: two tokens more than its encoding of
-    the stop has. Here the model spells the stop in more tokens, so ``hf`` does not end the answer early."""
+    """lm_eval (``hf``) searches for a stop only in the last tokens of the text. It searches two tokens more than its
+    own encoding of the stop has. Here the model spells the stop in more tokens than that, so ``hf`` does not end the
+    answer early."""
     assert generated(own["hf-stopscan"], ["<stop-here>"], "spelled") == (["One "], 6)
     assert generated(own["hf"], ["<stop-here>"], "spelled") == (["One "], 10)
 

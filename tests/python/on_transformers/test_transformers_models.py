@@ -73,7 +73,8 @@ def model(tokenizer: Any) -> Any:
 
 
 def by_the_book(tokenizer: Any, ids: list[int], stop: list[str]) -> Reference:
-    """Returns a reference that has read the text of ``ids`` up to the EOS."""
+    """Feeds the text of ``ids`` up to the EOS to a reference (a simple program that finds stops). Returns the
+    reference."""
     ids = ids[: ids.index(tokenizer.eos_token_id)] if tokenizer.eos_token_id in ids else ids
     reference = Reference(stop)
     reference.feed(tokenizer.decode(ids, skip_special_tokens=True))

@@ -144,8 +144,8 @@ def test_the_region_that_the_answer_begins_in(tmp_path: Path) -> None:
     inside = [("reasoning", "Is it END?", 0), ("answer", "The ", 1)]
     assert segments_with(FORMATS["think"]) == [("answer", "Is it ", 0)]
     assert segments_with(FORMATS["think"], region="reasoning") == inside
-    # [thought] at the end of the prompt makes the model recite the script. Here it is also an opening marker of the
-    # reasoning.
+    # The last token of the prompt, [thought], makes the model write its script. Here this token is also an opening
+    # marker of the reasoning.
     opened = {"answer": {"<think>": "reasoning", prompt: "reasoning"}, "reasoning": {"</think>": "answer"}}
     assert segments_with(opened) == inside
     assert segments_with(opened, region="answer") == [("answer", "Is it ", 0)]

@@ -1,4 +1,5 @@
-"""Real vLLM on a CPU with a model that recites texts; ``ci/vllm-env`` makes the environment."""
+"""Fixtures for tests with real vLLM on a CPU. The model is tiny and writes out known texts. ``ci/vllm-env`` makes the
+environment."""
 
 from __future__ import annotations
 
@@ -63,8 +64,8 @@ def marked(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.fixture
 def start(marked: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A function that installs stopscan, unless ``protect`` is ``None``. It then makes the ``InputProcessor`` of an
-    engine."""
+    """Returns a function that makes the ``InputProcessor`` of an engine. The function first installs stopscan. With
+    ``protect=None``, it does not install stopscan."""
     from vllm.v1.engine.input_processor import InputProcessor
 
     from stopscan.vllm import install, uninstall

@@ -1,4 +1,5 @@
-"""Injects faults at every call that stopscan's adapter makes: no text is lost or doubled, and vLLM keeps running."""
+"""Injects a fault into each call that stopscan's adapter makes. After the fault, vLLM must keep running, and no text
+may be lost or doubled."""
 
 from __future__ import annotations
 
@@ -102,7 +103,8 @@ def _way_back(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def through(clock: Clock, *args: Any, **options: Any) -> tuple[Run, list[ScanningDetokenizer]]:
-    """Calls ``run`` with stopscan and a fault. Returns the result, and the detokenizers that stopscan changed."""
+    """Calls ``run`` while stopscan is installed and its scanners fail when ``clock`` says so. Returns the result of
+    ``run``, and the detokenizers to which stopscan has given a scanner."""
     armed: list[ScanningDetokenizer] = []
     own = _adapter.arm
 
@@ -332,10 +334,8 @@ def test_no_exception_of_ours_leaves_a_hook(pieces: tuple[Any, Reciter], monkeyp
 
 
 def test_chat_uses_vllms_stops_while_off(marked: Any, start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While stopscan is switched off, a chat whose request asks for protected regions is refused.
-
-    If the regions of a chat come from the server's default, vLLM's own stops apply.
-    """
+    """While stopscan is switched off, vLLM's own stops apply, even in regions that are protected by default. If a
+    request asks for protected regions, it is refused."""
     install()
     start(None, "deepseek_r1")
     calls(None, "deepseek_r1")

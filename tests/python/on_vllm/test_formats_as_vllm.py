@@ -17,8 +17,8 @@ from stopscan.segments import FORMATS, Segmenter, SegmentSet
 pytestmark = pytest.mark.vllm
 pytest.importorskip("vllm.parser.engine", reason="vLLM is not installed")
 
-# For each name in `FORMATS`: the module and the function of vLLM that return the settings of vLLM's parser for these
-# answers.
+# Maps a name in `FORMATS` to a module of vLLM and a function in it. The function returns the settings with which vLLM
+# parses answers in this format.
 CONFIGS = {
     "hermes": ("qwen3", "qwen3_config"),
     "qwen3": ("qwen3", "qwen3_config"),
@@ -84,10 +84,12 @@ def config_of(form: str) -> Any:
 
 @pytest.mark.parametrize("form", [form for form in CONFIGS if form in CALLS])
 def test_faults_are_read_as_vllm_reads_them(form: str) -> None:
-    """Tries all sequences of four parts, because models were seen to write a part twice or in the wrong place.
+    """Compares stopscan with vLLM's parser on all sequences of four parts. A part is a marker, a text or a tool call.
+    Models were seen to write a part twice or in the wrong place.
 
-    Before the comparison, the function `bare` removes white space. It also removes surplus closing markers of calls,
-    which vLLM leaves in the text, and Gemma 4's title "thought", which vLLM removes in a stage that is not called here.
+    Before the comparison, `bare` removes what is known to differ. This is white space, and surplus closing markers of
+    calls, which vLLM leaves in the text. It is also Gemma 4's title "thought", which vLLM removes in a stage that is
+    not called here.
     """
     config, markers = config_of(form), FORMATS[form]
     opening, closing = next(iter(markers["answer"])), next(iter(markers["reasoning"]))

@@ -60,8 +60,8 @@ def test_malformed_options_are_refused_at_each_door(
         checked(stop=stop, extra_args=extra_args)
     with pytest.raises(VLLMValidationError, match=message) as refusal:
         run(tokenizer, [[1]], params)
-    # In its answer to an HTTP client, vLLM names the wrong option in the error's field "param". The name comes from
-    # `parameter`.
+    # In its answer to an HTTP client, vLLM names the wrong option in the field "param". vLLM takes the name from the
+    # error's attribute `parameter`.
     assert message.startswith(refusal.value.parameter)
 
 

@@ -1,4 +1,5 @@
-"""Whatever a client sends, it does not count as a failure of stopscan, and it does not change other requests."""
+"""Whatever a client sends to vLLM, it does not change other requests. It never counts as a failure of stopscan,
+because a few failures would switch stopscan off."""
 
 from __future__ import annotations
 
@@ -58,9 +59,9 @@ def answer(tokenizer: Any, params: SamplingParams, text: str, prompt: str = "x")
 
 
 def test_rendered_default_is_readable_by_any_process(tokenizer: Any, start: Any) -> None:
-    """`/v1/chat/completions/render` returns the parameters of a chat, and the client sends them to a token server. The
-    token server is another process, and it must be able to read the regions in the parameters. Before a fix, only the
-    first process could read them."""
+    """vLLM's HTTP route `/v1/chat/completions/render` does not answer a chat. It returns the parameters of the chat,
+    and the client sends them to another process, a token server. The token server must be able to read the regions in
+    the parameters. Before a fix, only the first process could read them."""
     install()
     start(None, "deepseek_r1")
     calls("hermes", "deepseek_r1")
@@ -213,8 +214,8 @@ STEPS = [[5], [6]]
 def test_wrong_values_change_no_other_request(tokenizer: Any, start: Any, forgiving: Failures) -> None:
     start(None, "deepseek_r1")
     calls("hermes", "deepseek_r1")
-    # A render route shows clients the option names that stopscan's hook adds to a chat. So clients can send these
-    # names.
+    # stopscan's hook adds options to the parameters of a chat. vLLM has an HTTP route that shows these parameters to
+    # clients. So clients can send options with these names.
     handed_out = ChatCompletionRequest(**FIELDS).to_sampling_params(40, {}).extra_args or {}
     assert handed_out
     counted = []

@@ -27,8 +27,8 @@ pytestmark = pytest.mark.vllm
         ("think", {"extra_args": {"stopscan_protect": []}}, ("<think>Is it ", "END")),
         ("think", {"prompt": "[think] <think>\n"}, ("<think>Is it ", "END")),
         ("unclosed", {"extra_args": {"stopscan_protect": THINK}}, ("<think>Still END thinking", None)),
-        # Chat templates end some prompts with the opening marker. In other prompts, the marker stands earlier, or it is
-        # closed again.
+        # If the prompt ends with the opening marker, the answer begins in the region. If text or the closing marker
+        # follows the opening marker, the answer begins outside of the region.
         ("split", {"extra_args": {"stopscan_protect": THINK}}, ("This is the ", "END")),
         ("split", {"extra_args": {"stopscan_protect": THINK}, "prompt": "<think>\n"}, ("This is the END of it", None)),
         ("split", {"extra_args": {"stopscan_protect": THINK}, "prompt": "a <think> tag"}, ("This is the ", "END")),
@@ -74,7 +74,8 @@ def test_no_stop_fires_in_a_protected_region(
 def test_skipped_special_token_markers_count(
     checkpoint: Any, reciter: Any, markers: list[str], skip: bool, expected: str
 ) -> None:
-    # The script's second "<|channel|>" and "<|message|>" have other ids but the same text, so they also open a region.
+    # In the script, "<|channel|>" and "<|message|>" occur twice. The second time, they have other ids but the same
+    # text, so they must open a region as well.
     install()
     tokenizer = get_tokenizer(str(checkpoint))
     extra_args = {"stopscan_protect": markers}

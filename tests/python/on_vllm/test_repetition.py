@@ -17,8 +17,9 @@ from stopscan import Repeat, StopMatch, StopScanner, StopSet
 def loops(text: str, repeat: Repeat, period: int) -> bool:
     """Whether vLLM says that the text ends with a loop of this period.
 
-    vLLM counts only whole copies, but a loop of stopscan may also have a part of a copy. So vLLM is asked twice: about
-    the whole copies that end where the loop ends, and about the whole copies that begin where the loop begins.
+    A loop of stopscan consists of whole copies of a block and sometimes a part of a copy. vLLM counts only whole
+    copies. So vLLM is asked twice. The first question is about the whole copies that end where the loop ends. The
+    second question is about the whole copies that begin where the loop begins.
     """
     length = max(repeat.count * period, repeat.min_length)
     copies, cut = divmod(length, period)

@@ -138,8 +138,8 @@ def test_answer_that_is_one_call_has_no_stops(tokenizer: Any, start: Any, choice
     parser = ParserManager.get_parser("hermes", "deepseek_r1", True)
     whole = parser.tool_parser_cls.supports_required_and_named
     assert (answer(tokenizer, chat(tools=[TOOL], tool_choice=choice), text) == text) == whole
-    # If `whole`, the tool parser takes the whole answer as the required call, so no stop fires. Otherwise it looks for
-    # the call between markers, and the stop END fires after the markers.
+    # If `whole` is true, the tool parser reads the whole answer as the call that the request requires, so no stop
+    # fires. Otherwise, the tool parser looks for a call between markers, and the stop END fires after the markers.
     assert answer(tokenizer, chat(tools=[TOOL], tool_choice=choice)) == (TEXT if whole else TEXT[:-3])
 
 
@@ -194,7 +194,8 @@ TEXTS = [
 def test_no_stop_of_the_client_stands_in_its_content(
     tokenizer: Any, start: Any, tools: str | None, reasoning: str | None, auto: bool
 ) -> None:
-    """vLLM's own parser decides which part of the answer is the content: no stop may be left in this part."""
+    """No stop may be left in the content of an answer. vLLM's own parser decides which part of the answer is the
+    content."""
     install()
     start(None, reasoning or "")
     calls(tools, reasoning, auto=auto)

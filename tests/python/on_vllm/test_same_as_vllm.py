@@ -26,18 +26,20 @@ from stopscan_conformance.reciter import Reciter
 pytestmark = pytest.mark.vllm
 
 CASES = json.loads(Path(__file__).with_name("cases.json").read_text(encoding="utf-8"))
-# "é" and "日" in halves, alone and beside a letter; the beginning of a character that never ends; U+FFFD, which
-# replaces broken characters; the text of a special token; and enough letters for stops that contain other stops.
+# The texts of the tokens. Some tokens are halves of "é" or "日", alone or beside a letter. One token is the beginning
+# of a character that never ends. U+FFFD is the character that replaces broken characters. One text is that of a special
+# token. There are enough letters for stops that contain other stops.
 PIECES = ["a", "b", "c", "ab", "bca", b"\xc3", b"\xa9", b"\xe6\x97", b"c\xe6\x97", b"\xa5", b"\xa5a", b"\xf0\x9f",
           "\ufffd", " ", "<think>", "<|end|>"]  # fmt: skip
-# If stopscan decodes the tokens, broken characters come out sooner than in vLLM. So tests that compare outputs replace
-# half a character by both its halves, and U+FFFD by "b". `tokens_of` replaces all remaining bytes by "a".
+# If stopscan decodes the tokens, broken characters come out sooner than in vLLM. So tests that compare outputs must
+# avoid broken characters. `WHOLE` replaces half a character by both its halves, and U+FFFD by "b". `tokens_of` replaces
+# all remaining bytes by "a".
 WHOLE = {b"\xc3": [b"\xc3", b"\xa9"], b"\xa9": [b"\xc3", b"\xa9"], b"\xe6\x97": [b"\xe6\x97", b"\xa5"], "\ufffd": ["b"]}
 
 
 def tokens_of(reciter: Reciter, steps: list[list[int]], *, whole: bool) -> list[list[int]]:
-    """Returns the token ids of ``steps``, whose numbers are indices into ``PIECES``. With ``whole``, replaces pieces
-    that would break a character."""
+    """Returns the token ids of the pieces in ``steps``. Each number in ``steps`` is an index into ``PIECES``. If
+    ``whole`` is true, first replaces the pieces that would leave a character broken."""
     found = []
     for step in steps:
         chosen = [PIECES[number] for number in step]
@@ -280,8 +282,8 @@ def test_vllm_own_cases(case: dict[str, Any], stopscan: str, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("stops", [["abc", "b"], ["bc", "abcd"]])
 def test_min_tokens_with_nested_stops_follows_vllms_rule(pieces: tuple[Any, Reciter], stops: list[str]) -> None:
-    # If a shorter stop inside a longer one ends within `min_tokens`, vLLM fires the longer stop. stopscan would not
-    # fire it, so stopscan leaves requests with these stops to vLLM.
+    # Here one stop contains a shorter stop. If the shorter stop ends within `min_tokens`, vLLM fires the longer one,
+    # but stopscan would not. So stopscan leaves requests with these stops to vLLM.
     tokenizer, reciter = pieces
     tokens = [[reciter.token_id("pieces", piece)] for piece in ("a", "b", "c", " ", "ab", "c", "a")]
     install()

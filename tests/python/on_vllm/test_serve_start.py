@@ -66,8 +66,8 @@ def test_the_default_of_a_server_with_parsers(tmp_path: Path) -> None:
             message = answer("[call]", **options)
             assert "END" not in (message.content or "")
             assert not message.tool_calls
-        # In a Responses request, END does not fire in the reasoning, even if the client chose the id of the request. In
-        # a completion, END fires there.
+        # END does not fire in the reasoning of a Responses request, but it fires in the reasoning of a completion. The
+        # client may choose the id of a request, so stopscan must not rely on the id to tell the two apart.
         own_body = {"stop": ["END"], "temperature": 0, "request_id": "mine"}
         response = server.openai.responses.create(model="reciter", input="[unmarked]", extra_body=own_body)
         assert response.output_text == "It is 5 "
@@ -82,7 +82,7 @@ def test_the_default_of_a_server_with_parsers(tmp_path: Path) -> None:
     ("environment", "message"),
     [
         ({"STOPSCAN_VLLM_PROTECT": '["<a>"]'}, r"STOPSCAN_VLLM_PROTECT: '<a>' is not a region"),
-        # Any program may be named as the Rust frontend here, because vLLM would start it only at the end.
+        # The path may lead to any program. The server ends before vLLM would start the program.
         (
             {"VLLM_USE_RUST_FRONTEND": "1", "VLLM_RUST_FRONTEND_PATH": sys.executable},
             "stopscan: with VLLM_USE_RUST_FRONTEND=1, stops are found outside of Python",

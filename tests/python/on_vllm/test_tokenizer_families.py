@@ -28,7 +28,7 @@ BYTES = ["<0xC3>", "<0xA9>", "<0xE6>", "<0x97>", "<0xA5>", "<0x61>"]
 WORDS = ["▁", "▁▁", "▁a", "a", "b", "▁ab", "é", "."]
 PIECES = {token: place for place, token in enumerate(["<unk>", *BYTES, *WORDS])}
 SPACES = decoders.Replace("▁", " ")
-# The same bytes in a byte-level vocabulary, which spells each byte as a letter. No token has the id 5.
+# The bytes of `BYTES` in a vocabulary like GPT-2's, which writes each byte as a letter. No token has the id 5.
 SPELLED = {"Ã": 0, "©": 1, "æ": 2, "Ĺ": 3, "¥": 4, "a": 6, "Ġa": 7, "b": 8, "Ġ": 9}
 FAMILIES = {
     "llama": (

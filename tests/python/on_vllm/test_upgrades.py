@@ -281,7 +281,7 @@ def pair(own: Any) -> Any:
 
 
 def frozen(own: Any) -> Any:
-    """Wraps the function ``own``. The wrapper returns the result in an object of another type, whose attributes cannot
+    """Imitates a vLLM whose function ``own`` returns an object of another type. The attributes of this object cannot
     be set."""
 
     class Params:

@@ -35,7 +35,8 @@ FUNCTIONS = [
 ]
 
 THINK = ["<think>", "</think>"]
-# The text of the script "think" with the stop END, if no stop fires in the reasoning.
+# The text that a client gets of the script "think" if END is the stop and no stop fires in the reasoning. So the END in
+# the reasoning is part of the text, and the next END, which fires, is not.
 ANSWER = "<think>Is it END?</think>It is 5 or 6 "
 
 
@@ -65,10 +66,11 @@ def run(
     parser_options: dict[str, Any] | None = None,
     by_server: bool = True,
 ) -> Run:
-    """Feeds ``steps`` of token ids to vLLM's output processor, and returns the outputs. The last step ends with
-    ``finish``. A request that has not ended is aborted.
+    """Feeds token ids to vLLM's output processor, step by step, and returns the outputs. The last step has the finish
+    reason ``finish``. If the request has not ended then, it is aborted.
 
-    With ``prompt=None``, the prompt is embeddings. With ``by_server=False``, a program makes the request, not a server.
+    With ``prompt=None``, the prompt has embeddings instead of token ids. With ``by_server=False``, the request comes
+    from a program that calls vLLM itself, not from a server.
     """
     result = Run()
     processor = OutputProcessor(tokenizer, log_stats=False)

@@ -63,8 +63,8 @@ STATES: dict[str, tuple[str, str]] = {
     "step3p5": ("always", "</think>"),
     "step5": ("always", "</think>"),
 }
-# The opening markers of the reasoning, by parser. A parser is missing if its opening marker is its closing marker
-# without the slash.
+# Maps a parser to the opening marker of the reasoning. A parser is left out if adding a slash to its opening marker
+# gives its closing marker.
 OPENERS = {
     "cohere_command3": "<|START_THINKING|>",
     "cohere_command4": "<|START_THINKING|>",

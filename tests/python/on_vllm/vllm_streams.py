@@ -28,7 +28,8 @@ class Stream:
         self._released[self.tokens] = len(self.text)
 
     def check(self, row: dict[str, Any]) -> None:
-        """Checks the text against ``row``. Also checks how many characters were withheld after each chunk but the last.
+        """Checks the text and the number of tokens against ``row``, which has the expected values. Also checks how many
+        characters were withheld after each chunk except the last one.
 
         A slow reader gets several tokens in one chunk. What was withheld between these tokens is not checked.
         """

@@ -12,7 +12,7 @@ HEAD = "| form | markers | models, and where the form is documented |\n| --- | -
 
 
 def table() -> str:
-    """The table: a row for each set of markers, with all the forms that have this set."""
+    """Returns the table of docs/formats.md. All forms with the same markers share a row."""
     rows: dict[str, list[str]] = {}
     for form, markers in FORMATS.items():
         regions = [state for state in markers if "/" not in state]

@@ -208,7 +208,8 @@ def test_body_without_parameter_end_still_ends(form: str) -> None:
     assert read(form, f"{call}{body}{body}{end}Done", "answer") == [("tool_call", body * 2), ("answer", "Done")]
 
 
-# Forms in which one marker opens a list of calls, so that the whole list is one part. Other forms mark each call.
+# In these forms, one marker opens a list of calls. stopscan does not divide the list, so all its calls come out as one
+# part. In all other forms, each call has a marker.
 ONE_PART = {
     "apertus", "cohere_command", "deepseek_v3", "deepseek_v32", "deepseek_v4", "deepseek_v41", "dots", "granite",
     "hunyuan_a13b", "hy_v3", "hy_v4", "jamba", "k2_horizon", "kimi_k2", "kimi_k3", "lfm2", "llama3", "llama4",
@@ -227,7 +228,7 @@ OTHERWISE = {
 
 @pytest.mark.parametrize("form", sorted(set(FORMATS) - {"think"}))
 def test_two_calls_are_two_parts_in_any_chunks(form: str) -> None:
-    """Each call is a part of its own. Before a fix, `{"a":1}` and `{"b":2}` came out as one part."""
+    """Two tool calls must come out as two parts. Before a fix, `{"a":1}` and `{"b":2}` came out as one part."""
     opening, closing = OTHERWISE.get(form) or call_of(form)
     kept = opening if isinstance(FORMATS[form].get("answer", {}).get(opening), keep) else ""
     if form in ONE_PART and not closing:

@@ -10,8 +10,8 @@ from transformers_parts import parts
 
 serving = pytest.importorskip("transformers.cli.serving.utils", reason="transformers' server, 5.20 or later")
 
-# For each form: the model type of the template, and a text. The template's pattern removes this text at the beginning
-# of a call, together with the opening marker.
+# For each form: a model type for which transformers has a template, and the text that this template removes at the
+# beginning of a call. The template also removes the opening marker.
 TEMPLATES = {
     "hermes": ("qwen2", ""),
     "qwen3": ("qwen3", ""),

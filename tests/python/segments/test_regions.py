@@ -27,7 +27,7 @@ TEXTS = {
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 @pytest.mark.parametrize("protect", [[], ["reasoning"], ["tool_call"], ["reasoning", "tool_call"]])
 def test_stops_fire_where_those_of_segments_do(text: str, protect: list[str]) -> None:
-    """A segmenter over the same graph is the reference: a scanner must find the same match, however the text is cut."""
+    """A scanner must find the same match as a segmenter with the same regions, however the text is cut into deltas."""
     stops = protected(StopSet("END"), QWEN3, protect)
     outside = [region for region in ("answer", "reasoning", "tool_call") if region not in protect]
     segments = SegmentSet(QWEN3, stop="END", stop_in=outside)
@@ -157,8 +157,9 @@ def test_only_the_prompts_end_opens_a_region(prompt_end: str, region: str) -> No
     ],
 )
 def test_several_markers_at_prompt_end_give_region(name: str, prompt_end: str, region: str) -> None:
-    """If a prompt ends with several markers, all of them count. Before a fix, only the markers of the first region
-    counted, so a stop fired in the reasoning."""
+    """A prompt may end with several markers, and the first may lead to a region in which the second has a meaning.
+    All of them must count. Before a fix, only the markers of the first region counted, so a stop fired in the
+    reasoning."""
     assert region_after(FORMATS[name], prompt_end) == SegmentSet(FORMATS[name]).region_after(prompt_end) == region
     stops = protected(StopSet("END"), FORMATS[name])
     scanner = StopScanner(stops, region=start_region(stops, prompt_end))
@@ -187,7 +188,8 @@ def test_a_graph_without_regions_is_none() -> None:
 
 
 def test_a_template_of_glm_is_not_one_of_hermes() -> None:
-    """The forms of GLM and Hermes have the same markers, but in GLM's form the reasoning can open again."""
+    """Chat templates of GLM and of Hermes have the same markers. But GLM's reasoning can open again, so stopscan must
+    not take GLM's template for one of Hermes."""
     template = "<tool_call>{n}\n<arg_key>k</arg_key>\n</tool_call><|assistant|>\n<think></think>"
     assert graph_of(SimpleNamespace(chat_template=template)) == FORMATS["glm45"]
 

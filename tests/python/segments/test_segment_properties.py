@@ -84,7 +84,8 @@ def test_texts_and_markers_joined_are_the_input(longest_filler: int, data: st.Da
     """Between two segments, the input has nothing or only markers. These markers lead to the region of the second
     segment."""
     setup = data.draw(setups())
-    # The segments contain the text of kept markers, so this test turns kept markers into markers that are taken out.
+    # This test needs markers that are not part of a segment's text. So it replaces each kept marker, which stays in the
+    # text, by a marker that is taken out.
     taken_out = {state: {marker: str(to) for marker, to in leads.items()} for state, leads in setup.markers.items()}
     setup = setup._replace(markers=taken_out)
     text = data.draw(texts(setup, longest_filler=longest_filler))
@@ -105,7 +106,8 @@ def test_texts_and_markers_joined_are_the_input(longest_filler: int, data: st.Da
 
 
 def reachable(setup: Setup, text: str, places: set[tuple[int, str]]) -> set[tuple[int, str]]:
-    """Returns ``places``, and all pairs of a place and a state that can be reached from them by reading markers."""
+    """Returns all pairs of a position in ``text`` and a state that can be reached from ``places`` by reading only
+    markers. The pairs in ``places`` are included."""
     found, new = set(places), set(places)
     while new:
         new = {

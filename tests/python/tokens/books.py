@@ -28,11 +28,11 @@ class Book:
     raw: Callable[[int], Raw]
     strays: Literal["parts", "runs", "bytes"]
     special: frozenset[int]
-    # Replaces `raw` for the first token of a stream. `None` if this token has the usual text.
+    # The text of a token that is the first one of its stream. `None` if `raw` gives this text as well.
     first: Callable[[int], Raw] | None = None
     special_ends_character: bool = False
-    # Set by `characters`: whether the tokenizer's `decode` gives another text than `characters`, because `decode` also
-    # replaces the characters before a stray byte.
+    # Whether the tokenizer's `decode` gives another text than `characters`. This happens because `decode` also replaces
+    # valid characters that come before an invalid byte. `characters` sets it.
     takes_back: bool = field(default=False, init=False)
     # The space at the start of the text, if there is one. The decoder strips this space.
     _stripped: Character | None = field(default=None, init=False)

@@ -52,8 +52,8 @@ def manual() -> Vocabulary:
 
 
 def tiktoken(gap: int) -> Vocabulary:
-    """A tiktoken encoding with the tokens of `manual_bpe`. Before the special tokens, `gap` ids have no token, as in
-    tiktoken's own encodings."""
+    """A tiktoken encoding with the tokens of `manual_bpe` and with special tokens. As in tiktoken's own encodings,
+    the ids just before the special tokens are not used. `gap` is the count of these ids."""
     library = pytest.importorskip("tiktoken", reason="tiktoken is not installed")
     spelled = sorted(manual_bpe().get_vocab(with_added_tokens=False).items(), key=lambda item: item[1])
     ranks = {bytes(BYTES[character] for character in token): rank for token, rank in spelled}

@@ -45,7 +45,8 @@ class Tidy(Shouting):
 
 
 def test_space_at_prompt_end_is_not_repeated() -> None:
-    """The text that is withheld because of the clean-up may belong to several tokens or to the prompt."""
+    """`Tidy` removes the space before a full stop when it decodes. So the scanner withholds a space until it knows
+    what follows. The withheld text may belong to several tokens, or to the prompt."""
     carrier = load(Tidy)
     space, full_stop = (carrier.backend_tokenizer.token_to_id(piece) for piece in ("Ġ", "."))
     assert run(TokenScanner(carrier, prompt_token_ids=[space]), [space]) == ["", " "]

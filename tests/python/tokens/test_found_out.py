@@ -33,7 +33,8 @@ def kind(token_id: int) -> str:
 
 
 def saying(tokenizer: Any, say: Callable[..., str]) -> Any:
-    """A copy of the tokenizer whose `decode` passes the decoded text and its own arguments to `say`."""
+    """Returns a copy of the tokenizer with a new `decode`. The new `decode` calls the old one, passes the text and
+    its arguments to `say`, and returns what `say` returns."""
 
     def decode(self: Any, token_ids: Sequence[int], *policy: Any, **named: Any) -> str:
         return say(type(tokenizer).decode(self, token_ids, *policy, **named), token_ids, *policy, *named.values())
@@ -88,8 +89,8 @@ def test_nowhere() -> None:
 
 
 def louder() -> list[tuple[Any, list[int], list[int]]]:
-    """Returns three tokenizers whose `decode` returns capital letters. Each comes with the ids of a special token
-    followed by "a stop", and with ids that the tokenizer lacks."""
+    """Returns three tokenizers whose `decode` returns capital letters. Each comes with two lists of ids. The first
+    list spells a special token and then "a stop". The second list has ids that the tokenizer does not know."""
     letters, model = b"a stop", load(MODEL)
     kinds = (
         (model.tokenizer, [model.special[0], *(model.byte_tokens[byte] for byte in letters)], [-1, 32000]),

@@ -35,8 +35,8 @@ def test_decode_retracts_a_character_before_stray_bytes() -> None:
 
 
 def test_space_byte_is_not_repeated_before_stray_bytes() -> None:
-    # The space must come out once. The tokenizers library's DecodeStream emits the space and, if a stray byte follows,
-    # emits U+FFFD for the same space, because it decodes only the newest tokens.
+    # The space must come out once, even if a stray byte follows. The tokenizers library's DecodeStream emits the space
+    # and then U+FFFD for the same space.
     vocabulary = load(small_fallback)
     spaced = [*vocabulary.spell("the", [3]), *vocabulary.spell(b" ")]
     assert run(TokenScanner(vocabulary.tokenizer), spaced + vocabulary.spell("é")) == ["the", " ", "", "é", ""]

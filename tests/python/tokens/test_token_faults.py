@@ -82,8 +82,7 @@ def test_special_token_after_half_a_character() -> None:
 
 
 def test_stop_within_a_token_counts_the_token_before() -> None:
-    # The stop "EEZNQ" begins inside the token "aEE". This token counts as kept because its "a" was emitted. The token
-    # "ZN" has only text of the stop, so it does not count.
+    # The tokens "aEE", "ZN" and "Q" complete the stop "EEZNQ". Only "aEE" counts as kept, because its "a" was emitted.
     tokenizer, token_ids = staged("aEE", "ZN", "Q")
     scanner = agree(tokenizer, byte_level_book(tokenizer), token_ids, ["EEZNQ", "ZNX"])
     assert scanner.tokens_kept == 1

@@ -29,8 +29,8 @@ def test_token_may_span_two_regions_and_marker() -> None:
         [("answer", " is", 1)],
     ]
     assert outputs[3:] == [[("answer", " 6", 1)], [], [], [("reasoning", "x", 2)]]
-    # A token counts in the region of its last character: "?</think>It" and "<th" count in the answer. "ink>" completes
-    # a marker, so it counts in no region.
+    # A token counts in the region of its last character, so "?</think>It" counts in the answer. The token "ink>"
+    # completes a marker, so it counts in no region.
     assert segmenter.tokens_in == {"answer": 4, "reasoning": 2}
     assert (segmenter.tokens_seen, segmenter.tokens_kept) == (7, 7)
 

@@ -38,8 +38,8 @@ WORDS = [
     "አማ",
 ]
 WORDS += ["🚀", "😀", "👩\u200d💻", "e\u0301", "<think>", "</think>", "\t", "  ", "x", "ENDS", "\u00a0", "Ω"]
-# One to six lengths, for the parameter `wishes` of `Vocabulary.spell`. Drawing bytes is faster than drawing a list of
-# integers.
+# Lists of one to six token lengths, for the parameter `wishes` of `Vocabulary.spell`. They are made from random bytes,
+# because drawing bytes is faster than drawing a list of integers.
 WISHES = st.binary(min_size=6, max_size=6).map(lambda drawn: [byte % 7 for byte in drawn[: drawn[0] % 6 + 1]])
 BYTES = [b"END", b"\xe4", b"\xbd\xa0", b"\xff", b"\x80", "🚀".encode(), b"\xf0\x9f", b"a", b" ", "é".encode()]
 

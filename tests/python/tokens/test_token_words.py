@@ -1,8 +1,8 @@
-"""Stops and markers of several tokens. While a stop or marker may have begun, a scanner decodes token ids only when it
-must.
+"""Stops and markers of several tokens. While a stop or marker may have begun, a scanner puts off the decoding of token
+ids until it must decode them. It must do that when somebody reads its state.
 
-So the tests compare two scanners. The state of one scanner is read after each token, and that of the second one only at
-the end.
+So the tests compare two scanners, which must give the same results. The state of one scanner is read after each token,
+and that of the second one only at the end.
 """
 
 from __future__ import annotations

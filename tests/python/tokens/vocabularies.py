@@ -56,11 +56,11 @@ class Vocabulary:
         return {text: token_id for token_id, text in raw.items() if isinstance(text, int)}
 
     def spell(self, text: str | bytes, wishes: Iterable[int] = (0,)) -> list[int]:
-        """Returns token ids that spell `text`. Bytes that are not UTF-8 are allowed. Leaves out what no token spells.
+        """Returns token ids that spell `text`, which may be invalid UTF-8. Leaves out what no token spells.
 
-        The numbers in `wishes` limit the lengths of the tokens, one number for each token. After the last number, the
-        first is used again. Each token is as long as its limit allows. If tokens may be parts of characters, lengths
-        are in bytes. Otherwise they are in characters, and the limit 0 asks for byte tokens.
+        `wishes` has the greatest length of each token. If there are more tokens than lengths, the lengths are used
+        again from the first one on. Each token is as long as its greatest length allows. If tokens may be parts of
+        characters, lengths are in bytes. Otherwise they are in characters, and the length 0 asks for byte tokens.
         """
         if isinstance(text, bytes) and self.book.strays != "parts":
             return [self.byte_tokens[byte] for byte in text]
@@ -115,7 +115,8 @@ def byte_level(name: str, tokenizer: Tokenizer, carrier: Any = None) -> Vocabula
 
 
 def in_pieces(name: str, tokenizer: Tokenizer, first: Callable[[str], str] | None = None) -> Vocabulary:
-    """A vocabulary of the tokenizers library with `▁` for a space. `first` gives the text of a stream's first token."""
+    """Makes a `Vocabulary` from a tokenizer of the tokenizers library that writes a space as `▁`. `first` is a
+    function that returns the text of a token at the start of a stream."""
     fallback = "ByteFallback" in str(tokenizer.decoder)
 
     def raw(token_id: int) -> Raw:

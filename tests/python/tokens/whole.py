@@ -85,8 +85,8 @@ class Whole:
         return self.numbers[count - 1] if count else 0
 
     def tokens_in(self, gone: int) -> dict[str, int]:
-        """Returns how many tokens count in each region. Counts the tokens up to position ``gone``, or up to a later
-        marker without text."""
+        """Returns how many tokens count in each region. Counts the tokens up to the position ``gone``. If a marker
+        that adds no text comes later, counts the tokens up to this marker."""
         names = dict.fromkeys(map(self.region_of, self.reference.graph))
         if len(names) == 1 and self.reference.markers_stay:
             return dict.fromkeys(names, gone)

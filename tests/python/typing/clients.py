@@ -1,4 +1,5 @@
-"""Not run, but checked by mypy and by pyright: events and answers that are dicts must keep their types."""
+"""mypy and pyright check this file, but it is not run. The functions of `stopscan_clients` must keep the types of
+events and answers that are dicts."""
 
 from __future__ import annotations
 

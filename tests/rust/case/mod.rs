@@ -19,8 +19,8 @@ use words::Words;
 /// The most operations of a case. Longer cases test nothing new.
 const MOST_OPS: usize = 60;
 
-/// Draws operations, each with a text full of `words`. An operation may leave up to 8 characters of its text to the
-/// next operation, so stops are split between operations.
+/// Draws operations, each with a text full of `words`. Moves up to 8 characters from the end of a text to the text of
+/// the next operation, so that stops are split between operations.
 fn ops<'a>(
     u: &mut Unstructured<'a>,
     words: &Words,

@@ -41,8 +41,8 @@ impl<'a> Arbitrary<'a> for Case {
 
 impl Case {
     /// Panics unless the library gives the results of the reference (a simple program). Tries all ways to cut each text
-    /// into deltas. Returns `false` if the library refuses the set. If `held` is true and no pattern is longer than
-    /// `REACH`, also compares the held text.
+    /// into deltas. If `held` is true, also compares the held text, unless a pattern is longer than `REACH`. Returns
+    /// `false` if the library refuses the set.
     pub fn check(&self, held: bool) -> bool {
         if self.rules.set().is_err() {
             return false; // for example, a pattern can match the empty string

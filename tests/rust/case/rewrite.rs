@@ -56,8 +56,8 @@ fn text(u: &mut Unstructured<'_>, alphabet: &[char], longest: usize) -> Result<S
 }
 
 impl Case {
-    /// Panics unless, after each call, the library's output and held text equal those of the reference, a simple
-    /// program. Returns whether a key was replaced.
+    /// Feeds the stream to the library and to the reference, a simple program. Panics if their outputs or held texts
+    /// differ after a call. Returns whether a key was replaced.
     pub fn check(&self) -> bool {
         let set = RewriteSet::new(self.pairs.iter().map(|(key, value)| (key, value))).expect("no key is empty");
         let mut rewriter = Rewriter::new(&set);

@@ -17,8 +17,8 @@ const MOST_STEPS: usize = 60;
 const STRAYS: [&[u8]; 8] =
     [b"\xFF", b"\x80", b"\xE4\xBD", b"\xF0", b"\xF0\x9F\x98", b"\xC3", b"\xED\xA0\x80", b"\xBD\xFFa"];
 
-/// A vocabulary and options (`plan`), and two streams of its tokens. A scanner with the stops and markers of `plan`
-/// reads `steps`. A segmenter with the stops and markers of `segments` reads `ids`.
+/// A vocabulary with options (`plan`), and two streams of its tokens. The stream `steps` is for a scanner, whose stops
+/// and markers are in `plan`. The stream `ids` is for a segmenter, whose stops and markers are in `segments`.
 #[derive(Clone, Debug)]
 pub struct Case {
     plan: Plan,
@@ -45,8 +45,7 @@ impl<'a> Arbitrary<'a> for Case {
         plan.options.skip_special_tokens = u.arbitrary()?;
         plan.options.unknown_ids = *u.choose(&[UnknownIds::Refuse, UnknownIds::Count])?;
         plan.options.eos_ends_early = u.arbitrary()?;
-        // Draws the id of a token that ends the stream. Tokens are numbered in the order in which they are drawn, so
-        // large ids seldom come. The id drawn here is small.
+        // Draws the id of a token that ends the stream. Draws only small ids, because large ids are seldom in a stream.
         let end = |u: &mut Unstructured<'_>| u.int_in_range(0..=12);
         if u.ratio(1, 3)? {
             plan.options.stop_token_ids = vec![end(u)?];
@@ -105,9 +104,9 @@ fn stops_of_strays(mut rules: Rules, u: &mut Unstructured<'_>) -> Result<Rules> 
     Ok(rules)
 }
 
-/// Draws a gap (an id without a token), a special token, an empty token or a word. Or draws text or stray bytes, cut
-/// into several tokens. With `Strays::Parts`, the cuts are at random bytes. Otherwise, each byte becomes a byte token,
-/// or the text is cut once, between two characters.
+/// Draws one or several tokens. One token may be a gap (an id without a token), a special token, an empty token or a
+/// word. Several tokens are text or stray bytes (invalid UTF-8) that are cut. With `Strays::Parts`, the cuts are at
+/// random bytes. Otherwise, each byte becomes a byte token, or the text is cut once, between two characters.
 fn tokens(u: &mut Unstructured<'_>, words: &Words, strays: Strays) -> Result<Vec<Token>> {
     let bytes = match u.int_in_range(0..=15)? {
         0 => return Ok(vec![Token::Gap]),

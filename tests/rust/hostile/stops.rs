@@ -66,8 +66,8 @@ fn as_many_stops_as_the_limit_allows() {
     let _alone = alone();
     let letters: Vec<char> = (' '..='~').collect();
     let letter = |number: usize| letters[number % letters.len()];
-    // 7,919 is a prime, so stops with neighbouring numbers share no prefix. Stops with a common prefix would share
-    // states, and the automaton would be smaller.
+    // 7,919 is a prime. So two stops with successive numbers begin with different characters. If stops had a common
+    // prefix, they would share states, and the automaton would be smaller.
     let stop = |number: usize| (0..20).map(|place| letter((number * 7_919) >> place)).collect::<String>() + "é";
     let stops: Vec<String> = (0..MAX_SET_BYTES / 22).map(stop).collect();
     compile(&stops);

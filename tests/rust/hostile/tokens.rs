@@ -4,8 +4,8 @@ use stopscan::{StopScanner, StopSet, Strays, TokenOptions, TokenScanner, Vocabul
 
 use crate::{ALLOCATOR, FLAT, MILLION, alone, kept_since};
 
-/// Tokens without text, and stray bytes, which users may make a model repeat a million times. Memory must not grow,
-/// even while text is held.
+/// A user may make a model repeat a token without text, or a stray byte, a million times. Memory must not grow, even
+/// while text is held.
 #[test]
 fn a_million_tokens_that_are_no_text() {
     let _alone = alone();

@@ -62,7 +62,8 @@ impl Pattern {
         }
     }
 
-    /// Returns all places where a match that begins at `at` can end. `behind` is the character after `text`.
+    /// Returns all positions at which a match that begins at `at` can end. `behind` is the character that follows
+    /// `text`, because a look-around may depend on it.
     fn ends(&self, text: &[char], behind: Beside, at: usize) -> BTreeSet<usize> {
         let one = |fits: bool| if fits { BTreeSet::from([at + 1]) } else { BTreeSet::new() };
         let both = |one: &Pattern, other: &Pattern| {

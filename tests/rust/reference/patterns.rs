@@ -47,8 +47,8 @@ impl Rules {
 }
 
 /// A stop that the last character of a text completes. (For `END\b`, this character may come after the stop.) If a
-/// character completes several stops, the smallest event fires: the stop that begins first or, among those, the stop
-/// that ends first.
+/// character completes several stops, the stop that begins first fires. Of several stops that begin there, the one that
+/// ends first fires.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Event {
     start: usize,
@@ -81,8 +81,8 @@ pub(super) struct Reading {
     pub(super) fired: Option<Fired>,
     /// Where the current region began. `None` if this region is protected.
     region: Option<usize>,
-    /// Where the latest stop that completed in unarmed text begins. A stop that begins there or earlier would contain
-    /// it, and so cannot fire.
+    /// The position at which the latest stop begins that completed in unarmed text. (No stop fires in unarmed text.) A
+    /// stop that begins at this position or earlier would contain the completed stop, so it cannot fire.
     over: Option<usize>,
 }
 
@@ -190,9 +190,8 @@ impl<'a> Reference<'a> {
         events.min().map(|event| self.fired(&event))
     }
 
-    /// Returns how many characters at the end of `text` must be held. (No stop has fired in `text`.) The held text
-    /// begins at the first place from which a hidden stop may still complete. Stops that began before this place are
-    /// ignored.
+    /// Returns how many characters at the end of `text` must be held, if no stop has fired in `text`. The held text
+    /// begins at the first position from which a hidden stop may still complete.
     pub(super) fn held(&self, text: &[char], reading: &Reading) -> usize {
         let Some(region) = reading.region else {
             return 0;
@@ -205,8 +204,8 @@ impl<'a> Reference<'a> {
         starts.next().map_or(0, |start| text.len() - start)
     }
 
-    /// Whether some continuation of `text` makes a hidden stop fire that begins at `start`. If `pattern` is true, only
-    /// patterns are tried. Otherwise, only strings are tried.
+    /// Whether a hidden stop that begins at `start` can still fire, depending on the text that follows. If `pattern` is
+    /// true, looks only at patterns. Otherwise, looks only at strings.
     fn can_begin(&self, text: &mut Vec<char>, start: usize, reach: usize, pattern: bool) -> bool {
         let wanted = |event: &Event| event.start == start && event.hidden && event.pattern.is_some() == pattern;
         if pattern

@@ -11,7 +11,8 @@ pub fn check(rules: &Rules, reference: &Reference<'_>, text: &str, unarmed: usiz
     let letters: Vec<char> = text.chars().collect();
     let string = |from: usize, to: usize| letters[from..to].iter().collect::<String>();
     let reading = reference.read(&letters, unarmed);
-    // A match that is complete only at the end of the stream does not fire if its last character is unarmed.
+    // A match may be complete only because the stream ends. It does not fire if its last character is unarmed, because
+    // no stop fires in unarmed text.
     let at_end = || reference.at_end(&letters, &reading).filter(|_| unarmed < letters.len());
     let expected = reading.fired.clone().or_else(at_end);
     let kept = match &expected {

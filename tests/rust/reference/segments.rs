@@ -14,7 +14,8 @@ pub struct Rules {
     pub regions: Vec<Region>,
     /// The markers that stay in the text, whichever region they lead to.
     pub kept: Vec<String>,
-    /// Markers that stay in the text and begin no new part, if they lead to a state of the region in which they come.
+    /// If one of these markers leads to a state of the region in which it stands, it stays in the text and begins no
+    /// new part. Otherwise, it is an ordinary marker.
     pub staying: Vec<String>,
     pub stop: Vec<String>,
     pub visible: Vec<String>,
@@ -31,7 +32,7 @@ pub struct Region {
     pub markers: Vec<(String, String)>,
 }
 
-/// A piece of the output: the name of its region, its text, and the part to which it belongs.
+/// A segment: the name of its region, its text, and the number of its part. (A part is the text between two markers.)
 pub type Segment = (String, String, u32);
 
 impl Rules {
@@ -58,7 +59,8 @@ impl Rules {
         }
     }
 
-    /// Whether the marker that leads from the state `from` to the state `to` stays in the text and begins no new part.
+    /// Whether `marker` stays in the text and begins no new part. It must be in `staying` and not in `kept`, and the
+    /// states `from` and `to` must belong to the same region.
     fn stays(&self, from: &str, marker: &str, to: &str) -> bool {
         let chosen = |markers: &[String]| markers.iter().any(|one| one == marker);
         chosen(&self.staying) && !chosen(&self.kept) && region_of(from) == region_of(to)
@@ -90,8 +92,8 @@ pub struct Reference<'a> {
     rules: &'a Rules,
     /// All text that was fed, up to the end of the stop.
     text: String,
-    /// The earliest place where a stop or marker may begin: the end of the last marker, or the end of the text at the
-    /// last flush.
+    /// No stop or marker may begin before this position. It is the end of the last marker, or the end of the text at
+    /// the last flush.
     edge: usize,
     /// How many bytes of `text` were returned, or taken out as a marker.
     sent: usize,
@@ -220,8 +222,8 @@ impl<'a> Reference<'a> {
         segments
     }
 
-    /// Enters the state to which `marker` leads. A new part begins if the state changes or the marker is in `kept`. If
-    /// `Rules::stays` is true for the marker, no new part begins.
+    /// Enters the state to which `marker` leads. Begins a new part if this is another state, or if the marker is in
+    /// `kept`. But if `Rules::stays` is true for the marker, no new part begins.
     fn follow(&mut self, marker: &str) {
         let leads = self.rules.markers(self.region).iter().find(|(other, _)| other == marker);
         let region = &leads.expect("it is one of them").1;

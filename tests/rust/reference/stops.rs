@@ -124,10 +124,10 @@ pub(super) struct Reference<'a> {
     stops: Vec<&'a str>,
     /// The stops that can fire and are cut from the output.
     hidden: Vec<&'a str>,
-    /// All text that was fed or bypassed, up to the end of the stop.
+    /// All text that was fed, and all text that was sent past the scanner (`bypass`), up to the end of the stop.
     text: String,
-    /// The earliest place where a stop or marker may begin: the end of the last marker, of the last bypassed text, or
-    /// of the text at the last flush.
+    /// No stop or marker may begin before this position. It is the end of the last marker, the end of the last bypassed
+    /// text, or the end of the text at the last flush.
     edge: usize,
     /// How many bytes of `text` were returned.
     sent: usize,

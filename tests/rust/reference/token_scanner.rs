@@ -27,16 +27,17 @@ pub struct TokenPair<'a> {
     emitted: usize,
     kept: usize,
     finish: Option<Finish>,
-    /// For each token, the region of its last character, in which the token counts. `None` if a marker ends with the
-    /// token: this token counts in no region.
+    /// For each token, the region in which it counts, which is the region of its last character. `None` if the token
+    /// completes a marker, because this token counts in no region.
     regions: Vec<Option<&'a str>>,
     /// The position, counted from 1, of the last special token that is a marker but adds no text to the stream.
     marked: usize,
 }
 
 impl<'a> TokenPair<'a> {
-    /// Returns `None` if the library refuses the plan. It refuses a prompt with an unknown id. If special tokens are
-    /// skipped, it also refuses a marker of a special token and other text, because this marker could never be found.
+    /// Returns `None` if the library refuses the plan. It refuses a prompt with an unknown id. It also refuses a marker
+    /// that consists of a special token and other text, if special tokens are skipped. This marker could never be
+    /// found.
     pub fn new(plan: &'a Plan) -> Option<TokenPair<'a>> {
         let vocabulary = plan.vocabulary();
         let scanner = TokenScanner::new(&vocabulary, plan.rules.scanner(), &plan.options);
@@ -146,8 +147,8 @@ impl<'a> TokenPair<'a> {
         if unknown && options.unknown_ids == UnknownIds::Refuse {
             return Err(UnknownToken(id));
         }
-        // An EOS that does not end the stream has no text. So `u32::MAX`, which is the id of no token, is added in its
-        // place.
+        // Here an EOS does not end the stream, and it adds no text. So the EOS is replaced by `u32::MAX`, an id without
+        // a token.
         self.ids.push(if eos { u32::MAX } else { id });
         self.stops.marker_ended = false;
         let marker = self.plan.own_text(&self.ids, self.ids.len()).filter(|_| !eos);
@@ -173,9 +174,9 @@ impl<'a> TokenPair<'a> {
         Ok(out)
     }
 
-    /// Returns how many tokens count in `region`, because their last character is in it. Counts up to the last token
-    /// with emitted text or, if it comes later, the last marker without text. If no region is protected, returns the
-    /// count of all kept tokens.
+    /// Returns how many tokens have their last character in `region`. Counts the tokens up to the last one with emitted
+    /// text. If a marker without text comes later, counts the tokens up to this marker. If no region is protected,
+    /// returns the count of all kept tokens.
     fn count_in(&self, region: &str) -> usize {
         if self.plan.rules.protect.is_empty() {
             return self.kept;
@@ -218,8 +219,8 @@ impl<'a> TokenPair<'a> {
         out
     }
 
-    /// Scans the text that the newest token has added. `own` is the text of this token alone. If exactly `own` was
-    /// added and it is a marker, this marker wins over a stop that would complete inside it.
+    /// Scans the text that the newest token has added. `own` is the text of this token alone. If the added text equals
+    /// `own` and is a marker, no stop fires inside it.
     fn scan(&mut self, ended: bool, armed: bool, own: Option<&str>) -> String {
         let characters = self.plan.spelled(&self.ids, ended);
         let new = &characters[self.scanned..];

@@ -67,8 +67,8 @@ pub fn check_segmenter(plan: &Plan, rules: &segments::Rules, ids: &[u32]) {
         assert_eq!(segmenter.held(), if ended { "" } else { reference.held() }, "held text {}", context());
         assert_eq!(segmenter.region(), segments::region_of(reference.region), "region {}", context());
         assert_eq!(segmenter.stop_match().map(Match::from), reference.matched.clone(), "match {}", context());
-        // The position of the last token that counts: its text was emitted or taken out as a marker, or it is a marker
-        // without text.
+        // The position of the last token that counts. Either its text was emitted or taken out as a marker, or the
+        // token is a marker without text.
         let gone = reference.labels.len().checked_sub(1).map_or(0, |last| characters[last].1).max(marked);
         for (region, tokens) in segmenter.tokens_in() {
             let expected = regions.iter().take(gone).filter(|other| **other == Some(region)).count();

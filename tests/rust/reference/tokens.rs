@@ -50,8 +50,8 @@ impl Plan {
         self.tokens.iter().fold(builder, add).build().expect("these tokens compile")
     }
 
-    /// Whether a space at the beginning of the text is left out even if it is a byte token. Llama's decoder leaves it
-    /// out, because it strips the decoded text and not the tokens.
+    /// Whether the decoder leaves out a space at the beginning of the text, even if a byte token spells it. Llama's
+    /// decoder does, because it strips the decoded text and not the tokens.
     fn strips_byte(&self) -> bool {
         self.strip_first_space && self.strays == Strays::Runs
     }

@@ -37,7 +37,8 @@ impl From<Match> for Found {
     }
 }
 
-/// Returns the calls for one step of a case: if the step feeds text, a call for each delta of `size` characters.
+/// Returns the calls for one step of a case. If the step feeds text, there is a call for each delta of `size`
+/// characters.
 fn pieces(op: Call, text: &str, size: usize) -> Vec<Op> {
     let feed = |armed| {
         let letters: Vec<char> = text.chars().collect();

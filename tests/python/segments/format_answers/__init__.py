@@ -1,4 +1,5 @@
-"""Answers in every form (the markers of a model family), each with the segments that must be found in it.
+"""Answers of models, each with the segments that stopscan must find in it. There are answers in every form that
+stopscan knows. (A form is the markers of a model family.)
 
 The answers come from the templates of models and from the tests of parsers. A path in `Answer.source` is a path in
 vLLM's repository, unless the source names another repository.
