@@ -88,7 +88,8 @@ class Defaults:
 
     @classmethod
     def from_arguments(cls, given: Namespace) -> Defaults:
-        """Returns the defaults in ``given``, the parsed options of a parser that ``add_defaults`` has prepared.
+        """Returns the defaults that a command line gives. ``given`` has its parsed options. ``add_defaults`` adds these
+        options to a parser.
 
         Raises ``ValueError`` whose message begins with ``--protect``.
         """
