@@ -37,8 +37,8 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Makes links to files of the repository work on the site. In "```python httpx openai", removes the package names
-    after the language."""
+    """Makes links to files of the repository work on the site. Also shortens the first line of code blocks, such as
+    "```python httpx openai", to the language: the other words are packages."""
     if not page.file.src_uri.startswith("repository/"):
         markdown = LINK.sub(r"](repository/\1", markdown)
     return FENCE.sub(r"```\1", markdown)

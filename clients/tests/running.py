@@ -15,7 +15,7 @@ from pathlib import Path
 
 import httpx
 
-# Processes are forked from a process that has already imported the proxy, because the import takes 0.6 s of processor
+# Each proxy process is forked from a process that has already imported the proxy. The import takes 0.6 s of processor
 # time.
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["stopscan_clients.proxy.__main__"])

@@ -133,8 +133,8 @@ def test_recorded_streams_with_unknown_fields_anywhere(name: str, data: st.DataO
 
 
 def notes(tree: Any, counts: bool = False) -> list[Any]:
-    """Returns the values of the unknown fields in an event that was sent. Counts, such as the usage, may have an
-    unknown field with only numbers. This field is not returned."""
+    """Returns the values of the fields named `note`: the tests add this unknown field to each event that the server
+    sends. A `note` within counts, such as the usage, is left out if it has only numbers."""
     if isinstance(tree, list):
         return [note for value in tree for note in notes(value, counts)]
     if not isinstance(tree, dict):

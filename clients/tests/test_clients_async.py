@@ -194,8 +194,8 @@ def test_an_async_generator_is_closed() -> None:
 
 
 def test_an_async_generator_alone_is_closed() -> None:
-    """At a stop, only the source, an async generator, is closed. Objects to which the generator refers, such as
-    `known`, stay open."""
+    """A stop closes the source, which is an async generator here. It must not close objects that the generator uses,
+    such as `known`."""
     known = SimpleNamespace(response_stream=Source())
     opened: list[Any] = []
 

@@ -154,8 +154,8 @@ def test_a_choice_that_a_stop_has_ended_ends_once(drain: bool) -> None:
 
 def test_a_choice_that_ends_by_itself_counts_as_ended() -> None:
     groups = [[(0, "one END")], [(1, "two")], [(1, "")], [(0, "more")]]
-    # Choice 1 must begin before choice 0 ends. The machine has not seen the request, so it knows only the choices that
-    # have begun.
+    # Choice 1 begins before choice 0 ends. Otherwise the machine would end the stream with choice 0: it has not seen
+    # the request, so it knows only the choices that have begun.
     groups.insert(0, [(0, "-"), (1, "-")])
     source = iter([wire.chat_chunk([chat_choice(step) for step in group]) for group in groups])
     out = list(scan_events(source, "END"))

@@ -56,8 +56,8 @@ LAST: dict[str, Any] = {
 
 @pytest.mark.parametrize("api", LAST)
 def test_a_last_event_may_bring_text(api: str) -> None:
-    """Text in an event that ends the answer is not held, even if a stop may begin in it. If a stop fires there, the
-    finish reason of the stop replaces that of the event."""
+    """The event that ends an answer may also have text. This text is not held, even if a stop may begin in it. If a
+    stop fires in this text, the event gets the finish reason of a stop."""
     alone = LAST[api]("one EN")
     assert [id(event) for event in scan_events([alone], "END")] == [id(alone)]
     begin = next(event for event in wire.WIRES[api](["one E"]) if text_of(api, event))
@@ -223,8 +223,8 @@ def test_chat_usage_in_every_chunk_passes_until_the_stop() -> None:
 
 
 def test_chat_drain_gives_openrouters_usage_behind_the_end() -> None:
-    """A chunk after the API's finish reason is sent on, because it may have the usage (speakeasy-api/gram#921). Chunks
-    between the stop and the finish reason are not sent."""
+    """With `drain`, chunks after the stop are dropped until the API's finish reason comes. Later chunks are sent on,
+    because they may have the usage (speakeasy-api/gram#921)."""
     counts = [{"prompt_tokens": 3, "completion_tokens": n, "total_tokens": 3 + n} for n in (1, 2, 3)]
     choices = [wire.chat_choice(content="one END"), wire.chat_choice(content="more"), wire.chat_choice(0, "length")]
     events = [wire.chat_chunk([choice], usage=u) for choice, u in zip(choices, counts, strict=True)]

@@ -142,8 +142,8 @@ def test_no_token_comes_before_its_text_or_long_after(api: str, chunks: Any, sto
 
 @given(chunks=CHUNKS, stop=STOPS, include_stop=st.booleans())
 def test_gemini_held_text_keeps_its_tokens(chunks: Any, stop: list[str], include_stop: bool) -> None:
-    """A call in a chunk releases the text that is held at that point. So a stop cannot span a call, but it can begin
-    after the last call of one chunk and end before the first call of the next."""
+    """A function call ends the text before it, so text that was held is sent, and no stop spans the call. A stop can
+    still span two chunks: it begins after the last call of one chunk, and ends before the first call of the next."""
     events = gemini(chunks)
     oracle, text, tokens_text = Reference(stop, include_stop=include_stop), "", chain.from_iterable(chunks)
     for event, tokens in zip(events, chunks, strict=False):
@@ -166,8 +166,8 @@ def test_gemini_held_text_keeps_its_tokens(chunks: Any, stop: list[str], include
 
 
 def test_completions_all_columns_are_cut() -> None:
-    """A column (a list such as `token_logprobs`) that is null stays null. If `text_offset` is null or missing, the
-    lengths of the tokens tell where each token begins."""
+    """Logprobs are parallel lists here, such as `token_logprobs`. A list that is null stays null. If the list
+    `text_offset` is null or missing, the lengths of the tokens tell where each token begins."""
     whole: dict[str, Any] = {
         "tokens": ["one", " E", "N", "D two"],
         "token_logprobs": [None, -1.0, -2.0, -3.0],
@@ -272,8 +272,8 @@ def test_a_token_begins_where_its_character_does() -> None:
 
 @pytest.mark.parametrize("api", FORMS)
 def test_each_delta_has_the_tokens_of_its_text(api: str) -> None:
-    """An event may come out with the held text of an earlier event instead of its own text. Then it must also have the
-    tokens of the held text, even if both texts are equally long."""
+    """While text is held, an event may come out with the text of an earlier event. It must then have the tokens of that
+    text, even if its own text was equally long."""
     make, rows = FORMS[api]
     events = make([["a"], ["E"], ["E"], ["E"], ["N", "b", "E"]])
     out = [event for event in scan_events(events, "END") if text_of(api, event) or rows(event)]
@@ -296,8 +296,8 @@ def test_responses_closing_events_repeat_the_tokens() -> None:
 
 @pytest.mark.parametrize("second", [None, "absent", [], [1], {}, "x"])
 def test_a_second_chunk_may_have_no_logprobs(second: Any) -> None:
-    """If the text of two chunks is held, it comes out in one event. If only the first chunk has logprobs, this event
-    has the logprobs of the first chunk."""
+    """The text of two chunks is held, and comes out in one event. If only the first chunk has logprobs, the event has
+    the logprobs of the first chunk."""
     columns = {"tokens": ["a ", "E"], "token_logprobs": [0, -1], "top_logprobs": None, "text_offset": [0, 2]}
     more = {} if second == "absent" else {"logprobs": second}
     chunks = [

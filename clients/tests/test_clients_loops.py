@@ -65,8 +65,8 @@ def test_a_whole_answer_ends_after_the_first_copy(api: str, include_stop: bool) 
 
 @pytest.mark.parametrize("drain", [False, True])
 def test_responses_closing_events_have_the_text_of_the_deltas(drain: bool) -> None:
-    """A stream has sent all four copies of the loop as deltas, so its closing events must have four copies. (A whole
-    answer keeps only one copy.)"""
+    """The loop ends the stream at its fourth copy. All four copies were sent as deltas, so the closing events must
+    repeat four copies."""
     seen = list(scan_events(wire.responses([LOOP] * 9), StopSet(repeat=FOUR), drain=drain))
     assert "".join(event["delta"] for event in seen if event["type"] == "response.output_text.delta") == LOOP * 4
     texts = {event["type"]: event for event in seen}

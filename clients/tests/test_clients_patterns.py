@@ -106,8 +106,8 @@ def test_a_visible_pattern_that_a_call_completes() -> None:
 
 
 def test_held_text_before_a_pattern_that_the_end_completes() -> None:
-    """The text is held from the `x` on, because it may become the stop `xENDy`. When the text ends, the pattern matches
-    the `END` after the `x`. So the `x` must come out."""
+    """When the text ends, the pattern matches `END`. Until then, the `x` before it was held, because it could begin the
+    stop `xENDy`. It is not part of the match, so it must come out."""
     stops = StopSet("xENDy", patterns=[r"END\b"])
     for api, make in WIRES.items():
         for drain in (False, True):

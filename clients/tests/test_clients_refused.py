@@ -60,7 +60,8 @@ def test_closes_says_whether_the_source_can_be_closed() -> None:
 
 
 def test_choices_must_be_a_positive_integer() -> None:
-    """`scan_events` does not see the request. With ``choices=2``, it waits for a choice that has not begun yet."""
+    """`scan_events` does not see the request, so ``choices`` tells it how many choices come. With ``choices=2``, the
+    stop in choice 0 must not end the stream before choice 1 begins."""
     first, two = (wire.chat_chunk([wire.chat_choice(index, content="a END")]) for index in (0, 1))
     assert len(list(scan_events([first, two], "END"))) == 2
     stream = scan_events([first, two], "END", choices=2)

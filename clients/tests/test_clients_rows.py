@@ -1,5 +1,5 @@
-"""APIs that are only a row of the table in `apis.py`, and need no special tests. Random streams and answers of each
-must be cut where a brute-force search cuts their text."""
+"""Tests the APIs for which a row in `apis.py` is enough, so that they need no special tests. Each random stream or
+answer must be cut where a brute-force search finds the stop."""
 
 from __future__ import annotations
 

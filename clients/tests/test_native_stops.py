@@ -69,8 +69,8 @@ def test_a_stop_that_hides_another_is_scanned_here() -> None:
 
 
 def test_a_stop_that_overlaps_a_scanned_stop_is_scanned() -> None:
-    """In ``4 ba``, the stop ``4 b`` fires before ``ba``, so no text must come out. An API that got only the stop ``ba``
-    would send ``4 ``."""
+    """In the text ``4 ba``, the stop ``4 b`` fires before the stop ``ba``, so no text may come out. If the API got only
+    the stop ``ba``, it would send the text ``4 ``."""
     native, remaining = native_stops("anthropic", ["ba", " "])
     assert (native, remaining) == (["ba"], StopSet(" "))
     assert native_stops("openai-reasoning", ["ba"]) == ([], StopSet("ba"))
@@ -91,8 +91,8 @@ def test_patterns_and_visible_stops_are_in_the_second() -> None:
 
 
 def test_a_chain_of_stops_is_compared_once() -> None:
-    """Each stop begins with the end of the stop before it, so only one of them can be sent. The function once removed
-    one stop at a time, and compared all remaining stops again each time. This took quadratic time."""
+    """Each stop overlaps the next one: its end is the beginning of the next. So only one of these stops can be sent.
+    The comparison of 1,024 stops must not take quadratic time, as it once did."""
     letters = [chr(0x4E00 + at) for at in range(1023)]
     chain = ["#", "#!" + letters[0], *(a + "-" * 57 + b for a, b in pairwise(letters))]
     native, remaining = native_stops("ollama", chain)
@@ -105,9 +105,9 @@ TEXTS = ["".join(text) for length in range(9) for text in product("ab", repeat=l
 
 @pytest.mark.parametrize("taken", [1, 2])
 def test_every_set_of_three_stops_over_every_text(taken: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The API cuts the text at a stop that it got, and a scan finds the other stops. Together they must give the text
-    of one scan for all stops. For 58 of 6,559 random sets they once gave another text: the API cut at a stop that began
-    inside another stop, and so removed the end of that other stop."""
+    """The API cuts the text at its stops, and then a scan cuts the rest at the other stops. The result must be the same
+    as that of one scan for all stops. For 58 of 6,559 random sets it once differed: the API cut inside another stop,
+    which the scan could then not find."""
     monkeypatch.setitem(LIMITS, "few", Limit(taken))
     for stop in permutations(WORDS, 3):
         if sum(map(len, stop)) % 3 != taken % 3:
@@ -126,8 +126,8 @@ def test_every_set_of_three_stops_over_every_text(taken: int, monkeypatch: pytes
     api=st.sampled_from(sorted(LIMITS)),
 )
 def test_sent_and_scanned_stops_do_what_a_scan_does(text: str, stop: list[str], visible: list[str], api: str) -> None:
-    """The server cuts at the first of its own stops that completes. Then a scan for the other stops cuts the server's
-    answer. The result must be the text of one scan for all stops."""
+    """The server gets the first value of `native_stops`, and cuts the text at the first of these stops that completes.
+    Then the remaining stops cut the server's text. The result must be the text of one scan for all stops."""
     visible = [other for other in visible if other not in stop]
     native, remaining = native_stops(api, StopSet(stop, visible=visible))
     assert sorted([*native, *remaining.stop]) == sorted(set(stop))
@@ -166,9 +166,9 @@ def of_the_beginnings(stops: list[str], text: str) -> str:
 
 @pytest.mark.parametrize("server", [of_the_list, of_the_beginnings])
 def test_servers_with_other_rules_give_the_same_text(server: Callable[[list[str], str], str]) -> None:
-    """A server has another rule for competing stops. The stops must be divided so that this rule cannot change the
-    text. With the stops ``b`` and ``ab``, the text ``xab`` was once cut in two ways: a stream gave ``x``, but in a
-    whole answer the server cut at ``b``, which gave ``xa``."""
+    """Some servers have other rules for two stops that overlap. `native_stops` must divide the stops so that the text
+    is the same with these rules. For example, with the stops ``b`` and ``ab``, the text ``xab`` must give ``x``. A
+    server that got the stop ``b`` once cut a whole answer to ``xa``."""
     for stop in permutations(WORDS, 2):
         native, remaining = native_stops("vllm", stop)
         for text in TEXTS:

@@ -133,7 +133,8 @@ def test_a_killed_proxy_closes_both_connections(server: Replay) -> None:
 
 
 def test_a_killed_upstream_is_an_error_event() -> None:
-    """The upstream is a separate process: when it is killed, the operating system resets or closes its connections."""
+    """A killed process sends no last chunk: the operating system resets or closes its connections. So the upstream
+    server is a separate process here."""
     port = free_port()
     code = f"""import socket, sys
 listening = socket.create_server(("127.0.0.1", {port}))

@@ -89,8 +89,8 @@ def test_cuts_of_recordings_equal_brute_force(name: str) -> None:
 
 
 def faults(api: str, event: Any) -> set[Any]:
-    """Returns the faults that the client's types find in an event. A client has a type for each kind of event, and the
-    event is checked with all of them. Only the faults from the type for the event's kind (its field `type`) are
+    """Returns what the client's types find wrong in an event. A client has several types of events, and the check
+    compares the event with each of them. Only the faults that the type with the event's own `type` finds are
     returned."""
     try:
         checker(api)(event)
@@ -108,8 +108,8 @@ def test_cut_recordings_fit_the_clients_types(name: str, drain: bool) -> None:
 
 
 def valid_as_the_recording(name: str, drain: bool) -> None:
-    """Checks cut streams with the client's types. Allows the faults that the recording itself has: an API may send more
-    than the types know."""
+    """Checks the cut streams of a recording with the client's types. The types may also find faults in the uncut
+    recording, because an API may send more than they allow. Only other faults count."""
     api, whole = api_of(name), RECORDINGS[name].read_bytes()
     known = set().union(*(faults(api, event) for event in events_in(name, whole)))
     for text in texts(name, whole).values():

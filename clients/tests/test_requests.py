@@ -160,7 +160,7 @@ def test_a_body_that_needs_no_parsing_is_not_parsed(monkeypatch: pytest.MonkeyPa
     assert server.requests[0].content == content
 
 
-# --- Whole answers: stops that must not be sent on, because the server would handle them differently
+# --- Some stops must not be sent on to the server, because it would handle them differently. Tested with whole answers.
 
 
 def whole(text: str, path: str = CHAT, **options: Any) -> Server:
@@ -198,8 +198,8 @@ def test_a_stop_in_protected_reasoning_does_not_fire() -> None:
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_include_stop_str_in_output_keeps_the_stop(streamed: bool) -> None:
-    """With ``include_stop_str_in_output``, a field of vLLM, the stop must stay in the text. Before a fix, vLLM left it
-    in the text, and the proxy removed it."""
+    """With ``include_stop_str_in_output``, a field of vLLM, the stop must stay in the text. The proxy once removed a
+    stop that vLLM had left in the text."""
     for value, text in ((True, "The path WEND"), (False, "The path W"), (None, "The path W")):
         body = {"stop": ["END"], "include_stop_str_in_output": value, "stream": streamed}
         server = Server(httpx, events("The path WE", "ND on")) if streamed else whole("The path WEND on")

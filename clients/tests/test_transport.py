@@ -32,8 +32,8 @@ def test_stops_of_a_stream_do_not_go_on(package: Any) -> None:
 
 @packages
 def test_stops_that_the_server_takes_go_on(package: Any) -> None:
-    """The transport can cut a whole answer only when it is complete. So it sends the server the stops that the server
-    accepts: otherwise the server would generate up to its token limit."""
+    """The transport can cut a whole answer only after the server has generated all of it. So it also sends the server
+    as many stops as the server accepts. Otherwise the server would generate up to its token limit."""
     server = Server(package, [json.dumps(wire.chat_whole("a <6> b")).encode()], "application/json")
     answer = post(server, {"stop": [f"<{n}>" for n in range(7)]})
     assert server.bodies == [{"stop": ["<0>", "<1>", "<2>", "<3>"]}]

@@ -160,9 +160,9 @@ def test_a_name_of_events_that_is_no_type_stays() -> None:
 
 
 def test_a_long_line_is_read_in_linear_time() -> None:
-    """An answer that begins with ``{`` may be a stream of lines or one whole answer. Only when the first line is
-    complete is it known which. Until then, the pieces must be collected: parsing all of them again with each new piece
-    would take quadratic time."""
+    """An answer that begins with ``{`` may be one whole answer, or a stream of lines. The first complete line shows
+    which of the two it is. Until then, the pieces are only collected. If they were parsed again with each new piece, a
+    long line would take quadratic time."""
     body = json.dumps(wire.chat_whole("x" * 3_000_000 + "END")).encode()
     pieces = [body[at : at + 300] for at in range(0, len(body), 300)]
     answer = post(Server(httpx, pieces, "application/json"), {"stream": True}, CHAT, "END")
@@ -181,9 +181,8 @@ def test_bad_arguments_are_refused_at_once() -> None:
 
 @packages
 def test_a_client_that_accepts_brotli_gets_an_answer(package: Any) -> None:
-    """The transport must be able to read each answer, but the client may accept encodings that httpx cannot decode. So
-    the transport must ask for an uncompressed answer. It must not change anything else in the request, even in an
-    upload."""
+    """The client accepts an encoding that httpx may be unable to decode. The transport must read the answer, so it asks
+    the server for an uncompressed one. It must change nothing else in the request, even in an upload."""
     server = Server(package, events("one E", "ND two"))
     server.headers = {}
     client = package.Client(transport=StopTransport("END", transport=server))

@@ -190,8 +190,8 @@ def test_the_helpers_of_openai_and_anthropic(server: Replay) -> None:
 
 
 def test_a_chat_of_google_genai_keeps_its_turn(server: Replay) -> None:
-    """google-genai remembers an answer of a chat only if it has read the stream to its end. So the body of the response
-    must be cut. When the events of google-genai were cut instead, it stopped reading at the stop, and forgot the
+    """google-genai adds an answer to the history of a chat only if it has read the stream to its end. The transport
+    cuts the body of the response, so google-genai reads to the end. A cut of google-genai's events would lose the
     answer."""
     from apis import genai
 

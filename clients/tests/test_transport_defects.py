@@ -84,8 +84,8 @@ def ask_anthropic(transport: StopTransport) -> Any:
 def test_a_whole_answer_that_fails_is_generated_once(
     ask: Callable[[StopTransport], Any], package: Any, whole: Any
 ) -> None:
-    """The client must get a 502 with ``x-should-retry: false``, so that it does not send the request again. So the
-    server gets one request for each call."""
+    """The transport fails after the server has generated the answer. The client must get a 502 with ``x-should-retry:
+    false``. Then it does not send the request again, so the server gets only one request for each call."""
     parsed = []
 
     def on_match(choice: int, match: StopMatch) -> None:

@@ -1,5 +1,5 @@
-"""httpcore 1.0.9 and httpcore2 2.16 do not tell the server when they close an HTTP/2 stream. So the transport sends a
-reset of the stream itself."""
+"""When httpcore 1.0.9 or httpcore2 2.16 closes an HTTP/2 stream, it does not tell the server. So the transport itself
+resets the stream."""
 
 from __future__ import annotations
 

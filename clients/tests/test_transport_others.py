@@ -172,8 +172,8 @@ def test_langchain_openai(server: Replay) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_the_usage_of_langchain_anthropic_after_a_stop(server: Replay, stream: bool) -> None:
-    """Each count must be the last value that the API has sent for it, and langchain must not add a count twice. A null
-    count in an event once made langchain raise TypeError."""
+    """langchain must report the last value that the API has sent for each token count, and must not add a count twice.
+    langchain once raised TypeError for an event in which a count was null."""
     langchain = package("langchain_anthropic")
     model = server.record(
         Recording(wire.anthropic(TEXTS), wire.anthropic_whole([{"type": "text", "text": "one END two"}]))

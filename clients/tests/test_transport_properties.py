@@ -87,7 +87,8 @@ def test_the_fast_way_gives_what_the_slow_way_gives(
 
 
 def _plain(body: bytes) -> bytes:
-    """Returns the events with UTF-8 instead of escapes for characters that are not ASCII."""
+    """Returns the events with all characters as UTF-8. In ``body``, characters that are not ASCII may be written as
+    escapes, such as ``\\u00e9``."""
     out = []
     for part in body.split(b"\n"):
         head, brace, rest = part.partition(b"{")
@@ -116,8 +117,8 @@ def test_most_events_of_a_stream_take_the_fast_way(api: str) -> None:
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("size", [1, 2, 3, 1000])
 def test_every_line_end_in_any_pieces(end: str, size: int) -> None:
-    """A CR at the end of a piece may be the first half of a CR LF, so it must wait for the next piece. The stream also
-    has comments, ids and a byte order mark, which are not data."""
+    """The body is cut into pieces that may end between a CR and the LF after it. So a CR at the end of a piece must
+    wait for the next piece. The stream also has comments, ids and a byte order mark, which are not data."""
     chunks = wire.chat(["one E", "N", "D two"])
     body = "\ufeff: hello" + end * 2
     for number, chunk in enumerate(chunks):
@@ -202,7 +203,8 @@ TYPES = [
 @settings(max_examples=30)
 @given(data=st.data())
 def test_random_json_in_a_stream_never_raises(api: str, data: st.DataObject) -> None:
-    """In up to four events of a stream, a part is replaced by random JSON. An odd event may also be added."""
+    """Up to four parts of the events are replaced by random JSON, and a random event may be added. This must not raise
+    an error."""
     events: list[Any] = wire.ROWS[api](["one E", "N", "ab"])
     for _ in range(data.draw(st.integers(1, 4))):
         place = data.draw(st.integers(0, len(events) - 1))

@@ -50,7 +50,7 @@ def asker(url: str, api: str, transport: StopTransport) -> Ask:
 
 
 def async_asker(url: str, api: str, transport: AsyncStopTransport) -> Ask:
-    """Like `asker`, but with an async client. The caller must await the value of each call."""
+    """Like `asker`, but with an async client, so each call returns a coroutine."""
     if api in ("ollama", "generate"):
         made: Any = ollama.AsyncClient(host=url, transport=transport)
     elif api == "anthropic":

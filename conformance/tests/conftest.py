@@ -1,5 +1,5 @@
-"""What the tests share: the checkpoint that recites known texts, the staged servers (which need no engine), and a
-hypothesis profile (which has the same examples in every run, and no database in the working tree)."""
+"""What the tests share: a checkpoint that recites known texts, and test servers that send these texts without an
+engine. Also sets hypothesis to test the same examples in every run, and to keep no database."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def checkpoint(reciter: Reciter, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 @pytest.fixture(scope="session")
 def staged_url() -> Iterator[str]:
-    """Yields the URL of all test servers. The path `/right` is the correct server. The path of every other server is
-    its name."""
+    """Yields the URL under which all test servers run. The path names the server. For example, `/right` is the correct
+    server."""
     yield from served("-m", "staged")
 
 

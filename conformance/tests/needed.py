@@ -11,7 +11,7 @@ PROBES: dict[str, Any] = {
     "'?'": "?", "[]": [], "{}": {},
 }  # fmt: skip
 
-# The kinds of keys. For each kind: the names of the test values (`PROBES`) that are right for a key of this kind.
+# The kinds of keys. The values are names of test values in `PROBES`. A key of this kind may have these values.
 KINDS = {
     "anything": {*PROBES},
     "name": {"'?'"},
@@ -51,8 +51,8 @@ OPENAI = {"name": "id model", "integer": "created", "0": "choices.0.index", "1":
 WHOLE = {**OPENAI, "right if there": "usage", "object if there": "choices.0.logprobs"}
 OLLAMA = {"name": "model", "count if there": "prompt_eval_count eval_count"}
 
-# The keys that an answer has, in a dict of three levels. First level: the API, and whether the answer is a stream.
-# Second level: the type of the event, or "" if events have no type. Third level: each kind, with the keys of this kind.
+# The keys that an answer has. They are sorted by the API and whether the answer is a stream, then by the type of the
+# event, and then by kind. If events have no type, the type is "".
 NEEDED: dict[tuple[str, bool], dict[str, dict[str, str]]] = {
     ("openai-chat", False): {
         "": {

@@ -8,11 +8,11 @@ from stopscan_conformance import Case, Result, Server
 
 
 def slowing(case: Case, server: Server, outcome: Literal["pass", "fail"], **options: Any) -> Result:
-    """Returns the first result that has `outcome`, or the last result if none has it.
+    """Runs the case up to six times, until its result has `outcome`. Returns this result, or the last one.
 
-    On a busy machine, a case may not see that a server sends text a few tokens late, and a short answer may end before
-    the other requests have started. A slower answer helps in both situations. Only the third and later tries are
-    slower. The second try repeats the first, because some wrong servers answer one request wrongly only after another.
+    On a busy machine, a case may not see that text comes a few tokens late. A short answer may also end before the
+    other requests have started. So the third and later tries use slower servers. The second try only repeats the first:
+    some wrong servers answer a request wrongly only after another request.
     """
     url = server.url
     for slower in (1, 1, 2, 4, 8, 16):

@@ -161,8 +161,8 @@ COHERE = WireFormat(
 
 
 def to_response(end: finish.Finish) -> dict[str, Any]:
-    """Returns the fields of a Responses answer that say why it ended: the status and, after a stop, ``matched_stop``.
-    The Responses API has no field for the stop. Chat completions have a field of this name."""
+    """Returns the status of a Responses answer. After a stop, also returns ``matched_stop`` with the stop. This field
+    is an extension: the Responses API has no field for the stop."""
     named = {} if end.matched_stop is None else {"matched_stop": end.matched_stop}
     return {**finish.to_responses(end), **named}
 
@@ -222,8 +222,8 @@ RESPONSES = WireFormat(
     path=r"/responses/?$",
 )
 
-# A part with only these fields is a text or a thought. If a part has any other field, such as a call, the text before
-# this part has ended.
+# The fields of a Gemini part that is a text or a thought. A part with any other field, such as a function call, ends
+# the text before it.
 REMARKS = {"text", "thought", "thought_signature", "thoughtSignature", "part_metadata", "partMetadata"}
 
 GROUNDING = (
@@ -426,8 +426,8 @@ CONVERSATIONS = WireFormat(
 
 DASHSCOPE = _dashscope("text", ""), _dashscope("choices.0.message.content", "output.choices.*.message.role")
 
-# The first row that recognizes an event or an answer is used. If events of one API can be mistaken for events of a
-# second API, the row of the first API must stand before the row of the second.
+# An event or an answer gets the first row that recognizes it. If an event fits two rows, the row of the API that sends
+# it must come first.
 TABLE = (
     *(ANTHROPIC, COHERE, CONVERSATIONS, RESPONSES, CHAT, COMPLETIONS, GEMINI, OLLAMA, GENERATE, LLAMA, BEDROCK),
     *(TGI, WATSONX, SGLANG, *DASHSCOPE, LLAMA_ON_BEDROCK),
@@ -444,14 +444,14 @@ def is_error(event: Mapping[str, Any]) -> bool:
     return event.get("type") == "error" or (bool(event.get("error")) and not event.get("choices"))
 
 
-# An event may have no sign of any API except one of these fields. Then its API is not known yet: it may be an error, or
-# a chunk of OpenAI or Azure with an empty list of choices.
+# Fields that do not show the API. An event without any other sign may be an error, or a chunk of OpenAI or Azure with
+# an empty list of choices.
 NEUTRAL = ("error", "choices", "usage", "done")
 
 
 def api_of_event(event: Mapping[str, Any]) -> WireFormat | None:
-    """Returns the row of ``TABLE`` for the API of an event, or ``None`` if the event does not show its API but a later
-    event may.
+    """Returns the row of ``TABLE`` for the API that sent an event. Returns ``None`` for an event that several APIs
+    send, such as a ping or an error. A later event may show the API.
 
     Raises ``TypeError`` for an event of an unknown API.
     """

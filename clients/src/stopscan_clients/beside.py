@@ -12,9 +12,11 @@ Token: TypeAlias = tuple[int, Any]  # the offset of the token in the text, in co
 
 @dataclass(frozen=True)
 class Tokens:
-    """Says where a choice, or an event without choices, has the entries of its tokens. An entry is data about one
-    token, such as its logprob. At ``path`` there is a list of entries or, if ``columns`` are given, an object with
-    parallel lists. An empty ``path`` means that the API sends no entries.
+    """Says where an event has the entries of its tokens. An entry is data about one token, such as its logprob.
+
+    ``path`` leads to a list of entries. It begins at the choice or, if the API has no choices, at the event. If
+    ``columns`` are given, it leads to an object with parallel lists instead. If the API sends no entries, ``path`` is
+    empty.
 
     The entry of a token is sent with the token's first character.
     """
@@ -45,8 +47,8 @@ class Tokens:
             begin, length = _spelled(entry[0] if self.columns else entry, place)
             if i < len(offsets) and type(offsets[i]) is int and type(offsets[0]) is int:
                 begin = offsets[i] - offsets[0]
-            # `begin` may be past the end of the text. For a special token or a part of a character, the entry may have
-            # more characters than the token adds to the text.
+            # `begin` may be after the end of the text: the entry of a special token, or of a token with half a
+            # character, may have more characters than the token adds to the text.
             tokens.append((max(0, min(begin, len(text) - 1)), entry))
             place += length
         return tokens
@@ -64,7 +66,8 @@ class Tokens:
             return put(unit, entries[0], *path) if entries else without(unit, *path)
         if not self.columns:
             return put(unit, entries, *path)
-        # `value` is empty if the API sent this event without entries. It now gets the entries of held text.
+        # If the API sent this event without entries, `value` is empty. The event may contain earlier text that was
+        # held, so it gets the entries of that text.
         columns = members(value) or dict.fromkeys(self.columns, ())
         lists = {
             name: [entry[i] for entry in entries]
@@ -78,10 +81,11 @@ NO_TOKENS = Tokens()
 
 
 def _spelled(entry: Any, place: int) -> tuple[int, int]:
-    """Returns the offset of a token in the text, and the count of characters that begin in the token. ``place`` is the
-    count for all earlier tokens together. If the token begins inside a character, its offset is that of this character.
+    """Returns the offset at which a token begins in the text, and how many characters begin in the token. ``place`` is
+    how many characters begin in all earlier tokens. A token that begins inside a character gets the offset of that
+    character.
 
-    Uses the entry's ``bytes`` if it has any, because its ``token`` cannot spell an incomplete character.
+    Reads the ``bytes`` of the entry if there are any. Its ``token`` is a string, which cannot contain half a character.
     """
     raw = [byte for byte in items(get(entry, "bytes")) if isinstance(byte, int)]
     if raw:
@@ -99,9 +103,9 @@ class Spans:
     path: str
     end: tuple[str, ...]  # the paths in a remark at which its end may be
     in_bytes: bool = False  # the end is counted in bytes of UTF-8
-    # For remarks that may be about one piece of the text. The three strings are the remark's field with the index of
-    # the piece, the path of the list of pieces, and the piece's field with its text. If a remark has no index, it is
-    # about the whole text.
+    # For remarks that may be about one piece of the text. A remark has the index of the piece at the first path, the
+    # pieces are at the second path, and each piece has its text in the third. A remark without an index is about the
+    # whole text.
     piece: tuple[str, str, str] = ("", "", "")
 
     def cut(self, unit: Any, text: str) -> Any:

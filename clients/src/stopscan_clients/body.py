@@ -82,9 +82,11 @@ class Plan:
 class Body:
     """The body of one answer.
 
-    Call ``feed`` with each piece of the body, and ``end`` after the last piece, or ``fail`` if reading fails. Or call
-    ``whole`` with all of the body. Each returns the bytes for the client. Pass these to ``emit``: it calls ``on_match``
-    for new matches, yields the bytes and, after the last bytes, raises ``error``.
+    Call ``feed`` with each piece of the body. After the last piece, call ``end``. If reading fails, call ``fail``
+    instead. If all of the body is there at once, call only ``whole``.
+
+    These methods return bytes for the client. Pass the bytes to ``emit``, which calls ``on_match`` for each new match
+    and yields the bytes. After the last bytes, ``emit`` raises ``error``.
     """
 
     def __init__(
@@ -309,12 +311,11 @@ class Body:
 def sniffed(
     head: bytes, streamed: bool, media: str, ended: bool = False
 ) -> type[Lines] | Literal["more", "whole", "raw"]:
-    """Returns the framing of a body that begins with ``head``. ``head`` decides, because many servers send a wrong
-    content type. If ``head`` does not show the framing, the content type (``media``) decides. For example, an event
-    stream may begin with an unknown field.
+    """Returns the framing of a body that begins with ``head``. Many servers send a wrong content type. So the content
+    type (``media``) is used only if ``head`` does not show the framing.
 
     Returns ``"more"`` if ``head`` is too short to tell, ``"whole"`` for one whole answer, and ``"raw"`` for a body that
-    cannot be read here.
+    is neither a stream nor an answer.
     """
     head = head.lstrip(BLANK)
     if not ended and any(start.startswith(head) for start in SSE[:-1]):

@@ -54,8 +54,8 @@ class Lines:
         return frame.strip() or None
 
     def changed(self, frame: bytes, event: Any, cut: bool = False) -> bytes:
-        """Returns ``frame`` with ``event`` instead of the event that came in it. If a stop has fired (``cut``), fields
-        of the frame that are not known by name are dropped."""
+        """Returns the bytes of a frame whose event was changed to ``event``. If a stop has fired (``cut``), the frame
+        keeps only the fields that are known by name."""
         return self.made(event)
 
     def made(self, event: Any) -> bytes:
@@ -74,7 +74,7 @@ class Lines:
         return bytes(self.rest)
 
     def closing(self, done: bool) -> bytes:
-        """Returns the bytes that must end a body, such as the ``]`` of a JSON array. ``done`` says that the API ends
+        """Returns the bytes that must end a body, such as the ``]`` of a JSON array. ``done`` is true if the API ends
         its streams with ``[DONE]``."""
         return b""
 

@@ -1,9 +1,8 @@
 """The state machine that cuts a stream of events at stops. It works on parsed JSON, does no I/O, and takes everything
 about an API from its row in ``apis.TABLE``.
 
-Its methods return a list of pairs of an event and its ``source``. The event is for the reader, and may have been cut.
-The ``source`` is what the caller gave together with the uncut event. If the machine has made the event, ``source`` is
-``None``.
+Its methods return the events to send, each as a pair ``(event, source)``. ``source`` is what the caller passed together
+with the event, even if the machine has cut the event. It is ``None`` for an event that the machine has made.
 """
 
 from __future__ import annotations
@@ -98,9 +97,9 @@ class Passage:
         return ended.match is not None
 
     def within(self, place: Path) -> bool:
-        """Returns whether an event at ``place`` may belong to the passage. The passage has several indexes, such as
-        those of its item and its part. The event may have fewer, but they must be the same as the first ones of the
-        passage."""
+        """Returns whether an event with the indexes ``place`` may belong to the passage. The indexes must be the first
+        ones of the passage. An event may have fewer indexes than the passage, for example only the index of the
+        item."""
         return self.place[1 : 1 + len(place)] == place
 
     def feed(self, text: str, tokens: Sequence[Token] = (), fed: str | None = None) -> tuple[str, list[Any]]:
@@ -128,8 +127,9 @@ class Passage:
         return safe + self.scanner.feed(text[armed:])
 
     def count_tokens(self, entries: int) -> None:
-        """Counts the tokens of an event for ``min_tokens``. An event without entries (logprobs) counts as one token,
-        even if it has more. Then stops are ignored for too long, but no text is lost."""
+        """Counts the tokens of an event for ``min_tokens``: one for each entry (logprobs). An event without entries
+        counts as one token. If it has more tokens, stops are ignored for longer than the caller asked, but no text is
+        lost."""
         self.unarmed = max(self.unarmed - (entries or 1), 0)
 
     def flush(self, confirms: bool = True) -> tuple[str, list[Any]]:
@@ -169,8 +169,8 @@ class Unit:
 
 @dataclass(slots=True)
 class End:
-    """An event that ends passages (texts of the stream) while some of them hold text. The event waits with the held
-    text, because more text of these passages may follow."""
+    """An event that ends one or more passages (texts of the stream). If text of a passage is held, the event waits with
+    that text, because later events may continue the passage."""
 
     event: Any
     source: Any
@@ -207,17 +207,17 @@ class Machine:
 
     @property
     def calm(self) -> bool:
-        """Whether the fast path may be used: no event waits, no text is held, and no stop has fired. Then, if the last
-        event passed unchanged, an event that differs from it only in its text passes unchanged too, provided that this
-        text is safe."""
+        """Whether the fast path may be used: no event waits, no text is held, and no stop has fired. The fast path
+        sends an event unchanged if its text is safe, and if the last event was sent unchanged and differs only in the
+        text."""
         passage, waits = self.current, self._openings or self._ends or self.matches
         return passage is not None and not (passage.held or passage.echoed or passage.unarmed or waits)
 
     def sole(self, event: Any) -> tuple[Path, str] | None:
-        """Returns the path of the text in ``event`` and the text, if the event passed unchanged and has only this one
-        text.
+        """Returns the path of the text in ``event``, and the text.
 
-        Returns ``None`` if the event has several texts, tokens or calls, begins a passage, or ends a choice.
+        Returns ``None`` if the fast path cannot be used for such events: if the event was changed, has more than one
+        text, has tokens or calls, begins a passage, or ends a choice.
         """
         row, passage = self.row, self.current
         if passage is None or passage.unit is None or passage.event is not event or row.cumulative:
@@ -229,8 +229,8 @@ class Machine:
         return ((row.each, 0) if row.each else ()) + run.paths[0], run.text
 
     def passes(self, other: Any, source: Any) -> Out:
-        """Returns the output for a comment or a ping. If earlier events wait, it waits behind them, so that the order
-        stays."""
+        """Returns the output for a comment or a ping. If earlier events wait, the comment or ping waits behind them,
+        which keeps the order."""
         waits = self._ends[-1].behind if self._ends else self._openings
         if not waits and not self._ends:
             return [(other, source)]
@@ -254,9 +254,11 @@ class Machine:
         """Returns the output at the end of the stream: the held text and, with ``drain``, the closing events that have
         not been sent yet.
 
-        ``confirms`` says in which passages patterns such as ``END$`` may match at the end. ``True``: in every passage.
-        ``False``: only in passages that the API has ended, because the stream may have broken off. ``None``: in no
-        passage, because the source has failed.
+        ``confirms`` says in which passages patterns such as ``END$`` may match at the end:
+
+        - ``True``: in all passages.
+        - ``False``: only in passages that the API has ended. The stream may have broken off in the others.
+        - ``None``: in no passage, because the source has failed.
         """
         out = self._resolved(set(), confirms is not None)
         for passage in [*self.passages.values()]:
@@ -269,9 +271,9 @@ class Machine:
         return self._memory.numbered(out)
 
     def _resolved(self, goes_on: Set[Passage], confirms: bool = True, of: Set[Passage] | None = None) -> Out:
-        """Releases the waiting events that end a passage in ``of``. If ``of`` is ``None``, releases all waiting events.
-        Returns these events and the held text of their passages. The passages in ``goes_on`` keep their held text,
-        because more of their text has come."""
+        """Releases the waiting events. If ``of`` is given, releases only events that end a passage in ``of``. Returns
+        these events and the held text of their passages. A passage in ``goes_on`` keeps its held text, because more of
+        its text has come."""
         out: Out = []
         ends, self._ends = self._ends, []
         for end in ends:
@@ -285,8 +287,8 @@ class Machine:
         raise NotImplementedError
 
     def _stopped(self, passage: Passage, out: Out) -> Out:
-        """Returns ``out`` and the events that close the stream after a stop in ``passage``. With ``drain``, returns
-        only ``out``: the closing events are sent when the API itself ends the choice."""
+        """Returns ``out`` and, after it, the closing events for the stop in ``passage``. With ``drain``, returns only
+        ``out``. The closing events are then sent later, when the API ends the choice."""
         if self.options.drain:
             self._unclosed[passage.place[0]] = passage
             return out
@@ -567,8 +569,9 @@ class Blocks(Machine):
         return self._queued(kind, place, new, early, begins)
 
     def _end_others(self, place: Path, early: Out) -> Passage | None:
-        """Ends all passages except that at ``place``, because an event begins or continues it. Adds their held text to
-        ``early``, as events. If the end of a passage completes a stop, returns this passage."""
+        """Ends all passages except the one at ``place``: the next event begins or continues that one. Adds the held
+        text of the ended passages to ``early``, as events. If a stop fires at the end of a passage, returns that
+        passage."""
         for passage in self.passages.values():
             if not passage.within(place) and passage.unsettled:
                 early += self._flushed(passage)
@@ -577,9 +580,9 @@ class Blocks(Machine):
         return None
 
     def _queued(self, kind: Any, place: Path, new: Any, early: Out, begins: bool) -> Out:
-        """Returns the output for an event without safe text. If the event ``begins`` a passage, it waits for the first
-        safe text of the passage. So if a stop fires before any text, the event is never sent. Later events that may
-        belong to the passage wait too."""
+        """Returns the output for an event that has no text to send yet. If the event ``begins`` a passage, it waits
+        until text of the passage is safe to send. Later events of the passage wait too. If a stop fires first, the
+        event is never sent."""
         out = [*self._released(), *early] if early else []
         waits = self._memory.place(self._openings[0][0]) if self._openings else None
         ends = kind in self.row.ends or kind in self.row.over
@@ -620,8 +623,8 @@ class Blocks(Machine):
         return super()._stopped(passage, [*openings, *out])
 
     def _closings(self, passage: Passage) -> Out:
-        # Returns the events that close the message. The passage's block, or its item and part, may be open too: the
-        # client may have received an event that opened them. If so, also returns the events that close them.
+        # Returns the events that close the message. If the client has received events that opened a block, or an item
+        # and a part, also returns the events that close these.
         self.ended = True
         self._unclosed.clear()
         write = self.row.write(Finish.of(passage.match))
@@ -639,16 +642,16 @@ class Blocks(Machine):
         return {**facts, "sent": "".join(passage.sent), "sent_entries": passage.entries}
 
     def _after(self, event: Any, kind: Any) -> Out:
-        """With ``drain``, returns the output for an event after the stop. If the event ends the message, the output is
-        the closing events. If the event has the usage, the output is this event. Otherwise there is no output."""
+        """Returns the output for an event after the stop, which is read only with ``drain``. For the event that ends
+        the message, the output is the closing events. An event with the usage is sent on. All other events are
+        dropped."""
         if kind in self.row.over:
             return [pair for passage in [*self._unclosed.values()] for pair in self._closings(passage)]
         return [(only(event, self.row.names_of_events), self._source)] if self.row.tells_usage(event) else []
 
     def _repeated(self, event: Any, kind: str, place: Path) -> Passage | None:
-        """Scans the texts that an event repeats, if they differ from the text of the deltas. They may differ because
-        deltas are missing, or because the stream continues an earlier stream. Returns the passage in which a stop
-        fires, or ``None``."""
+        """Scans the whole text that an event repeats, if it differs from the text of the deltas. Deltas may be missing,
+        or the stream may continue an earlier stream. Returns the passage in which a stop fires, or ``None``."""
         for at, text in self.row.texts_in(event, dotted(self.row.repeats[kind])):
             passage = self.passage((0, *self._whole_place((*place, *(key for key in at if type(key) is int)))))
             if text == "".join(passage.sent) + passage.held:

@@ -20,8 +20,8 @@ class Limit(NamedTuple):
 LIMITS: dict[str, Limit] = {
     # openai.types.chat.completion_create_params, `stop`: up to 4 sequences
     "openai": Limit(4),
-    # openai.types.chat.completion_create_params, `stop`: not supported with o3 and o4-mini; GPT-5 also answers a stop
-    # with a 400
+    # openai.types.chat.completion_create_params: o3 and o4-mini do not support `stop`. GPT-5 also answers a stop with a
+    # 400.
     "openai-reasoning": Limit(0),
     # openai.types.responses.response_create_params has no parameter for stops
     "responses": Limit(0),
@@ -35,7 +35,7 @@ LIMITS: dict[str, Limit] = {
     "mistral": Limit(4),
     # DeepSeek's "create chat completion", `stop`: a string, or a list of up to 16
     "deepseek": Limit(16),
-    # xAI's reasoning guide: `stop` is an error with reasoning models, which grok-4 and later are
+    # xAI's reasoning guide: `stop` is an error with reasoning models. grok-4 and later models are reasoning models.
     "grok": Limit(0),
     # API_runtime_InferenceConfiguration, `stopSequences`; a model may take fewer, or none
     "bedrock": Limit(2500),
@@ -50,9 +50,9 @@ LIMITS: dict[str, Limit] = {
 }
 
 
-# The most pairs of stops that `native_stops` compares. For example, it may compare each of 64 stops with each of 1,024
-# others. There is a limit because a client of a proxy can send very many stops. Stops beyond the limit are not sent to
-# the API: a scan must find them.
+# `native_stops` compares each stop that the API can take with each stop that a scan must find. This is the most pairs
+# that it compares, because a client of a proxy can send very many stops. Stops beyond the limit are not sent to the
+# API: a scan must find them.
 MOST_PAIRS = 65_536
 
 assert set(LIMITS) == set(get_args(Name))

@@ -1,7 +1,7 @@
-"""Remembers the events of a stream of OpenAI's Responses API. At a stop, the closing events are made from them.
+"""Remembers what a stream of OpenAI's Responses API has sent, because the closing events must repeat it.
 
-The API's closing events repeat the answer: the events that end a text, its part, its item and the response each contain
-the text again. So the closing events that are made at a stop need everything that the stream has sent.
+A text, its part, its item and the response each end with a closing event that contains the text again. At a stop, these
+events are made from what was remembered.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from typing import Any
 from stopscan_clients.paths import Path, get, index, items, members, only, put
 from stopscan_clients.wire_format import Memory
 
-# The field that has the object of an event. The keys are kinds of events without the last word. For example, the event
-# `response.output_item.added` has its object in the field `item`. Events of all other kinds have it in `response`.
+# The field in which an event has its item or part. The keys are kinds of events without the last word. For example,
+# `response.output_item.added` has the item in the field `item`. Events of all other kinds have the response, in the
+# field `response`.
 NODES = {"response.output_item": "item", "response.content_part": "part"}
 
 
@@ -26,8 +27,8 @@ class Outline(Memory):
         self._numbers: dict[Any, int] = {}  # from the id of an item to its index, for events without an index
 
     def place(self, event: Any) -> Path:
-        """Returns the indexes of the item and the part to which an event belongs. llama.cpp's events have only the id
-        of the item (llama.cpp#20607), so its items are counted here."""
+        """Returns the indexes of the item and the part to which an event belongs. llama.cpp sends the id of the item
+        without an index (llama.cpp#20607). For such events, the items are counted here."""
         item, part = index(event.get("output_index")), index(event.get("content_index"))
         if item is None:
             names = event.get("item_id"), get(event, "item", "id"), get(event, "item", "call_id")
@@ -56,9 +57,9 @@ class Outline(Memory):
             self._answer = put(self._answer, node, *(at[:2] if name == "item" else at))
 
     def numbered(self, out: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-        """Gives a ``sequence_number`` to each event that the machine has made. A delta gets the same number as the
-        API's next event. Events of the API keep their numbers, because a client that resumes the stream sends the API
-        the last number that it got."""
+        """Gives a ``sequence_number`` to each event that the machine has made. Events of the API keep their numbers,
+        because a client that resumes the stream sends the API the last number that it got. So a delta that the machine
+        has made gets the number of the API's next event."""
         for event, source in out:
             number = event.get("sequence_number")
             if source is None and self._last is not None:
@@ -88,6 +89,6 @@ class Outline(Memory):
 
 
 def _without_missing(nodes: list[Any], last: bool) -> list[Any]:
-    """Returns the items or parts in ``nodes`` without those that never came (``None``). The last one is left out too,
-    unless ``last`` is true: then the client has received an event of it."""
+    """Returns the items or parts in ``nodes`` of which the client has received an event. ``None`` in ``nodes`` stands
+    for an item or part that never came. The client knows the last one only if ``last`` is true."""
     return [node for node in (nodes if last else nodes[:-1]) if node is not None]

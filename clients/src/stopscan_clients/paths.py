@@ -46,9 +46,9 @@ def without(tree: Any, *path: Any) -> Any:
 
 @cache
 def named(paths: tuple[str, ...]) -> dict[Any, Any]:
-    """Returns the dotted ``paths`` as a tree of their keys: a dict of dicts, with empty dicts as leaves. The key ``*``
-    stands for each element of a list. The key ``#`` stands for all numbers at any depth. Below ``#``, a path may also
-    name fields with strings."""
+    """Returns the dotted ``paths`` as a tree of their keys: a dict of dicts, with empty dicts as leaves. In a path,
+    ``*`` stands for each element of a list. ``#`` stands for all numbers below this place, at any depth. After ``#``, a
+    path may name fields whose values are strings."""
     tree: dict[Any, Any] = {None: {}}  # never empty, because ``only`` keeps everything for an empty dict
     for path in paths:
         inner = tree
@@ -61,9 +61,10 @@ def only(tree: Any, names: Mapping[Any, Any], along: Path = ()) -> Any:
     """Returns the tree with only the fields in ``names``, a tree from ``named``. If no field is removed, returns the
     tree itself.
 
-    ``along`` is a path in the tree, such as the path of the text in which a stop fired. It leads through one element of
-    each list on the way. The elements after this one are removed. The elements before it are kept unchanged. A string
-    or number is kept even if ``names`` has fields below it, because some APIs have a string instead of a list.
+    ``along`` is a path in the tree, such as the path of the text in which a stop fired. If the path leads through a
+    list, the list keeps the elements before that on the path unchanged, and loses the elements after it.
+
+    Some APIs have a string in place of a list. So a string or number is kept even if ``names`` has fields below it.
     """
     if not names or not isinstance(tree, dict | list):
         return tree

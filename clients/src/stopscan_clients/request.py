@@ -24,13 +24,13 @@ from stopscan_clients.native import LIMITS, native_stops
 from stopscan_clients.paths import dotted, get, items, put, without
 from stopscan_clients.wire_format import WireFormat
 
-# The paths of requests, as patterns, each with the row of its API. This row gives the field of the stops and the form
-# of errors. It does not give the form of the answer, which is recognized in the answer itself.
+# For each API: a pattern for the paths of its requests. The path of a request tells which field has the stops, and what
+# an error must look like. It does not tell the form of the answer, because the answer itself shows its form.
 ROUTES = [(re.compile(row.path), row) for row in TABLE if row.path]
 STREAM_PATHS = re.compile(r"(:stream\w+|[-_]stream)$")
 SIGNED = ("x-amz-date", "x-amz-content-sha256", "digest", "content-digest", "signature")
-# The fields of the object `stopscan` in a request. `OPTIONS` are read by ``read_options``, as in the adapters for
-# engines. `REGIONS` are read here, because a request may define its own regions.
+# The fields of the object `stopscan` in a request. ``read_options``, which the adapters for engines also use, reads the
+# fields in `OPTIONS`. The fields in `REGIONS` are read in this file, because a request may define regions here.
 OPTIONS = ("patterns", "visible_patterns", "max_held", "include_stop", "start_protected", "repeat")
 REGIONS = ("regions", "stop_in", "protect")
 OF_TOKENS = ("stopscan.stop_token_ids", "stopscan.min_tokens")
@@ -39,7 +39,8 @@ KEEPS_STOP = ("include_stop_str_in_output", "no_stop_trim")
 COUNTS = {dotted(path) for _, api in ROUTES for path in api.choices}
 # JSON of many small values takes 30 times its size in memory, so the values are counted before it is parsed.
 SEPARATORS, MOST_VALUES = (b",", b"[", b"{"), 2_000_000
-# A request's body without any of these bytes has no key "stopscan", even if keys are spelled with escapes or in UTF-16.
+# However JSON spells the key "stopscan", the body contains one of these: the plain key, the beginning of an escape, or
+# a zero byte of UTF-16.
 MARKS = (b'"stopscan"', b"\\u00", b"\0")
 
 
@@ -106,26 +107,26 @@ def plan_of(
         return plan
     bare = sent = without_stops(body, dotted(field))
     if route is not None and not streamed:
-        # A server looks for stops from the first token on, and removes the stop from the text. So no stops are sent to
-        # the server if one of them must stay in the text, or if none may fire in the first tokens.
+        # A server removes the stop from the text, and looks for stops from the first token on. So the server gets no
+        # stops if a stop must stay in the text, or if stops must be ignored in the first tokens (`min_tokens`).
         here = options.include_stop or options.min_tokens or options.stops.visible
         limits_as = next(name for name in (api, route.limits, route.name, "none") if name in LIMITS)
         native = [] if here else native_stops(limits_as, options.stops)[0]
         if native:
             sent = put(bare, native, *dotted(field))
         elif options.min_tokens and route is CHAT and not _has_logprobs(body):
-            # Ask the server for logprobs, because they tell where the first `min_tokens` tokens end. They are removed
-            # from the answer, because the client did not ask for them.
+            # Logprobs show where the first `min_tokens` tokens end, so the server is asked for them. The client did not
+            # ask for them, so they are removed from the answer.
             sent = {**bare, "logprobs": 0 if "prompt" in body else True}
             plan = replace(plan, options=replace(options, hides_tokens=True))
     return replace(plan, body=dumps(sent), bare=None if sent is bare else dumps(bare))
 
 
 def _body_of(route: WireFormat | None, headers: Mapping[str, str], content: bytes, has_stops: bool, most: int) -> Any:
-    """Returns the parsed body of a request, or ``None`` if it is not JSON. The body is not parsed, and the result is
-    ``None``, if the path is unknown, the body has no object ``stopscan``, and the transport has no stops.
+    """Returns the parsed body of a request. Returns ``None`` if the body is not JSON. Also returns ``None``, without
+    parsing, if the path is unknown, the body has no object ``stopscan``, and the transport has no stops.
 
-    Raises ``ValueError`` if the body should be JSON and cannot be read. Its stops cannot be removed, so it must not
+    Raises ``ValueError`` if the body should be JSON but cannot be read. Its stops cannot be removed, so it must not
     reach the server.
     """
     try:
@@ -243,9 +244,9 @@ def _stopscan_of(body: Any, limits: Limits) -> dict[str, Any]:
     given = body.get("stopscan")
     if not isinstance(given, dict | None):
         raise TypeError(f"stopscan must be an object, not {type(given).__name__}")
-    # Options that are much too long are refused before they are read, because they may fill the whole body of a
-    # request. JSON may spell a byte of text with six characters, so this limit is higher than the exact limits, which
-    # are checked afterwards.
+    # An object `stopscan` may fill the whole body of a request. If it is much too long, it is refused before its
+    # options are read. JSON may write a byte of text with six characters. So this limit is higher than the exact
+    # limits, which are checked afterwards.
     sizes = accumulate(map(len, json.JSONEncoder().iterencode(given)))
     if any(size > 8 * limits.bytes for size in sizes):
         raise ValueError(f"stopscan has more than {8 * limits.bytes:,} bytes")
@@ -257,8 +258,8 @@ def _stopscan_of(body: Any, limits: Limits) -> dict[str, Any]:
 
 
 def _merged(own: StopSet, new: StopSet, limits: Limits, regions: Any, stop_in: Any, protect: Any) -> StopSet:
-    """Returns the stops of the transport and of the request together. An option of the request replaces the same option
-    of the transport."""
+    """Returns the stops of the transport (``own``) and of the request (``new``) together. If both have the same option,
+    the option of the request is used."""
     graph: Any = regions or own.regions or {}
     states = graph if isinstance(graph, Mapping) else {}  # `StopSet` raises for anything else
     known = list(dict.fromkeys(state.partition("/")[0] for state in states))

@@ -79,8 +79,8 @@ class _Events(Generic[E]):
         self._closing = self._machine.ended and not self._options.drain
 
     def _failed(self, error: Exception) -> None:
-        """Handles the end of the source, or an error of the source or of an event. An error before a stop is raised at
-        once. An error after a stop is raised after the events that are ready."""
+        """Handles the end of the source, or an error of the source or of an event. An error before any stop is raised
+        at once. After a stop, the reader first gets the events that are ready, and then the error."""
         ends = isinstance(error, StopAsyncIteration)
         if not (ends or self._matches):
             raise error
@@ -104,8 +104,8 @@ class _Events(Generic[E]):
             return self._ready.popleft()
 
     async def _after_stop(self) -> None:
-        # If this step is cancelled while it closes the source, the next step closes the source, and yields the events
-        # that are ready.
+        # If the source is being closed when this step is cancelled, `_closing` stays true. So the next step closes the
+        # source, and yields the events that are ready.
         over: Exception = StopAsyncIteration()
         try:
             await self._shut()

@@ -1,6 +1,7 @@
 """Helpers that let one coroutine serve sync and async callers.
 
-Code that may wait is written as a coroutine. For a sync caller it never waits, so it runs to its end in one step.
+The code for both is a coroutine. For an async caller it may wait. For a sync caller nothing in it waits, so it runs to
+its end in one step.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ async def called(function: Callable[[], Any]) -> Any:
 
 
 def at_once(step: Callable[[], Any]) -> Callable[[], Any]:
-    """Returns ``step``, the ``__next__`` of a sync iterator, as an ``__anext__`` that never waits."""
+    """Returns an ``__anext__`` for an async iterator that never waits. It calls ``step``, the ``__next__`` of a sync
+    iterator."""
 
     async def astep() -> Any:
         try:

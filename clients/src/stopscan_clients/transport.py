@@ -225,8 +225,8 @@ class _Stream:
                 yield piece
 
     def close(self) -> None:
-        # httpx2 also calls `close` if the client stops reading early. `shut` resets the HTTP/2 stream, which closing
-        # the response would not do.
+        # httpx2 also calls `close` if the client stops reading early. Closing only the response would not reset the
+        # HTTP/2 stream, but `shut` does.
         run(shut(self._response, "close", self._body.over))
 
     async def aclose(self) -> None:
@@ -253,8 +253,8 @@ def connection_of(stream: Any) -> tuple[Any, Any, int] | None:
 
 
 async def shut(response: Any, close: str, over: bool = False) -> None:
-    """Closes a response. If its HTTP/2 stream is not ``over``, resets the stream first: httpcore does not, so the
-    server would keep generating."""
+    """Closes a response. An HTTP/2 stream that is not ``over`` is reset first, so that the server stops generating.
+    httpcore itself sends no reset."""
     http2 = None if over else connection_of(response.stream)
     if http2 is not None:
         connection, request, number = http2

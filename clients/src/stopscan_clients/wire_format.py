@@ -32,8 +32,8 @@ class Run(NamedTuple):
 
 
 class Ref(str):
-    """A placeholder in the template of an event. The string is the name of a fact, such as ``place.0``. The value of
-    the fact replaces the placeholder."""
+    """The name of a value in the template of an event, such as ``place.0``. When an event is made from the template,
+    the value replaces the name."""
 
 
 class Memory:
@@ -76,8 +76,8 @@ class Memory:
         return out
 
     def message(self, passage: Any, opened: set[Path], write: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Returns facts for the closing events that only a subclass knows. A stop in ``passage`` has ended the
-        message."""
+        """Returns values for the templates of the closing events, when a stop in ``passage`` has ended the message.
+        Only subclasses have values to add."""
         return {}
 
 
@@ -111,14 +111,14 @@ class WireFormat:
     words: tuple[str, ...] = ()  # the fields by which a choice says that it ends
     finished: Callable[[Any], Any] = lambda unit: True  # returns ``None`` if the choice has ``words`` but has not ended
     final: bool = True  # whether no text of a choice follows its end
-    # Kinds of events that begin a part. The value is a field of the event, and what this field contains if the part is
+    # For each kind of event that begins a part: the path of a field, and the values that this field has if the part is
     # text.
     opens: Mapping[str, tuple[str, tuple[Any, ...]]] = field(default_factory=dict)
     ends: tuple[str, ...] = ()  # kinds that end the parts at the event's place
     over: tuple[str, ...] = ()  # kinds that end the message
     repeats: Mapping[str, str] = field(default_factory=dict)  # by kind: the path of earlier texts that it repeats
-    # Fields that must be cut or dropped when the text is cut. Their paths begin at a choice or, if events have kinds,
-    # at an event.
+    # Fields that must be cut or dropped when the text is cut. Their paths begin at a choice or, if the API has no
+    # choices, at an event.
     beside: Beside = NOTHING
     copies: tuple[str, ...] = ()  # fields that repeat the text so far: dropped if the text is changed
     # Once a stop has fired, the event of the stop and later events have only these fields: those named below, and those
@@ -126,8 +126,8 @@ class WireFormat:
     about: tuple[str, ...] = ()  # fields of an event or an answer, but not those of its choices
     usage: tuple[str, ...] = ()  # more such fields, about the whole stream: events that the machine makes lack them
     names: tuple[str, ...] = ()  # fields of the choice in which the stop fired
-    # For the events that the machine makes, either for held text or at a stop. A choice of these events is a "made
-    # choice".
+    # The next fields are for events that the machine makes, either for held text or at a stop. A "made choice" is a
+    # choice of one of these events.
     write: Callable[[Finish], Any]
     keeps: tuple[str, ...] = ()  # fields that a made choice or event copies from the last one that had text
     goes_on: Mapping[str, Any] = field(default_factory=dict)  # fields that say that a made choice has not ended
@@ -138,9 +138,8 @@ class WireFormat:
     # The closing events. Each has a number and a template. The number says what the event closes: 0 is the message, 1
     # is the block or item, and 2 is the part of the item.
     closing: tuple[tuple[int, Mapping[str, Any]], ...] = ()
-    # The facts for the templates, by the name in ``Ref``. The value has the paths of the fact in events, and a pattern.
-    # If the fact is a dict, only the keys that match the pattern are kept. If the fact is a string, the pattern is
-    # ``None``.
+    # For each name in a ``Ref``: the paths at which events have the value, and a pattern. If the value is a dict, only
+    # the keys that match the pattern are kept. If the value is a string, the pattern is ``None``.
     known: Mapping[str, tuple[tuple[str, ...], str | None]] = field(default_factory=dict)
     default: Mapping[str, Any] = field(default_factory=dict)
     memory: type[Memory] = Memory

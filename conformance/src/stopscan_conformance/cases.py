@@ -21,8 +21,8 @@ from stopscan_conformance.scripts import THINKING, made_scripts, named
 from stopscan_conformance.single import NotSupported, Run, Single, single
 from stopscan_conformance.space import Point
 
-# Names of cases. The requests of several cases are also sent together, as one more case: those of IN_TURN one after
-# another, those of TOGETHER, ONE_PROMPT or LASTING at the same time.
+# Names of cases whose requests are also sent in further cases, which have several requests. The requests of IN_TURN are
+# sent one after another, those of TOGETHER, ONE_PROMPT and LASTING at the same time.
 TOGETHER = ("one-token", "three-tokens", "split", "as-encoded", "no-stop", "held-at-eos", "long", "no-stop-limit")
 ONE_PROMPT = ("one-token", "three-tokens", "first-of-three", "no-stop", "no-stop-limit", "limit-of-one")
 IN_TURN = ("no-stop", "three-tokens", "no-stop", "first-of-three", "no-stop-limit", "held-at-eos", "no-stop")
@@ -102,7 +102,8 @@ class Case:
 
     @property
     def single(self) -> bool:
-        """Whether the case is one request, so that other cases may run at the same time."""
+        """Whether other cases may run at the same time. They may if the case sends only one request, and does not
+        compare times."""
         alone = not isinstance(self._run, generated.Generated) or self._run.alone
         return alone and not self.timed and self.topic not in ("together", "pairs")
 
@@ -217,8 +218,8 @@ def _cases(api: Api, points: Sequence[Point]) -> Iterator[Case]:
 
 
 def _without_stops(point: Point) -> Point:
-    """Returns a copy of `point`, which describes a generated request. The copy has no stops. The fields that say where
-    the stop is in the text have their defaults."""
+    """Returns a copy of the generated request `point` without stops. Without a stop, the fields for its place in the
+    text mean nothing, so the copy has their defaults."""
     least = Point()
     return replace(point, among="none", place=least.place, skip=least.skip, length=least.length)
 
@@ -357,9 +358,8 @@ class _Maker:
             yield self.case("cost", "cost-of-a-stop", "a server does not generate after a stop", clock.of_a_stop(load))
         abandoned = {"during an answer": load.tokens(clock.LASTING)}
         if self.stream and self.api.stops:
-            # In two more requests, clients leave at other times. The first leaves while the server holds all text from
-            # the third token on, because it may be the beginning of a stop. The second leaves while the server sends
-            # reasoning.
+            # Clients also leave at two other times: while the server holds text, and while it sends reasoning. For the
+            # first, the stop begins at the third token, so the server holds all text from there on.
             pieces = next(entry["pieces"] for entry in named() if entry["script"] == LONG)
             held = {"stop": [pieces_text(pieces[2:]) + "#"]}
             abandoned["while text was held"] = Request(load.prompt, self.stream, held, 300)

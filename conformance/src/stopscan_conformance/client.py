@@ -33,8 +33,8 @@ SLEPT = 0.004  # if a tick takes longer than these seconds, this process did not
 
 @dataclass(eq=False)
 class Flight:
-    """A running request. `most` is the largest number of requests that ran at the same moment while this request ran,
-    this request included."""
+    """A running request. `most` is how many requests have run at one moment since this request began, at most. This
+    request is counted too."""
 
     most: int = 1
 
@@ -121,10 +121,13 @@ class Server:
 class Answer:
     """The answer to a request, or the part of it that came.
 
-    `error` says why the answer is missing or ends early, and `faults` are violations of the API's form. `times` are the
-    times of the chunks, and `last` is the time of the finish reason. `first` is the number of seconds until the first
-    text came, and `seconds` is the number of seconds until the end. `gaps` are the times in which this process did not
-    run.
+    - `error`: why the answer is missing or ends early.
+    - `faults`: violations of the API's form.
+    - `times`: when each chunk came.
+    - `first`: the seconds until the first text came.
+    - `seconds`: the seconds until the end.
+    - `last`: when the finish reason came.
+    - `gaps`: when this process did not run.
     """
 
     wire: Wire = field(default_factory=Wire)
@@ -150,7 +153,7 @@ class Answer:
 
     @property
     def refused(self) -> bool:
-        """Whether the status means that the server does not support the request, or that it cannot answer it now."""
+        """Whether the status refuses the request: the server does not support the request, or cannot answer it now."""
         return self.wire.status in REFUSALS or self.busy
 
     @property

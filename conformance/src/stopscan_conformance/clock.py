@@ -49,8 +49,8 @@ class Load:
 
 
 class Work(NamedTuple):
-    """Work that a server should not do, such as generating for a client that has left. `seconds` sends requests and
-    returns a time, which is long if the server does this work."""
+    """A kind of work that a server should not do, such as generating for a client that has left. `seconds` sends
+    requests and measures a time. The time is long if the server does this work."""
 
     rule: str
     complaint: str
@@ -105,8 +105,8 @@ class Cost:
 
 
 def _decided(tried: Sequence[Times]) -> bool:
-    """Returns whether enough tries were made. They are enough if `ENOUGH_TRIES` of them agree whether the server does
-    the needless work. Two tries are enough if the share of both is far below `TOO_MUCH`."""
+    """Returns whether enough tries were made to know whether the server does the needless work. They are enough if
+    `ENOUGH_TRIES` of them agree, or if there are only two and the share of both is far below `TOO_MUCH`."""
     done = sum(times.share > TOO_MUCH for times in tried)
     quiet = sum(times.share < TOO_MUCH / 2 for times in tried)
     return max(done, len(tried) - done) >= ENOUGH_TRIES or quiet == len(tried) == 2
@@ -128,8 +128,8 @@ async def by_company(server: Server, load: Load) -> tuple[float, float]:
     few = replace(load.tokens(FEW), stream=False)
     requests = [*[few] * OTHERS, load.tokens(FEW)]
     *_, beside = await asyncio.gather(*(_seconds(server, load, request) for request in requests))
-    # The request that runs alone is measured last, after much work of the server. The requests of `works` are also
-    # measured after much work, and a server may be slower then.
+    # The works are measured after the server has done much work, and a server may be slower then. So the request that
+    # runs alone is also measured after much work, at the end.
     return await _seconds(server, load, load.tokens(FEW)), beside
 
 
@@ -140,9 +140,9 @@ def of_a_stop(load: Load) -> Cost:
 
 
 def for_the_next(load: Load, abandoned: Mapping[str, Request]) -> Cost:
-    """Returns a case that measures how long a request takes after other requests. A stop has ended the answers to the
-    other requests, or their clients have left. `abandoned` has the requests whose clients leave. Its keys say when they
-    leave ("during an answer")."""
+    """Returns a case that measures whether a request takes longer because of earlier requests. A stop has ended the
+    answers to the earlier requests, or their clients have left. `abandoned` has the requests whose clients leave. The
+    keys say when they leave ("during an answer")."""
     wait = "the next answer has to wait"
     stopped = Work("cost-of-a-stop", f"after answers that a stop ended, {wait}", partial(_after_stops, load=load))
     works = [stopped] if load.api.stops else []
@@ -173,8 +173,8 @@ async def _after_leaving(server: Server, load: Load, abandoned: Request) -> floa
 
 def _long(load: Load) -> Request:
     """Returns a request for the longest answer of these cases. When this answer has come, the server has also finished
-    all earlier answers. The request is not for a stream: the time of a stream would include the time to read all its
-    events."""
+    all earlier answers. The request asks for a whole answer, because the time of a stream would include the time to
+    read its events."""
     return replace(load.tokens(LASTING), stream=False)
 
 
@@ -190,11 +190,11 @@ async def _seconds(server: Server, load: Load, request: Request) -> float:
 # Limits for the pace of a stream. Each limit lies between the values that the correct and the wrong test servers in
 # `tests/staged` have.
 FAST = 0.0005  # seconds for each token. If a stream is faster, this process reads several tokens at a time
-# Seconds for each token. In a faster stream, reading late once would join the chunks of four tokens, or delay a chunk
-# by `BEHIND`.
+# Seconds for each token. If a stream is faster, chunks that come together or late are not judged. This process may be
+# the reason: if it reads late once, four chunks with one token each come together, or a chunk is late by `BEHIND`.
 UNHURRIED = 0.0018
-# A fraction of the mean time for each token. Chunks that come closer together than this have the text of one token,
-# because chunks with the text of different tokens come a whole token's time apart.
+# A fraction of the mean time between two tokens. Chunks of different tokens come a whole token's time apart. So chunks
+# that come closer together than this belong to one token.
 AT_ONCE = 0.3
 PAUSE = 0.15  # seconds. A shorter wait for the end is not a fault, because users do not see it
 WAITED = 0.25  # a part of the whole time. A server that replays a finished answer sends its first text later than this
@@ -202,8 +202,8 @@ GATHERED = 4  # chunks that may come together, because a step of speculative dec
 # Counted in tokens. If held text comes later than this after it became safe, that is a fault. Text that comes at once
 # is 0 tokens late, and text that waits for the next token is 1 token late.
 BEHIND = 0.6
-# How many tokens the last burst may have above the 90th percentile of the other bursts. The last burst may be large,
-# because the last token may come together with the token before it and with held text.
+# How many tokens the last burst may have above the usual size of a burst (the 90th percentile). It may be larger than
+# others, because the last token may come together with the token before it and with held text.
 MANY_MORE = 2
 ENOUGH = 12  # samples. If there are fewer, two or three disturbances change the median or the quartile
 
@@ -249,8 +249,8 @@ def unevenness(answer: Answer, recital: Recital, /) -> str | None:
     known = [steps_in(steps, 0, end) for _, end in bursts]
     if pace < FAST:
         return None
-    # For each burst, whether this process ran while it came. If the process slept, it read at once what the server may
-    # have sent as separate chunks.
+    # For each burst, whether this process ran while the burst came. When the process wakes up, it reads all waiting
+    # chunks at once, even if the server has sent them separately.
     awake = [
         answer.slept(before, after) <= (after - before) / 2
         for before, after in pairwise([times[0], *(time for time, _ in bursts)])
@@ -273,8 +273,8 @@ def _crowded(known: Sequence[int], awake: Sequence[bool], total: int) -> str | N
 
 
 def _end(bursts: list[tuple[float, int]], known: list[int], answer: Answer, pace: float) -> str | None:
-    """Returns a complaint if the last burst has many more tokens than the earlier ones, or if the end comes late: both
-    show that the server delays text. Tokens that may have come while this process slept do not count."""
+    """Returns a complaint if the server delays text until the end. Then the last burst has many more tokens than the
+    earlier ones, or the end comes late. Tokens that may have come while this process slept do not count."""
     times = [*(time for time, _ in bursts), answer.last]
     gaps = [after - before for before, after in pairwise(times)]
     *before, late = [now - earlier for earlier, now in pairwise([0, *known])]
@@ -317,9 +317,9 @@ def _gathered(
 
 
 def _after_holds(bursts: Sequence[tuple[float, int]], recital: Recital) -> str | None:
-    """Returns a complaint if held text is sent late. The time at which held text became safe to send is estimated from
-    two tokens: the nearest token before it and the nearest token after it. Tokens that were held, or that came directly
-    after held text, are not used for this."""
+    """Returns a complaint if held text is sent late. The right time for the held text is estimated from the times of
+    two tokens, one before it and one after it. These are the nearest tokens that were not held and did not come
+    directly after held text."""
     ends = [end for _, end in bursts]
     safe = recital.safe
     more = [token for token in range(2, len(recital.complete)) if safe[token - 1] < safe[token] <= ends[-1]]

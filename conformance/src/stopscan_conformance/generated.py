@@ -40,9 +40,9 @@ def fits(api: Api, point: Point) -> bool:
 
 
 def _most(point: Point) -> float:
-    """Returns an upper bound for the number of tokens of the answer. Each token has at least one character, so the
-    bound is the number of characters. (If the stop is a token id, `point.place` is the index of that token, and the
-    number of tokens is known.)"""
+    """Returns an upper bound for the count of tokens in the answer. The stop begins in the token `point.place`. From
+    this token on, each character counts as one token, because a token has at least one character. If the stop is a
+    token id, `point.place` is the index of the stop token, so the count is known."""
     endless = point.place is None or point.among == "none"
     if point.among == "id" and point.place is not None:
         return point.place + 1
@@ -84,9 +84,8 @@ class Generated:
         """Sends the requests that `point.after` asks for: requests whose clients leave, or a wrong request."""
         point, api = self.point, self.api
         if point.after in ("left", "left-held"):
-            # With `left-held`, the stop begins at the last character of the first token. It is a long piece of the
-            # answer with a "#" at its end, which the answer does not have. So the server holds all text from that
-            # character on until the clients leave.
+            # With `left-held`, the server holds text until the clients leave. The stop is a long piece of the answer,
+            # from the last character of the first token on, and then a "#" that the answer does not have.
             held = script("paced").text[script("paced").starts[1] - 1 :][:1100] + "#"
             long_answer = single_of(api, Point(script="paced", place=None, stream=True))
             stops = {"stop": [held if point.after == "left-held" else "@never@"]} if api.stops else {}
@@ -149,9 +148,8 @@ def _before(point: Point) -> Iterator[Point]:
 
 
 def _beside(point: Point) -> Iterator[Point]:
-    """Yields a point for each request that runs at the same time as the request of `point`. There are three kinds, in
-    turn: the script `deep`, a script `looks-…` whose text almost has the stop, and a copy of `point` without requests
-    at the same time."""
+    """Yields the requests that run at the same time as the request of `point`, as points. Three kinds take turns: the
+    script `deep`, a script `looks-…` whose text almost has the stop, and a copy of `point` without other requests."""
     alone = replace(point, company=1, kept=0, after="nothing")
     for number in range(1, point.company):
         if number % 3 == 0:

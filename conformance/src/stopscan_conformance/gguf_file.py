@@ -1,7 +1,8 @@
 """Writes the kit's checkpoint as GGUF, for llama.cpp. Needs the package gguf.
 
-llama.cpp refuses a vocabulary with two equal strings, but the checkpoint has tokens with equal texts. So the file has a
-vocabulary in RWKV's form, whose strings have escape sequences: tokens with equal texts are escaped differently.
+The checkpoint has several tokens with the same text, but llama.cpp refuses a vocabulary in which two strings are equal.
+So the file has a vocabulary in RWKV's form, in which strings have escape sequences. Tokens with the same text are
+escaped in different ways.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ def spellings(tokens: list[bytes]) -> list[str]:
 def digits(byte: int, variant: int = 0) -> str:
     """Returns one of nine spellings of a byte, such as `\\x41`, that llama.cpp reads as the same byte.
 
-    A byte is written as two hex digits. llama.cpp takes any character before "a" as a digit, and subtracts "0" from it,
-    so the value of a digit can be above 15. The second digit can be larger by 16 if the first digit is smaller by 1.
-    The first digit can be larger by 16, because llama.cpp uses only its low 4 bits.
+    A byte is written as two hex digits. llama.cpp takes any character before "a" as a digit, and subtracts "0" from it.
+    So a digit may have a value above 15. If the second digit is 16 larger, the first digit must be 1 smaller. The first
+    digit may be 16 larger, because llama.cpp uses only its low 4 bits.
     """
     carried, more = divmod(variant, 3)
     first = (byte // 16 - carried) % 16 + 16 * more

@@ -47,8 +47,8 @@ class Rule:
             self.level)  # fmt: skip
 
     def sentence(self, api: Api, fault: str = "", case: str = "") -> Sentence | None:
-        """Returns the sentence that documents the rule for an API, or None. If there are several, the complaint `fault`
-        and the name of the case decide which."""
+        """Returns the sentence that documents the rule for an API, or None. If there are several, returns the first
+        that fits the complaint `fault` and the name of the case."""
         return sentence(self.name, api.name, fault, case)
 
     def source(self, api: Api, fault: str = "", case: str = "") -> str:
@@ -99,8 +99,8 @@ RULES: Mapping[str, Rule] = {rule.name: rule for rule in _RULES}
 
 @dataclass(frozen=True, eq=False)
 class Expected:
-    """The texts, ends and token counts that are correct in an answer. `also` maps the name of a less strict rule to the
-    texts that break only that rule."""
+    """The texts, ends and token counts that are correct in an answer. `also` has texts that break only one rule, which
+    is less strict. Its keys are the names of these rules."""
 
     answers: tuple[tuple[str, str], ...]  # pairs of text and reasoning, one for each way to separate them
     ends: tuple[End, ...]
@@ -132,8 +132,8 @@ def judge(answer: Answer, expected: Expected, /, *, stream: bool, can: Can = Can
         if lesser == "stop-in-reasoning":  # the answer ends elsewhere, so the other rules cannot be judged
             return findings
     else:
-        # If an answer broke off, it breaks the rule "answers", and not the rule about its text: `merged` could report a
-        # wrong text as a violation of `isolation`.
+        # If an answer broke off, only the rule "answers" is broken. A wrong text is not reported: in a case of
+        # simultaneous requests, `merged` would report it under `isolation`, as if another request had changed the text.
         rule = "answers" if wrong and answer.error else expected.text
         findings |= {**dict.fromkeys(expected.also if wrong is None else ()), rule: wrong}
     findings |= _end(answer, expected, can)
@@ -205,8 +205,8 @@ def shown(text: str, other: str) -> str:
 
 
 def merged(findings: Sequence[Findings], *, together: bool = True) -> Findings:
-    """Joins the findings of several requests of one case, and keeps the first violation of each rule. If the requests
-    ran at the same time (`together`), a wrong text counts as a violation of `isolation`, and not of `text`."""
+    """Joins the findings of several requests of one case. Keeps the first violation of each rule. If the requests ran
+    at the same time (`together`), reports a wrong text under the rule `isolation`, and not under `text`."""
     kept: dict[str, str | None] = {}
     for number, one in enumerate(findings, 1):
         for rule, fault in one.items():
@@ -217,7 +217,7 @@ def merged(findings: Sequence[Findings], *, together: bool = True) -> Findings:
 
 
 def columns_of(findings: Findings) -> dict[Column, str | None]:
-    """Returns the faults by promise (a group of rules), or None for a promise whose rules are all kept."""
+    """Returns the faults of each promise (a group of rules). If all rules of a promise are kept, the value is None."""
     faults: dict[Column, list[str]] = {}
     for rule, fault in findings.items():
         faults.setdefault(RULES[rule].column, []).extend([fault] if fault else [])
@@ -248,8 +248,8 @@ def lateness(chunks: Sequence[str], recital: Recital, /) -> str | None:
 
 
 def steps_of(recital: Recital) -> list[int]:
-    """Returns the lengths of the safe text (text that can no longer become part of a stop) after the tokens of the
-    answer, each length once, in increasing order."""
+    """Returns the lengths that the safe text has after the tokens of the answer, in increasing order and without
+    repetitions. Safe text can no longer become part of a stop."""
     return sorted({*recital.safe} - {0})
 
 
@@ -278,7 +278,7 @@ def _misplaced(ends: Sequence[int], recital: Recital) -> str | None:
     for end in ends:
         if end in safe_ends:
             continue
-        # How long the safe text was when the last character of the chunk came.
+        # How much text was safe after the token that completed the last character of the chunk.
         safe = recital.safe[bisect_left(recital.complete, end)]
         if abs(safe - end) > worst:
             worst = abs(safe - end)

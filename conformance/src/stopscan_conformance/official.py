@@ -22,7 +22,8 @@ async def fault(api: Api, request: Request, wire: Wire, text: str) -> str | None
     if package is None:
         return None
     client = import_module(package)
-    # The transport must come from the package `httpx` that the client uses. The kit itself may use another.
+    # The mock transport must come from the HTTP package that the client uses. The kit's own `httpx` may be another
+    # package.
     base = getattr(client, "DefaultAsyncHttpxClient", None)
     library = import_module(next(one.__module__ for one in base.__mro__[1:]).partition(".")[0]) if base else httpx
     answer = {"headers": {"content-type": wire.media_type}, "content": bytes(wire.body)}

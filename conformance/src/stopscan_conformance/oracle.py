@@ -54,18 +54,16 @@ class Fired(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """The result of a scan. `fired` is the stop that ends the text, or None. For each count `i` of characters,
-    `begins[i]` is the first offset at which a stop may begin when `i` characters have been read. It is None while the
-    text is in the reasoning."""
+    """The result of a scan. `fired` is the stop that ends the text, or None. When `i` characters have been read, a stop
+    can begin at the offset `begins[i]` or later. `begins[i]` is None while the text is in the reasoning."""
 
     fired: Fired | None
     begins: list[int | None]
 
 
 def read(text: str, stops: Sequence[str], *, protected: bool = True, marked: frozenset[int] = frozenset()) -> Reading:
-    """Scans the text character by character until a stop fires. If `protected` is false, stops also fire in reasoning.
-    A stop that ends at an offset in `marked` does not fire, because these offsets are inside a token such as
-    `<think>`."""
+    """Scans the text character by character until a stop fires. In reasoning, stops fire only if `protected` is false.
+    A stop that ends inside a token such as `<think>` does not fire. The offsets inside these tokens are in `marked`."""
     begin: int | None = 0
     begins: list[int | None] = [0]
     last = {end: sorted({s for s in stops if s[-1] == end}, key=len, reverse=True) for end in {s[-1] for s in stops}}
@@ -83,8 +81,8 @@ def read(text: str, stops: Sequence[str], *, protected: bool = True, marked: fro
 
 
 def can_fire(stops: Sequence[str]) -> list[str]:
-    """Returns the stops that can fire. Leaves out each stop that contains `<think>` or another stop before its last
-    character: that text completes first, so the stop never fires."""
+    """Returns the stops that can fire. A stop may contain `<think>` or another stop, and go on after it. The inner text
+    then completes first, so this stop can never fire, and is left out."""
     return [stop for stop in stops if not any(other in stop[:-1] for other in {*stops, OPENING} - {stop})]
 
 
@@ -104,8 +102,9 @@ def withheld(text: str, begun: frozenset[str]) -> int:
 class Recital:
     """The right answer: its `text`, and the count of its `tokens`, including the stop token or EOS that ends it.
 
-    After token i, the text has `complete[i]` whole characters, and its first `safe[i]` characters can no longer become
-    part of a stop. In a stream, the text sent so far must have one of the lengths in `safe` after each chunk.
+    After token i, the text has `complete[i]` whole characters. The first `safe[i]` characters of the text can no longer
+    become part of a stop, so the server may send them. In a stream, the text sent up to the end of each chunk must have
+    one of the lengths in `safe`.
     """
 
     text: str
@@ -127,7 +126,7 @@ def recite(task: Task, /, *, protected: bool = True) -> Recital:
         text, task.stops, protected=protected, marked=_marked(pieces, complete) if protected else frozenset()
     )
     fired = reading.fired
-    # `stopped` is the index of the token that completes the stop string, `token` the index of the first stop token.
+    # `stopped` is the index of the token that completes the stop string. `token` is the index of the first stop token.
     stopped = bisect_left(complete, fired.end) if fired else NO_LIMIT
     token = min((index for index in task.stop_pieces if index < len(pieces)), default=NO_LIMIT)
     if fired and stopped <= token:
@@ -157,8 +156,8 @@ def recite(task: Task, /, *, protected: bool = True) -> Recital:
 
 
 def _marked(pieces: Sequence[bytes], complete: Sequence[int]) -> frozenset[int]:
-    """Returns the offsets at which no stop may end, because they are inside a `<think>` that is one token. The offset
-    at the end of the token is not one of them."""
+    """Returns the offsets inside each `<think>` that is one token. No stop may end there. A stop may end at the end of
+    the token."""
     ends = [known for piece, known in zip(pieces, complete, strict=True) if piece == OPENING.encode()]
     return frozenset(at for end in ends for at in range(end - len(OPENING) + 1, end))
 

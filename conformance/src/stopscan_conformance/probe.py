@@ -49,8 +49,8 @@ async def probe(server: Server, api: Api, /) -> Can:
 
 
 async def trouble(server: Server, api: Api, /) -> str | None:
-    """Returns None if the server can still be tested, otherwise why not. If it cannot, the next call of `probe` sends
-    its requests again."""
+    """Returns why the server can no longer be tested, or None if it can be tested. If there is a reason, the next call
+    of `probe` sends its requests again."""
     try:
         await _recites(server, api)
     except (ConnectionError, TimeoutError, RuntimeError) as error:
@@ -110,8 +110,8 @@ async def _recites(server: Server, api: Api) -> tuple[str | None, Answer]:
         raise ConnectionError(f"{server.url} is down: {api.name}: {answer.error}")
     if answer.wire.status in LOCKED:
         raise RuntimeError(f"{server.url} refuses the API key: {api.name}: {answer.error}")
-    # If the answer has the first 3 characters of the alphabet, the server runs the kit's model. The rest of the answer
-    # is not compared here, but in the cases.
+    # If the answer has the first 3 characters of the alphabet, the server runs the kit's model. The cases compare whole
+    # texts, so the rest is not compared here.
     if answer.wire.status == 200 and PROBE_TEXT[:3] not in answer.text + answer.wire.text:
         raise RuntimeError(
             f"{server.url} serves another model than the kit's (stopscan-conformance reciter): "

@@ -30,8 +30,8 @@ Tensor = tuple[tuple[int, ...], bytes]  # a shape, and the values as float32, ro
 
 EOS = "<|eos|>"
 MAX_TOKENS = 8192
-# The prompt is the text of the last chat message, and nothing else. The content of the message may be a string or a
-# list of parts.
+# The prompt is only the text of the last chat message: earlier messages do not count. The content of the message may be
+# a string or a list of parts.
 CHAT_TEMPLATE = (
     "{% set content = messages[-1]['content'] %}{% if content is string %}{{ content }}"
     "{% else %}{% for part in content %}{{ part['text'] }}{% endfor %}{% endif %}"
@@ -76,8 +76,8 @@ class Reciter:
         self._named = {name.encode(): name for name in names}
 
         pieces = [piece for script in self._scripts.values() for piece in script]
-        # If several tokens have the same text, `encode` finds the last one. So the tokens that `encode` must find
-        # (single bytes, added and special tokens) come after the pieces of the scripts.
+        # If several tokens have the same text, `encode` finds the last of them. It must find single bytes, added tokens
+        # and special tokens, so these come after the pieces of the scripts.
         findable = dict.fromkeys([*(bytes([byte]) for byte in range(256)), *self._named])
         self._findable = {token: index for index, token in enumerate(findable, len(pieces))}
         self.tokens = [*pieces, *self._findable]
@@ -208,7 +208,6 @@ def _codes(size: int) -> list[int]:
         for of in combinations(range(4), degree)
     ]
     codes = [0]
-    # The code word of `index` is that of `index` without its lowest set bit, XORed with the monomial of this bit.
     for index in range(1, size):
         codes.append(codes[index & (index - 1)] ^ monomials[(index & -index).bit_length() - 1])
     return codes

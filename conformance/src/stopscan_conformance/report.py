@@ -60,7 +60,7 @@ class Baseline:
         return (case.api, case.stream, case.name, rule) in self.failures
 
     def other_than(self, seed: int) -> Iterator[str]:
-        """Yields the reasons why a run with `seed` has other cases than the baseline."""
+        """Yields the reasons why a run with `seed` has other cases than the baseline (an earlier run)."""
         if self.seed not in (None, seed):
             yield f"the baseline has the cases of --seed {self.seed}, this run has those of --seed {seed}"
         if self.version not in (None, __version__):
@@ -130,11 +130,14 @@ def counts(results: Results) -> dict[str, int]:
 
 
 def summary(report: Report, *, shrink: bool = False) -> Iterator[str]:
-    """Yields the lines at the end of a run: how many cases of each API keep each promise (a group of rules), each
-    broken rule with its source, and for each kind of failure a command that repeats the first one. A failure that the
-    baseline (an earlier run) also has is counted, but not shown.
+    """Yields the lines at the end of a run:
 
-    If `shrink` is true, sends smaller requests to find the smallest one that fails in the same way.
+    - how many cases of each API keep each promise (a group of rules)
+    - each broken rule with its source
+    - for each kind of failure, a command that repeats the first failure
+
+    A failure that was already in the baseline (an earlier run) is counted, but not shown. If `shrink` is true, sends
+    smaller requests to find the smallest one that fails in the same way.
     """
     yield ""
     yield from _kept(report.results)
@@ -194,8 +197,8 @@ def _rules(results: Results) -> Iterator[str]:
 
 
 def _sources(rule: Rule, api: str, results: Results) -> list[str]:
-    """Returns the sources of a broken rule. The source of each complaint is the sentence that documents the rule.
-    Without a sentence, it is what the rule is based on."""
+    """Returns the sources of a broken rule, one for each complaint. The source is the sentence that documents the rule.
+    If there is no sentence, it is what the rule is based on."""
     broken = [(case, fault) for case, result in results.items() if (fault := result.broken.get(rule.name))]
     return list(dict.fromkeys(rule.source(APIS[api], fault, case.name) for case, fault in broken))[:MOST_SHOWN]
 
@@ -218,8 +221,8 @@ def _shown(report: Report, fresh: Results, *, shrink: bool) -> Iterator[str]:
 
 
 def chosen(every: Sequence[Case], only: Sequence[str]) -> list[Case]:
-    """Returns the cases whose topic or `api/case` matches a glob of `only`. Globs of promises do not choose cases, so
-    if `only` has no other globs, returns all cases.
+    """Returns the cases whose topic or `api/case` matches a glob of `only`. Other globs of `only` match promises
+    (groups of rules): these choose rules, and not cases. If all globs match promises, returns all cases.
 
     Raises `ValueError` for a glob that matches nothing.
     """
@@ -249,7 +252,8 @@ def promises(only: Sequence[str]) -> list[Column]:
 
 
 def limited(result: Result, columns: Collection[Column], level: Level, api: str) -> Result | None:
-    """Returns `result` with only the rules of the promises `columns`, or None if the case tests none of these rules."""
+    """Returns `result` with fewer rules, or None if no rule is left. Each rule belongs to a promise, and only the rules
+    of the promises in `columns` are kept."""
     if result.outcome == "not supported":
         return result
     findings = {rule: fault for rule, fault in result.findings.items() if RULES[rule].column in columns}

@@ -24,8 +24,8 @@ def written(file: Path) -> Any:
 
 
 def _piece(text: str) -> str | bytes:
-    """Returns a piece of a script. If the piece begins or ends inside a character, returns it as bytes, otherwise as
-    text. In the JSON, lone surrogates stand for the bytes of half a character."""
+    """Returns a piece of a script as text, or as bytes if it begins or ends inside a character. The JSON cannot contain
+    bytes, so lone surrogates stand for the bytes of half a character."""
     return text if text.isascii() or text == text.encode(errors="replace").decode() else _encoded(text)
 
 

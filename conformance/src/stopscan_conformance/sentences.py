@@ -25,8 +25,8 @@ DOCUMENTS: Mapping[str, str] = _WRITTEN["documents"]
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence from the reference of an API. `file` is the path of a file in one of the packages in `VERSIONS`, or a
-    key of `DOCUMENTS`."""
+    """A sentence from the reference of an API. `file` says where the sentence is: it is a key of `DOCUMENTS`, or the
+    path of a file in a package. `VERSIONS` has these packages."""
 
     rule: str
     apis: str
@@ -47,8 +47,8 @@ SENTENCES = tuple(Sentence(**one) for one in _WRITTEN["sentences"])
 
 @cache
 def sentence(rule: str, api: str, fault: str = "", case: str = "") -> Sentence | None:
-    """Returns the first sentence that documents the rule for the API, or None. The sentence must also fit the complaint
-    `fault` and the name `case`."""
+    """Returns the first sentence that documents the rule for the API, or None. A sentence may be only for some
+    complaints or some cases. So it must also fit the complaint `fault` and the case named `case`."""
     every = (one for one in SENTENCES if one.rule == rule and api in one.apis.split())
     fits = (one for one in every if re.search(one.of, fault) and case in (*one.cases, *([] if one.cases else [case])))
     return next(fits, None)

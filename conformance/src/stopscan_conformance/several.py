@@ -99,9 +99,9 @@ def leaving_early(abandoned: Single, short: Single) -> Run:
 
 
 def prompted_twice(single: Single, before: str = "") -> Run:
-    """Returns a run that sends the request twice. The two answers must have different ids. The second request has the
-    text `before` in front of its prompt. If `before` is not empty, the server must count more prompt tokens for the
-    second request, otherwise the same count for both."""
+    """Returns a run that sends the request twice. The two answers must have different ids. The second prompt is the
+    text `before`, and then the first prompt. If `before` is empty, the server must count equally many prompt tokens.
+    Otherwise it must count more for the second prompt."""
 
     async def run(server: Server) -> Findings:
         if before and not (await probe(server, single.api)).count_prompt:

@@ -88,8 +88,8 @@ def single(api: Api, stream: bool, task: Task, /, extras: Extras = Extras(), nam
         extras = replace(extras, body={**extras.body, "prompt": prompts[extras.prompt]})
     request = Request(checkpoint.prompt(script), stream, stops, task.max_tokens, extras=extras)
     expected = _expected(api, task, ids)
-    # With the option "echo", the answer begins with the prompt. A server may leave the prompt out of the text, because
-    # it is a special token.
+    # With the option "echo", the answer begins with the prompt. But the kit's prompt is a special token, so a server
+    # may leave it out of the text.
     if extras.options.get("echo"):
         echoed = tuple((request.prompt + text, reasoning) for text, reasoning in expected.answers)
         expected = replace(expected, answers=(*expected.answers, *echoed), recital=None)
@@ -109,7 +109,8 @@ def _expected(api: Api, task: Task, ids: Sequence[int]) -> Expected:
         ends=ends,
         # A server may or may not count the EOS or stop token that ends an answer: APIs do not say which is correct.
         tokens=(tokens, tokens - 1) if recital.reason in ("eos", "stop_token") else (tokens,),
-        # If the text has a `<`, chunks are not compared: a server may hold the `<`, because `<think>` may begin there.
+        # A server may hold a `<`, because `<think>` may begin there. So the chunks of a text with a `<` are not
+        # compared.
         recital=None if "<" in recital.text else recital,
         text="competing-stops" if recital.competes else "stop-token-ids" if task.stop_pieces else "text",
         finish="same-step" if recital.at_limit else "finish-reason",
@@ -124,8 +125,8 @@ def _expected(api: Api, task: Task, ids: Sequence[int]) -> Expected:
 
 
 def _answers(text: str) -> tuple[tuple[str, str], ...]:
-    """Returns three pairs (answer, reasoning), which are all correct. A server may separate the reasoning from the
-    answer, send the whole text as the answer, or leave the reasoning out."""
+    """Returns three correct answers, each as a pair (answer, reasoning). All three are allowed: a server may separate
+    the reasoning from the answer, send the whole text as the answer, or leave the reasoning out."""
     answer, reasoning = REASONING.sub("", text), "".join(REASONING.findall(text))
     return (answer, reasoning), (text, ""), (answer, "")
 
@@ -140,8 +141,8 @@ def _also(task: Task, recital: Recital, apart: bool) -> dict[str, tuple[tuple[st
 
 
 def _joined(task: Task) -> tuple[tuple[str, str], ...]:
-    """Returns the pairs (answer, reasoning) that come from a server that first removes the reasoning from the whole
-    text, and then looks for stops in the rest. The server may send the reasoning (first pair) or not (second pair)."""
+    """Returns the answers of a server that removes the reasoning from the text, and then looks for stops in the rest.
+    Each is a pair (answer, reasoning). The server may leave the reasoning out, so it is empty in the second pair."""
     whole = b"".join(task.pieces).decode(errors="replace")
     answer, reasoning = REASONING.sub("", whole), "".join(REASONING.findall(whole))
     ends = [answer.index(stop) for stop in task.stops if stop in answer]

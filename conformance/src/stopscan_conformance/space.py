@@ -22,11 +22,11 @@ from stopscan_conformance.scripts import BORDER, FOLDER, NEAR, made_scripts, wri
 
 @dataclass(frozen=True)
 class Point:
-    """A request. Each field has its smallest value as the default. If a request fails, `least_failing` looks for a
-    smaller request that also fails: one with more fields at their defaults.
+    """A request. The defaults of the fields make the smallest request. If a request fails, `least_failing` looks for a
+    smaller one that also fails, in which more fields have their defaults.
 
-    The stop begins in token `place` of `script`, `skip` characters after the start of the token, and has `length`
-    characters. If `place` is None, the stop never comes.
+    The stop has `length` characters. It begins in the token `place` of `script`, `skip` characters after the start of
+    this token. If `place` is None, the stop never comes.
     """
 
     script: str = "deep"
@@ -53,15 +53,15 @@ class Point:
 
     @property
     def longest(self) -> int:
-        """An estimate of the most tokens that the answer can have. If the stop never comes, a limit of 300 ends the
+        """About how many tokens the answer has at most. If the stop never comes, the token limit of 300 ends the
         answer."""
         if self.limit == "all":
             return len(script(self.script).pieces)
         return 300 if self.place is None else self.place + self.length // 3
 
     def smaller(self) -> Iterator[Point]:
-        """Yields smaller points (requests). In each of them, one field has its default value instead of its own value.
-        For a field with a number, also yields a point in which it has the number halfway to the default."""
+        """Yields smaller points (requests). Each differs from this point in one field, which has its default value. If
+        the value of the field is a number, also yields a point with the number halfway to the default."""
         least = Point()
         for field in fields(self):
             value, default = getattr(self, field.name), getattr(least, field.name)
@@ -100,9 +100,13 @@ SMALL = 700  # the most tokens of an answer, except in `deep` and in four points
 
 
 def small(seed: int) -> list[Point]:
-    """Returns the points (requests) of a default run: for each value of each field a point with this value, points with
-    a stop across a border (such as token 128), and random points. Only four points have long answers: two with stops
-    across large borders, and two with stops after many tokens."""
+    """Returns the points (requests) of a default run:
+
+    - for each value of each field, a point with this value
+    - points whose stop lies across a border, such as token 128
+    - random points
+    - four points with long answers: two have a stop across a large border, and two have a stop after many tokens
+    """
     far = (Point(place=1022, length=12), INSIDE, at_character(65533, 8, stream=True), Point(place=FAR))
     short = [point for point in deep(seed) if point.longest <= SMALL]
     return [*far, *short]  # the long answers first, so that the short ones run beside them
@@ -129,7 +133,8 @@ def _each_value() -> Iterator[Point]:
         yield Point(among="decoys-63", stream=stream)
         yield Point(says="newer-limit", limit="one-before", stream=stream)
         yield Point(place=3, length=12, limit="within", stream=stream)
-        # The next two points have a stop in the first step after a long prompt, and a stop that is a part of one token.
+        # The first of the next two points has the stop in the first step after a long prompt. In the second, the stop
+        # is a part of one token.
         yield Point(place=0, length=2, says="long-message", stream=stream)
         yield Point(script="wide-deep", place=300, skip=5, length=4, stream=stream)
         yield Point(place=12, after="refused-stops", stream=stream)
@@ -190,8 +195,8 @@ def _around_reasoning() -> Iterator[Point]:
 
 
 def _pairs() -> Iterator[Point]:
-    """Takes any two fields of `names`, and yields a point (request) for each combination of a value of one and a value
-    of the other. Every second point is a stream."""
+    """Yields points (requests) in which two fields of `names` have been changed. For any two fields, there is a point
+    for each combination of their values. Every second point is a stream."""
     stream = False
     names = ("among", "limit", "says", "usage", "after", "length")
     for at, first in enumerate(names):
@@ -231,8 +236,8 @@ def at_character(start: int, length: int, *, stream: bool) -> Point:
 
 
 def least_failing(point: Point, fails: Callable[[Point], bool], *, tries: int = 30) -> Point:
-    """Returns the smallest point (request) that this function finds and that fails. It calls `fails` at most `tries`
-    times, each time with a point in which one more field is smaller."""
+    """Makes a failing point (request) smaller, one field at a time, and returns the smallest point that still fails.
+    Calls `fails` at most `tries` times, to find out whether a smaller point fails."""
     shrinking = True
     while shrinking:
         shrinking = False
@@ -246,8 +251,8 @@ def least_failing(point: Point, fails: Callable[[Point], bool], *, tries: int = 
     return point
 
 
-# The functions below make the stops of a point (request). Its main stop is the text at `Point.place` in the script, or
-# `NEVER` if `Point.place` is None. `Point.among` says which other stops there are.
+# The functions below make the stops of a point (request). The main stop is the text at `Point.place` in the script. If
+# `Point.place` is None, it is `NEVER`. `Point.among` says which further stops the request has.
 NEVER = "@never@"
 
 
@@ -304,8 +309,8 @@ def _later(point: Point) -> str:
 
 
 def _at_borders(point: Point) -> list[str]:
-    """Returns stops that never come, although most of each stop is in the text. There is one for each border: the six
-    characters around it, and then a "#". The borders are every 128th token, up to eight of them, and the offsets in
+    """Returns stops that never come, but at which a server must hold text. Each stop is the six characters around a
+    border of the text, and then a "#". The borders are every 128th token, up to eight of them, and the offsets in
     `CHARACTER_BORDERS`."""
     one = script(point.script)
     tokens = [one.starts[border] for border in range(BORDER, len(one.pieces), BORDER)][:8]
@@ -314,8 +319,8 @@ def _at_borders(point: Point) -> list[str]:
 
 
 def _at_tokens(point: Point) -> list[str]:
-    """Returns stops that never come. Each stop is five characters of the text, from the start of a token on, and then a
-    "#". There is one for every third token."""
+    """Returns stops that never come, but at which a server must hold text. Each stop is five characters of the text,
+    and then a "#". The five characters begin at a token. There is a stop for every third token."""
     one = script(point.script)
     return [one.text[at : at + 5] + "#" for at in one.starts[3:180:3]]
 
@@ -363,13 +368,13 @@ PAIRS: Mapping[str, tuple[Point, Point]] = {
 # The other options of a request.
 CHATS = ("openai-chat", "anthropic", "ollama-chat")
 LONG_PROMPT = "Here is what was said before, and it is long. " * 60
-# For each value of `Point.says`: a list of entries with the fields that it adds to a request. An entry with the key
-# `apis` is only for the APIs listed there, an entry without it is for all APIs.
+# What each value of `Point.says` adds to a request. The value has a list of entries, and the first entry for the API is
+# used. An entry with the key `apis` is only for these APIs. An entry without it is for all APIs.
 OPTIONS: Mapping[str, list[dict[str, Any]]] = written(FOLDER / "options.json")
 
 
 def extras(says: str, api: str, stop: str = "") -> Extras | None:
-    """Returns the fields that `says` adds to a request of `api`, or None if the API has no such field."""
+    """Returns what the value `says` adds to a request of `api`, or None if the API has no field for it."""
     if says in OPTIONS:
         words = next((one for one in OPTIONS[says] if api in one.get("apis", [api])), None)
         fields = ("options", "limits", "parts")

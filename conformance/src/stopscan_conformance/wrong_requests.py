@@ -72,8 +72,8 @@ class Odd:
 
 
 def odd_stops(single: Single) -> Iterator[tuple[str, Odd]]:
-    """Yields two cases with their names. In the first, the list of stops begins with null, in the second with an empty
-    string. The stops of `single` follow."""
+    """Yields two cases with their names. In the first case, null stands before the stops of `single`, and in the second
+    case an empty string."""
     for name, odd in (("null-among-stops", None), ("an-empty-stop-among-stops", "")):
         stops = [odd, *single.request.stops["stop"]]
         yield name, Odd(replace(single, request=replace(single.request, stops={"stop": stops}), optional=True))

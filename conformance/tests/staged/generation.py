@@ -30,7 +30,7 @@ Piece = tuple[int, bytes]
 
 
 async def step(script: str, slower: int = 1) -> None:
-    """Waits as long as a model takes to generate a token. For the scripts of cases that compare times, the wait blocks
+    """Waits as long as a model takes to generate a token. Some cases compare times. For their scripts, the wait blocks
     the event loop, so that simultaneous answers slow each other down."""
     blocks = "stream" in script or script == "thought"
     await asyncio.sleep(PACE_SECONDS * (0 if blocks else slower if script == "paced" else slower - 1))
@@ -75,7 +75,7 @@ class Generation:
 
     @cached_property
     def rows(self) -> list[Generation]:
-        """All generations of the request: `ask.rows` generations for each prompt. The first is `self`."""
+        """All generations of the request: `ask.rows` of them for each prompt. `self` is the first."""
         asks = [replace(self.ask, prompt=prompt) for prompt in self.ask.prompts or [self.ask.prompt]]
         asks = [ask for ask in asks for _ in range(ask.rows)]
         return [self, *(type(self)(self.staged, ask) for ask in asks[1:])]

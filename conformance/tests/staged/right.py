@@ -105,9 +105,8 @@ def busy(times: int, status: int = 503) -> Callable[[App], App]:
 
 
 def sending(change: Callable[[Any, dict[str, Any]], Any]) -> Callable[[App], App]:
-    """Returns a wrapper of an ASGI application. Whenever the application sends a message, the wrapper calls
-    `change(message, known)`, and sends the returned messages instead. `known` has the headers of the request and the
-    media type of the answer."""
+    """Returns a wrapper of an ASGI application. In place of each message from the application, it sends the messages
+    that `change(message, known)` returns. `known` has the headers of the request and the media type of the answer."""
 
     def around(app: App) -> App:
         async def changed(scope: Any, receive: Any, send: Any) -> None:
@@ -306,8 +305,8 @@ async def signed(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
 
 
 def speculated(made: Generation) -> int:
-    """Counts three tokens too many if a stop ended the answer, but no more tokens than the limit allows. A server with
-    speculative decoding counts like this if a step has generated three more tokens after the stop."""
+    """Counts three tokens too many if a stop ended the answer, as after a step of speculative decoding that generates
+    three more tokens after the stop. The count is never above the token limit."""
     return min(made.tokens + 3 * (made.end[0] == "stop_sequence"), made.ask.max_tokens)
 
 
@@ -373,7 +372,8 @@ async def slowly_begun(made: Generation) -> AsyncIterator[tuple[str, str]]:
 
 
 def unnamed(made: Generation) -> tuple[str, Any]:
-    """Reports an end by a stop like an end by EOS, because OpenAI's answers have no field that names the stop."""
+    """Reports EOS if a stop ended the answer: OpenAI's answers have the same finish reason for both, and no field that
+    names the stop."""
     return ("eos", None) if made.end[0] in ("stop_sequence", "stop_token") else made.end
 
 
@@ -493,8 +493,8 @@ class OtherModel(Generation):
 
 
 class Dies(Generation):
-    """Answers until it has answered three requests with stops, and then hangs. The first of these three comes from the
-    kit's `probe`."""
+    """Answers three requests with stops, and hangs from the fourth on. The first of the three comes from the kit's
+    `probe`."""
 
     stopped = 0
 

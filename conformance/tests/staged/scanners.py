@@ -1,4 +1,4 @@
-"""Bases for scanners that are wrong in one place: a slow and simple scanner, and a wrapper of the right scanner."""
+"""Two base classes for scanners with a defect: a slow and simple scanner, and a wrapper of the correct scanner."""
 
 from __future__ import annotations
 
@@ -122,8 +122,8 @@ class Around:
         return self.inner.match
 
     def restart(self) -> str:
-        """Sends the held text and forgets it: returns the text, and makes a new scanner. A stop that has begun in the
-        text cannot fire any more."""
+        """Returns the held text, and goes on with a new scanner. A stop that has begun in the held text cannot fire any
+        more."""
         held = self.inner.flush()
         self.inner = Scanner(self.stops)
         return held

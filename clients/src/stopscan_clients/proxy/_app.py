@@ -37,11 +37,12 @@ HOP = b"""connection keep-alive proxy-authenticate proxy-authorization proxy-con
 # RFC 9112, 3.2.2: a server must accept a request line with a whole URL instead of a path.
 ABSOLUTE = re.compile(rb"\Ahttps?://[^/]*", re.IGNORECASE)
 CLOSE = {"connection": "close"}  # for errors before the request was read to its end
-# The most bytes and values of a request's body that is read in the process of the streams. This takes at most 0.04
-# seconds, even if the body has long numbers or many lists. Longer bodies are read in another process.
+# If the body of a request has at most this many bytes and values, it is parsed in the process that serves the streams.
+# This takes at most 0.04 seconds, even if the body has long numbers or many lists. Longer bodies are parsed in another
+# process.
 SHORT, FEW_VALUES = 1 << 18, 20_000
-# Why the upstream server cannot be reached. httpx's error has a cause, which is another exception. The keys are classes
-# of this exception.
+# Why the upstream server cannot be reached. The keys are classes of exceptions, one of which is the cause of httpx's
+# error.
 UNREACHABLE = {
     socket.gaierror: "its name has no address",
     ConnectionRefusedError: "it refuses connections",
@@ -310,9 +311,9 @@ class _Exchange:
         return HTTPException(500, f"the proxy has failed: {type(error).__name__}")  # str(error) may contain an API key
 
     async def send_error(self, error: HTTPException) -> None:
-        """Sends an error in the API's form. If no answer has begun, the error is the answer. If the answer is a stream
-        that is scanned for stops, the error is its last event. The connection then closes, because the end of the
-        answer is never sent."""
+        """Sends an error in the API's form. If no answer has begun, the error is the answer. If a stream that is
+        scanned for stops has begun, the error is the last event of the stream. The end of a begun answer is never sent,
+        so the connection closes."""
         status, message = error.status_code, error.detail
         if status >= 500 and message != SHUTDOWN:
             log.warning("%s: %s", self.target.decode("latin-1"), message)

@@ -48,8 +48,8 @@ class Connection(H11Protocol):
         self._time("unread", False)
 
     def _time(self, what: str, waits: bool) -> None:
-        """Starts the timer with the name ``what`` if ``waits`` is true, otherwise stops it. When a timer expires, the
-        connection closes."""
+        """If the connection ``waits`` for the client, starts the timer named ``what``, otherwise stops it. When a timer
+        expires, the connection closes."""
         if waits and what not in self._timers:
             self._timers[what] = self.loop.call_later(self._limits.request, self.transport.abort)
         elif not waits and what in self._timers:

@@ -27,8 +27,8 @@ DELTAS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta":
 
 
 def body(model: str, request: Request) -> Data:
-    """Returns the body of a request. It always has `max_tokens`. The texts of system turns are not in `messages`, but
-    in the field `system`."""
+    """Returns the body of a request. It always has `max_tokens`. The API takes the texts of system turns in the field
+    `system`, and the other turns in `messages`."""
     system = [turn["content"] for turn in request.messages if turn["role"] == "system"]
     turns = [turn for turn in request.messages if turn["role"] != "system"]
     content = {"messages": turns, "max_tokens": request.max_tokens or MOST_TOKENS}
@@ -74,8 +74,8 @@ def _head(message: Any) -> Data:
 
 
 def _input_tokens(usage: Any) -> int | None:
-    """Returns the number of all input tokens, or None if there is no count. The API has two more counts, for tokens
-    that were read from its cache and for tokens that were written to it. All three are added."""
+    """Returns how many input tokens there are, or None if the answer has no count. The API counts tokens that it read
+    from its cache, and tokens that it wrote to the cache, in two more fields. The result is the sum of all three."""
     counts = [inner(usage, name) for name in INPUT]
     return sum(count for count in counts if isinstance(count, int)) if isinstance(counts[0], int) else None
 

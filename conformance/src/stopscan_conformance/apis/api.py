@@ -94,9 +94,9 @@ class Part(NamedTuple):
 class Api:
     """An API, with the functions that write its requests, read its answers, and check their form.
 
-    `read` skips values of a wrong type, and `form` reports them. `reported` takes the reason why an answer ended, and
-    the stop. It returns only what this API can report of them. `names` says how an answer of the API names the stop
-    that fired: "documented", "usual" (an extension of the engines) or "" (not at all).
+    `read` skips values of a wrong type, and `form` reports them. `reported` takes why an answer ended, and returns what
+    an answer of this API can say of it. `names` says how an answer names the stop that fired: "documented", "usual" (in
+    a field that engines have added) or "" (not at all).
     """
 
     name: str
@@ -121,16 +121,16 @@ class Api:
     extra: bool = False  # tested only if the user names it
 
     def written(self, model: str, request: Request) -> Data | str:
-        """Returns the body of a request: a dict, or a string if the request asks for JSON that is written in an unusual
-        way."""
+        """Returns the body of a request. If the request asks for an unusual way to write JSON, the body is a string,
+        otherwise a dict."""
         extras = request.extras
         body = {**self.body(model, request), **extras.body}
         body = {name: value for name, value in body.items() if name not in extras.without}
         return WRITINGS[extras.writing](body) if extras.writing else body
 
     def with_option(self, body: Mapping[str, Any], name: str, value: Any) -> Data:
-        """Returns a copy of `body` in which the option `name` has the `value`. An API may have its options in a field
-        of the body (`holder`). If `value` is None, the option is removed."""
+        """Returns a copy of `body` in which the option `name` has the `value`. If `value` is None, the option is
+        removed. Some APIs have their options in one field of the body, which is `holder`."""
         options = {**(body[self.holder] if self.holder else body), name: value}
         if value is None:
             del options[name]
@@ -160,14 +160,15 @@ WRITINGS: Mapping[str, Callable[[Data], str]] = {
 
 
 def unnamed(end: End) -> End:
-    """Returns EOS if `end` is a stop, otherwise `end`. For an API that has the same finish reason for EOS and stops,
-    and that does not name the stop."""
+    """Returns EOS if `end` is a stop, otherwise `end`. Some APIs have the same finish reason for EOS and for a stop,
+    and do not name the stop."""
     return ("eos", None) if end[0] in ("stop_sequence", "stop_token") else end
 
 
 def lacks(what: str, data: Any, **needs: Any) -> Iterator[str]:
-    """Yields a complaint for each key of `needs` that is missing in `data`, or that has a wrong value there. `needs`
-    maps a key to the type of its value (or to NAME, COUNT, or a tuple of these), or to a set of the allowed values."""
+    """Yields a complaint for each key of `needs` that is missing in `data` or has a wrong value there. `needs` says
+    which values of a key are right. It names a type, NAME, COUNT, or several of these as a tuple, or it lists the
+    values as a set."""
     if not isinstance(data, dict):
         yield f"{what} is {short(data)}, not an object"
         return

@@ -25,8 +25,8 @@ def generate_body(model: str, request: Request) -> Data:
 
 
 def _options(request: Request) -> Data:
-    """Returns the fields of a request that have its options. These are `options`, with most of the options, and
-    `format` and `think`, which Ollama has at the top level."""
+    """Returns the options of a request. Most of them are in the field `options`. `format` and `think` are fields of the
+    request."""
     options = {**request.limit("num_predict"), **request.named("stop")}
     return {name: options.pop(name) for name in ("format", "think") if name in options} | {"options": options}
 

@@ -10,12 +10,12 @@ from stopscan_conformance.apis.api import NAME, NULL, Api, Data, End, Part, Requ
 from stopscan_conformance.wire import Event, Wire
 
 DONE = "[DONE]"
-# The names of the field with the reasoning, and the names of the field with the stop that fired. vLLM uses the second
-# name of each pair. mlx-lm also uses `reasoning`.
+# Servers have two names for the field with the reasoning, and two for the field with the stop that fired. vLLM uses the
+# second name of each pair. mlx-lm also uses `reasoning`.
 REASONING = ("reasoning_content", "reasoning")
 MATCHED = ("matched_stop", "stop_reason")
-# The finish reasons in OpenAI's API reference. The kit's requests can cause only those in ENDS, which says what they
-# mean.
+# The finish reasons in OpenAI's API reference. ENDS says what they mean, and has only those that the kit's requests can
+# cause.
 CHAT_WORDS = {"stop", "length", "tool_calls", "content_filter", "function_call"}
 COMPLETION_WORDS = {"stop", "length", "content_filter"}
 ENDS = {"stop": "eos", "length": "length"}
@@ -89,7 +89,7 @@ def spelled_chat(wire: Wire, request: Request) -> list[str] | None:
 
 def spelled_completions(wire: Wire, request: Request) -> list[str] | None:
     """Returns the tokens that have log probabilities, or None if there are none. The `text_offset` of a token must be
-    the place where the token before it ends. If it is not, the wrong offset is appended to the returned token."""
+    the end of the token before it. A token with a wrong `text_offset` is returned with this offset behind its text."""
     spelled: list[str] = []
     first = known = None
     for _, choice in _read(wire, request):

@@ -94,8 +94,8 @@ def _whole_form(what: str, response: Any) -> Iterator[str]:
     items = form.objects(response.get("output"))
     for item in items:
         yield from _item_form(item)
-    # The last item must have the status of the response: both are incomplete if the token limit ended the response.
-    # OpenAI's reference on the status of an item: "One of in_progress, completed, or incomplete".
+    # The last item must have the same status as the response, for example "incomplete" if the token limit ended the
+    # response. OpenAI's reference on the status of an item: "One of in_progress, completed, or incomplete".
     status = response.get("status")
     if items and status in ("completed", "incomplete") and items[-1].get("status", status) != status:
         yield f"the last item of a response that is {status} is {form.short(items[-1]['status'])}"
@@ -121,7 +121,7 @@ def _part_form(part: Any) -> Iterator[str]:
 
 @dataclass
 class _Open:
-    """The item of a stream that has begun and is not done, and the part of it that is open."""
+    """An item that has begun in a stream and is not done, and the part of the item that is open."""
 
     index: int
     id: str

@@ -15,8 +15,8 @@ REASON = ("choices", 0, "finish_reason")  # the path of the finish reason in an 
 
 
 def at(reason: str, change: Callable[[Generation], End]) -> Callable[[Generation], End]:
-    """Returns a function that says why an answer ended. If the true reason is `reason`, it returns `change(answer)`,
-    which is wrong. Otherwise it returns the true end."""
+    """Returns a function that says why an answer ended. For answers that ended because of `reason`, it returns
+    `change(answer)`, which is wrong. For all others it returns the truth."""
     return lambda made: change(made) if made.end[0] == reason else made.end
 
 
@@ -35,8 +35,8 @@ def only_the_limit(data: Any) -> Any:
 
 
 def sorted_names(made: Any) -> Any:
-    """Defect: names a wrong stop. It looks up the index of the fired stop in the sorted list of stops, but then names
-    the stop at this index in the unsorted list."""
+    """Defect: names a wrong stop. Takes the index of the fired stop in the sorted list of stops, and names the stop at
+    this index in the unsorted list."""
     reason, stop = made.end
     if reason != "stop_sequence":
         return made.end

@@ -70,7 +70,7 @@ def as_delta(choice: Any) -> Any:
 
 
 def in_lines(name: str | None, data: str) -> str:
-    """Defect: begins a new line of an event at every line separator of Unicode, even within a string of its JSON."""
+    """Defect: splits the JSON of an event into lines at every line separator of Unicode, even inside a string."""
     lines = data.encode().decode("unicode_escape").splitlines()
     return "".join(f"data: {line}\n" for line in lines) + "\n"
 
@@ -169,8 +169,8 @@ def without_number_check(body: Any) -> Any:
 
 
 def items(status: str) -> Any:
-    """Returns a function that changes a response with the status "incomplete": all its output items get the status
-    `status`."""
+    """Returns a function that changes responses with the status "incomplete". It gives all output items of the response
+    the status `status`."""
 
     def change(response: Any) -> Any:
         if response["status"] != "incomplete":

@@ -26,7 +26,8 @@ TICKS = count(1)
 
 
 def refuses(which: Callable[[Any], Any]) -> Callable[[Any], list[str]]:
-    """Returns a function that refuses the values of `stop` for which `which` is true."""
+    """Returns a function that reads the field `stop` of a request. It refuses the request if `which` is true for the
+    value of the field."""
 
     def stops(given: Any) -> list[str]:
         if which(given):
@@ -54,7 +55,8 @@ def stream_is_the_default(body: Any) -> Any:
 
 
 def surrogates_apart(raw: bytes) -> bytes:
-    """Defect: reads the two escapes of a surrogate pair as two characters, each as U+FFFD."""
+    """Defect: JSON may write one character as two escapes, a surrogate pair. The server reads each of the two as
+    U+FFFD."""
     return re.sub(rb"(?i)\\u[d][89a-f][0-9a-f]{2}", rb"\\\\ufffd", raw)
 
 
@@ -77,8 +79,8 @@ def end_turn(made: Generation) -> tuple[str, Any]:
 
 
 class FollowsOnce(Simple):
-    """Defect: does not find the stop `aabaab` in `aabaaabaab`. At a character that does not match, the scanner tries
-    only one shorter beginning of the stop, and then starts over."""
+    """Defect: after a character that does not match, the scanner tries only one shorter beginning of the stop. So it
+    does not find the stop `aabaab` in `aabaaabaab`."""
 
     def __init__(self, stops: list[str]) -> None:
         super().__init__(stops)
@@ -97,8 +99,8 @@ class FollowsOnce(Simple):
 
 
 class SwapsWhatItHolds(Simple):
-    """Defect: can lose text. If equally many characters (5 or more) are held before and after a token, drops the text
-    that should be sent after this token."""
+    """Defect: drops text that it should send after a token. This happens if 5 or more characters are held before the
+    token, and equally many after it."""
 
     held = 0
 
