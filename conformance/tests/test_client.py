@@ -245,8 +245,8 @@ def test_text_after_the_end_is_a_fault(part: Part) -> None:
     assert answer.head == {"id": "1", "tokens": 3}
 
 
-# Each API has other words for its finish reasons. If an answer has a word of another API, the kit must read it as
-# "unknown". `WORDS` has an answer of each API, with `%s` in place of the word.
+# Each API documents the words for its finish reasons. If an answer has a word that only another API documents, the kit
+# must read it as "unknown". `WORDS` has an answer of each API, with `%s` in place of the word.
 WORDS = {
     "openai-chat": '{"choices": [{"index": 0, "message": {"content": "a"}, "finish_reason": %s}]}',
     "openai-completions": '{"choices": [{"index": 0, "text": "a", "finish_reason": %s}]}',

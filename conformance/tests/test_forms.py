@@ -24,7 +24,8 @@ JSON = st.recursive(
 
 
 def broken(data: st.DataObject, value: Any) -> Any:
-    """Returns the value with a part of it removed, or replaced by any JSON."""
+    """Returns a copy of a JSON value in which one part is removed, or replaced by another JSON value. `data` draws the
+    part and the change."""
     if isinstance(value, (dict, list)) and value and data.draw(st.booleans()):
         key = data.draw(st.sampled_from([*value] if isinstance(value, dict) else [*range(len(value))]))
         changed = value.copy()

@@ -1,4 +1,4 @@
-"""The space of requests: which requests (points) a run sends, and how a smaller request is found that also fails."""
+"""Which generated requests (points) a run sends. If one of them fails, the kit finds a smaller one that also fails."""
 
 from __future__ import annotations
 
