@@ -17,8 +17,8 @@ const LINE_FEED: [[u32; 2]; 1] = [[0x0A, 0x0A]];
 #[derive(Clone, Debug)]
 pub(super) struct Alphabet {
     ascii: [ClassId; 128],
-    /// Unicode is divided into stretches: ranges of code points of one class. `bounds` has the first code point of each
-    /// stretch, and `classes` has the class of each stretch.
+    /// The code points are divided into stretches: neighbouring code points of one class. `bounds` has the first code
+    /// point of each stretch, and `classes` has the class of each stretch.
     bounds: Vec<u32>,
     classes: Vec<ClassId>,
     /// The first code point of each class.

@@ -169,8 +169,8 @@ impl Key {
     }
 }
 
-/// The matches that begin inside the match of a `Key`, as sets of states. Also has a cache of the steps from set to
-/// set.
+/// The matches that begin inside the match of a `Key`. Their states form sets, and each set has a number. Also caches
+/// to which set each class of characters leads.
 struct Later<'a> {
     table: &'a Table,
     kinds: Vec<Kind>,

@@ -140,7 +140,7 @@ impl Table {
     }
 
     /// Finds a state to which ordinary text leads back again and again, so that the text could be held back for ever.
-    /// Tries `e e e …`, with each letter in place of `e`, and `字。字。…` as ordinary text.
+    /// As ordinary text, tries each letter with spaces between, such as `e e e …`, and also `字。字。…`.
     fn endless(&self, alphabet: &Alphabet, work: &mut Work) -> Result<Option<StateId>, TooLarge> {
         let letters = ('a'..='z').chain('A'..='Z').map(|letter| [letter, ' ']);
         let mut texts = Vec::new();
@@ -196,7 +196,7 @@ impl Table {
 pub(super) struct Column<'a>(&'a [Cell]);
 
 impl Column<'_> {
-    /// Returns the cell to which the class of this column leads from the state of `cell`.
+    /// Returns the next state, as a cell, for a match in the state of `cell` that reads a character of this class.
     #[inline(always)]
     pub(super) fn target(self, cell: Cell) -> Cell {
         self.0[(cell & STATE) as usize]

@@ -26,7 +26,8 @@ pub(crate) struct PatternState {
     pub(super) markers: Option<State>,
     /// The number of bytes that are held because, according to `markers`, they may be the beginning of a marker.
     held_for_markers: usize,
-    /// Whether the last character that was scanned is unarmed. Then the end of the text completes no match.
+    /// Whether no stop may fire at the last character that was scanned. If so, the end of the text completes no match
+    /// either.
     unarmed: bool,
 }
 
@@ -96,7 +97,7 @@ impl PatternState {
         })
     }
 
-    /// Scans `text`, in which stops fire. Returns the first match of a pattern that is not plain text.
+    /// Scans `text`, in which stops may fire. Returns the first match of a pattern that is not plain text.
     fn scan_patterns(&mut self, machines: &Machines, text: &str, place: Place) -> Option<PatternHit> {
         let hits = self.with(machines).into_iter().flatten();
         let hits = hits.filter_map(|(threads, machine)| scan(threads, machine, text, place));
@@ -209,8 +210,9 @@ impl PatternState {
         self.held_for_markers = 0;
     }
 
-    /// Returns how many bytes at the end of the text must be held, for matches and because of the state `markers`. The
-    /// text ends with `delta`. If `hides_stops` is false, matches stay in the output, and no text is held for them.
+    /// Returns how many bytes at the end of the text must be held: for unfinished matches, and because they may be the
+    /// beginning of a marker. The text ends with `delta`. If `hides_stops` is false, matches stay in the output, and no
+    /// text is held for them.
     pub(crate) fn hold(&mut self, delta: &str, hides_stops: bool) -> usize {
         self.text.push(delta, self.kept(hides_stops));
         if hides_stops { self.hidden.held().max(self.held_for_markers) } else { self.held_for_markers }

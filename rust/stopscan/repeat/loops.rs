@@ -44,8 +44,8 @@ impl Loops {
 
     /// Reads `text`, and returns the loop that completes first in it. After a loop, forgets all text that was read.
     ///
-    /// No loop completes in text that is not `armed`, but this text can be a part of a loop. If unarmed text already
-    /// loops, and the first armed character continues the loop, the loop completes at that character.
+    /// If `armed` is false, no loop completes in `text`, but `text` can be a part of a loop. A loop that had to wait
+    /// for this reason completes at the first character that is read with `armed` and continues the loop.
     #[inline]
     pub fn feed(&mut self, text: &str, armed: bool) -> Option<Loop> {
         if self.add(text) { None } else { self.scan(text, armed) }

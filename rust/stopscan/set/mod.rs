@@ -162,8 +162,9 @@ impl<E: Emit> Set<E> {
         self.0.stop_in()
     }
 
-    /// The name of the region, or state of a region, in which the model's text begins. `prefix` is the assistant's own
-    /// part of the prompt: some chat templates end the prompt with `<think>`. Leave the user's words out of `prefix`.
+    /// The name of the region, or state of a region, in which the model's text begins. `prefix` is the part of the
+    /// prompt that belongs to the model's answer, without the user's words. For example, some chat templates end the
+    /// prompt with `<think>`.
     ///
     /// ```
     /// use stopscan::SegmentSet;

@@ -37,7 +37,7 @@ STREAMS: dict[str, tuple[Callable[[], Any], list[Any]]] = {
 
 
 class Garbage:
-    """An object in a cycle. When the garbage collector frees it, it calls `act`."""
+    """An object in a reference cycle. It calls `act` when the garbage collector frees it."""
 
     def __init__(self, act: Callable[[], object]) -> None:
         self.cycle, self.act = self, act
