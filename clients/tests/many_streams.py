@@ -41,7 +41,8 @@ NAMED: dict[str, Callable[[Any], Any]] = {
 
 
 class Stream:
-    """A random text in random pieces, random stops, and the text and match that must come out."""
+    """A stream with random text, random pieces and random stops. `expected` is the text that must come out, and `match`
+    is the stop that must fire."""
 
     def __init__(self, api: str, rng: random.Random) -> None:
         self.api = api

@@ -89,7 +89,8 @@ def test_streams(name: str, texts: list[str], drain: bool) -> None:
     out, after = [], []
     for event in events:
         out.append(event)
-        # an event that opens a part waits for the part's text, so it may come with the event of the stop
+        # an event that opens a part waits for the first text of the part, so it may come out only with the event of the
+        # stop
         after += [event] if events.matches and not any(event is earlier for earlier in before) else []
     texts = [text_of(name, event) or "" for event in out]
     assert (texts[-1] if name in wire.CUMULATIVE else "".join(texts)) == so_far.partition("END")[0]

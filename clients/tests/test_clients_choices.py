@@ -141,7 +141,8 @@ def test_a_choice_without_an_index_is_the_first(api: str) -> None:
 
 @pytest.mark.parametrize("drain", [False, True], ids=["closed", "read on"])
 def test_a_choice_that_a_stop_has_ended_ends_once(drain: bool) -> None:
-    """The stop's finish reason is sent. The API's own reason is dropped, whether it comes with the stop or later."""
+    """A choice that a stop has ended has the finish reason of a stop. The API's finish reason for it is dropped,
+    whether it comes together with the stop or later."""
     groups = [[(0, "one END"), (1, "two")], [(0, "")], [(0, "")], [(1, "")]]
     for at_once in (False, True):
         events = [wire.chat_chunk([chat_choice(step) for step in group]) for group in groups]

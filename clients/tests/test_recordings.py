@@ -89,9 +89,8 @@ def test_cuts_of_recordings_equal_brute_force(name: str) -> None:
 
 
 def faults(api: str, event: Any) -> set[Any]:
-    """Returns what the client's types find wrong in an event. A client has several types of events, and the check
-    compares the event with each of them. Only the faults that the type with the event's own `type` finds are
-    returned."""
+    """Returns what the client's types find wrong in an event. A client has a type for each kind of event, and the event
+    is checked with all of them. What the types for other kinds find is left out."""
     try:
         checker(api)(event)
     except ValidationError as error:

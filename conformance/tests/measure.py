@@ -67,8 +67,8 @@ def main() -> None:
 
 
 def told(url: str, name: str, api: str, options: argparse.Namespace) -> bool:
-    """Prints the cases that a server fails. Returns whether the kit is mistaken: a wrong server passes, or a right one
-    fails."""
+    """Prints the cases that a server fails. Returns whether the kit is wrong about the server: a wrong server passes
+    all cases, or a right one fails a case."""
     server = Server(f"{url}/{quote(name)}", model="reciter", timeout=PATIENT)
     began = time.perf_counter()
     if options.what == "right":

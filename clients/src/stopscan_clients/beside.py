@@ -103,14 +103,15 @@ class Spans:
     path: str
     end: tuple[str, ...]  # the paths in a remark at which its end may be
     in_bytes: bool = False  # the end is counted in bytes of UTF-8
-    # For remarks that may be about one piece of the text. A remark has the index of the piece at the first path, the
-    # pieces are at the second path, and each piece has its text in the third. A remark without an index is about the
-    # whole text.
+    # Three paths, for remarks that may be about one piece of the text. The first leads to the index of the piece in a
+    # remark, the second to the list of pieces, and the third to the text of a piece. A remark without an index is about
+    # the whole text.
     piece: tuple[str, str, str] = ("", "", "")
 
     def cut(self, unit: Any, text: str) -> Any:
-        """Returns ``unit`` without the remarks, such as citations, that end after a stop. ``text`` is the text before
-        the stop. A remark without an end is removed too. If nothing is removed, returns ``unit`` itself."""
+        """Returns the choice, event or answer ``unit`` without the remarks, such as citations, that end after a stop.
+        ``text`` is the text before the stop. A remark that does not say where it ends is removed too. If nothing is
+        removed, returns ``unit`` itself."""
         path = dotted(self.path)
         remarks = get(unit, *path)
         if not isinstance(remarks, list):

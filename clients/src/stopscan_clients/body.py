@@ -53,7 +53,8 @@ class Alike:
                 self.passage, self._before, self._behind = machine.current, before + b'"', b'"' + behind
 
     def text(self, frame: bytes) -> str | None:
-        """Returns the text of a frame that differs from the remembered event only in its text, otherwise ``None``."""
+        """Returns the text of a frame if only the text differs from that of the remembered event, otherwise
+        ``None``."""
         begin, end = len(self._before), len(frame) - len(self._behind)
         if begin >= end or not frame.endswith(self._behind) or not frame.startswith(self._before):
             return None

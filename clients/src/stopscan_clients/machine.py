@@ -86,8 +86,8 @@ class Passage:
 
     @property
     def unsettled(self) -> bool:
-        """Whether the output would change if the text ended here: held text would come out, or a pattern such as
-        ``END$`` would match."""
+        """Whether the end of the text would change the output. This is so if text is held, because the end releases it.
+        It is also so if a pattern such as ``END$`` would match at the end."""
         stops = self._options.stops
         visible = stops.visible_patterns or (self._options.include_stop and stops.patterns)
         if self.held or not visible or self.match is not None:
@@ -151,7 +151,7 @@ class Passage:
 
 @dataclass(slots=True)
 class Unit:
-    """The part of an event that is cut as a whole. This is one choice or, if the API has no choices, the event."""
+    """One choice of an event or, if the API has no choices, the event."""
 
     json: Any
     runs: list[Run]
@@ -216,8 +216,8 @@ class Machine:
     def sole(self, event: Any) -> tuple[Path, str] | None:
         """Returns the path of the text in ``event``, and the text.
 
-        Returns ``None`` if the fast path cannot be used for such events: if the event was changed, has more than one
-        text, has tokens or calls, begins a passage, or ends a choice.
+        Returns ``None`` if the fast path cannot be used for the events that follow: if this event was changed, has a
+        second text, logprobs or a call, begins a passage, or ends a choice.
         """
         row, passage = self.row, self.current
         if passage is None or passage.unit is None or passage.event is not event or row.cumulative:
@@ -312,13 +312,13 @@ class Machine:
         return self.passages[place]
 
     def _scan(self, unit: Unit, event: Any, early: Out, fed: str | None = None) -> None:
-        """Feeds the texts of a choice or event (``unit``) to its scanner, up to a stop. Held text that must come before
-        ``event`` is added to ``early``, as events."""
+        """Feeds the texts of a choice or event (``unit``) to its scanner, up to a stop. Text that was held earlier may
+        have to come before ``event``. It is added to ``early`` as an event."""
         passage = self.current = unit.passage
         tokens = self.row.beside.tokens.read(unit.json, unit.text)
         unit.given = [entry for _, entry in tokens]
-        # For `min_tokens`, an event without text, such as reasoning, also counts. The first event of a choice does not
-        # count, because it has only the role.
+        # For `min_tokens`, an event without text, such as reasoning, counts too. The first event of a choice is an
+        # exception, because it has only the role.
         if passage.begun and not unit.runs:
             passage.count_tokens(len(tokens))
         passage.begun = True
@@ -343,7 +343,7 @@ class Machine:
 
     def _end_text(self, unit: Unit, early: Out, confirms: bool = True) -> None:
         """Ends the text of a choice or event (``unit``). Appends the held text to the last text in ``unit``. If
-        ``unit`` has no text, adds an event with the held text to ``early``."""
+        ``unit`` has no text, the held text needs an event, which is added to ``early``."""
         rest, entries = unit.passage.flush(confirms)
         if rest and unit.outs and unit.runs[len(unit.outs) - 1].paths:
             unit.outs[-1] += rest
@@ -495,8 +495,8 @@ class Choices(Machine):
         return {**only(passage.event, named(self.row.about)), self.row.each: [unit]}
 
     def _made(self, passage: Passage, unit: Any, text: str, entries: list[Any], whole: bool = False) -> Any:
-        """Returns a new choice with ``text``. Copies some fields from the choice ``unit``: those that the row names
-        and, with ``whole``, also the fields about the whole stream, such as the usage."""
+        """Returns a new choice with ``text``. Copies the fields of the choice ``unit`` that the row names, such as the
+        index. With ``whole``, also copies the fields about the whole stream, such as the usage."""
         row = self.row
         made = only(members(unit), named((*row.keeps, *row.usage) if whole else row.keeps))
         made = {**made, **{name: value for name, value in row.goes_on.items() if name in unit}}

@@ -89,9 +89,9 @@ def native_stops(api: str, stop: StopSet | str | Iterable[str] | None, /) -> tup
     stops = StopSet(stop)
     if stops.patterns or stops.visible_patterns or stops.protect or stops.regions or stops.repeat is not None:
         return [], stops
-    # If one stop contains another, servers disagree about which of them ends the text: the first of the list (vLLM), or
-    # the one that begins first (llama.cpp). So the API gets only the stop that completes first, or the longer one if
-    # both complete together.
+    # If one stop contains another, servers differ: vLLM cuts at the stop that is first in the list, llama.cpp at the
+    # stop that begins first. So the API gets only one of the two, the stop that completes first. If both complete at
+    # the same character, it gets the longer one.
     able = [stop for stop in stops.stop if limit.blank or stop.strip()]
     hidden = StopSet(stops.stop)
     able = [stop for stop in able if hidden.find(stop[:-1]) is None]

@@ -61,8 +61,8 @@ def only(tree: Any, names: Mapping[Any, Any], along: Path = ()) -> Any:
     """Returns the tree with only the fields in ``names``, a tree from ``named``. If no field is removed, returns the
     tree itself.
 
-    ``along`` is a path in the tree, such as the path of the text in which a stop fired. If the path leads through a
-    list, the list keeps the elements before that on the path unchanged, and loses the elements after it.
+    ``along`` is a path in the tree, such as the path of the text in which a stop fired. In each list on this path, the
+    elements after the one on the path are removed, and the elements before it stay unchanged.
 
     Some APIs have a string in place of a list. So a string or number is kept even if ``names`` has fields below it.
     """

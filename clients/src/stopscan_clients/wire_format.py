@@ -71,7 +71,7 @@ class Memory:
         return _filled(template, {**self.facts, **facts})
 
     def numbered(self, out: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-        """Returns ``out``, the output of the machine. If an API numbers its events, a subclass gives numbers to the
+        """Returns the output of the machine unchanged. For an API that numbers its events, a subclass numbers the
         events that the machine has made."""
         return out
 
@@ -121,8 +121,8 @@ class WireFormat:
     # choices, at an event.
     beside: Beside = NOTHING
     copies: tuple[str, ...] = ()  # fields that repeat the text so far: dropped if the text is changed
-    # Once a stop has fired, the event of the stop and later events have only these fields: those named below, and those
-    # of the templates ``piece`` and ``closing``.
+    # The fields that are sent after a stop. The event of the stop and later events have only the fields in ``about``,
+    # ``usage`` and ``names``, and the fields of the templates ``piece`` and ``closing``.
     about: tuple[str, ...] = ()  # fields of an event or an answer, but not those of its choices
     usage: tuple[str, ...] = ()  # more such fields, about the whole stream: events that the machine makes lack them
     names: tuple[str, ...] = ()  # fields of the choice in which the stop fired

@@ -252,8 +252,8 @@ class _Maker:
         return Case(self.api.name, self.stream, topic, name, why, run)
 
     def singles(self, *names: str, stream: bool | None = None) -> list[Single]:
-        """Returns the requests of the cases with these names, and the answers that must come. Leaves out cases that do
-        not exist for the API."""
+        """Returns the requests of the cases with these names, each with its correct answers. A case that does not exist
+        for the API is left out."""
         known = {case.name: case.task for case in self.named}
         stream = self.stream if stream is None else stream
         return [single(self.api, stream, known[name]) for name in names if name in known]

@@ -1,7 +1,7 @@
 """`Server`, and `ask`, which sends a request and returns an `Answer` with everything that the server sent.
 
-Every request of the kit goes through `ask`. It follows redirects, as the official clients do. It multiplies the time
-limit by the number of running requests, because a correct server may answer them one after another. Time in which this
+Every request of the kit goes through `ask`. It follows redirects, as the official clients do. A correct server may
+answer requests one after another, so the time limit is multiplied by the number of running requests. Time in which this
 process did not run does not count towards the limit.
 """
 
@@ -33,8 +33,8 @@ SLEPT = 0.004  # if a tick takes longer than these seconds, this process did not
 
 @dataclass(eq=False)
 class Flight:
-    """A running request. `most` is how many requests have run at one moment since this request began, at most. This
-    request is counted too."""
+    """A running request. `most` is how many requests have run at the same moment as this one, at most. This request is
+    counted too."""
 
     most: int = 1
 
@@ -199,10 +199,12 @@ async def ask(
 ) -> Answer:
     """Returns the answer of `server`, or the part that came within the server's time limit.
 
-    Errors of the server are not raised: they are in the answer. A request that is answered with 429 or 503 and a
-    Retry-After is sent again, up to `RETRIES` times, unless the wait is longer than the server's time limit. If `leave`
-    is not 0, closes the connection after that many pieces of text. `kept` is a connection to use, which stays open.
-    `body` replaces the body made from `request`.
+    Errors of the server are not raised: they are in the answer. If the server answers with 429 or 503 and a
+    Retry-After, the request is sent again, up to `RETRIES` times. A Retry-After that is longer than the server's time
+    limit is not obeyed.
+
+    If `leave` is not 0, closes the connection after that many pieces of text. If `kept` is given, uses this client,
+    whose connection stays open. If `body` is given, sends it in place of the body of `request`.
     """
     sent = api.written(server.model, request) if body is None else body
     for _ in range(RETRIES):
@@ -240,8 +242,8 @@ async def _ask(
             options: dict[str, Any] = {"content": sent} if isinstance(sent, str) else {"json": sent}
             task = asyncio.ensure_future(_send(client, api, request, answer, leave, options))
             try:
-                # The time limit is computed again in each turn of the loop. It grows if other requests have started, or
-                # if this process has not run for some time.
+                # The time limit may grow while the request runs: when other requests start, or when this process does
+                # not run for some time. So it is computed again in each turn of the loop.
                 while not task.done():
                     slept = sum(after - before for before, after in gaps[known:])
                     remaining = begin + server.timeout * flight.most + slept - perf_counter()

@@ -32,9 +32,9 @@ VLLM_OUTPUTS = "https://docs.vllm.ai/en/latest/api/vllm/outputs/"
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule and its promise (`column`, a group of rules). If a sentence of `sentences.json` documents the rule for an
-    API, its level there is "documented". Otherwise its level is `level`, and `basis` says what it is based on (by
-    default, the API's own page)."""
+    """A rule. `column` is its promise, which is a group of rules. For an API whose reference documents the rule, the
+    level is "documented" (`sentences.json` has the sentence). For any other API the level is `level`. `basis` says what
+    the rule is based on then. If it is empty, this is the API's page."""
 
     name: str
     column: Column
@@ -143,8 +143,8 @@ def judge(answer: Answer, expected: Expected, /, *, stream: bool, can: Can = Can
 
 
 def _form(answer: Answer, api: str) -> dict[str, str | None]:
-    """Sorts the faults of an answer's form by the rule that they break. A fault that contradicts a sentence of the
-    API's reference breaks "form". Any other fault breaks "usual-form"."""
+    """Divides the faults of an answer's form between two rules. A fault that a sentence of the API's reference forbids
+    breaks the rule "form". All other faults break the rule "usual-form"."""
     usual = [fault for fault in answer.faults if api and sentence("form", api, fault) is None]
     documented = [fault for fault in answer.faults if fault not in usual]
     findings = {"form": "; ".join(documented) or None, "usual-form": "; ".join([*filter(None, [answer.error]), *usual])}
@@ -152,8 +152,8 @@ def _form(answer: Answer, api: str) -> dict[str, str | None]:
 
 
 def judge_usage(tokens: Any, expected: Expected) -> Findings:
-    """Judges the server's token count. A server with speculative steps may generate tokens after the stop and count
-    them. If the count is not above the limit, this breaks only the rule `cost-of-a-stop`."""
+    """Judges the server's token count. With speculative decoding, a server may generate tokens after the stop, and
+    count them. This breaks only the rule `cost-of-a-stop`, unless the count is above the token limit."""
     if type(tokens) is not int:
         return {}
     wrong = f"{tokens} tokens counted, not {expected.tokens[0]}"
@@ -236,9 +236,12 @@ def lateness(chunks: Sequence[str], recital: Recital, /) -> str | None:
     """Returns a complaint if a chunk ends at a wrong place, or if chunks are too large. Otherwise returns None. The
     text must be correct.
 
-    Text is safe if it can no longer become part of a stop. Each chunk must end where the safe text ends after some
-    token, and may have the text of several tokens. If a server sends parts of tokens, such as single characters, the
-    chunks are not judged here: `clock` judges their times.
+    Safe text can no longer become part of a stop. After each token, the server may send all safe text, and nothing
+    else. So each chunk must end at the end of the safe text after some token. A chunk may have the text of several
+    tokens.
+
+    Some servers send parts of tokens, such as single characters. Their chunks are not judged here: `clock` judges their
+    times.
     """
     ends = [*accumulate(map(len, chunks))]
     steps = steps_of(recital)
@@ -259,8 +262,9 @@ def steps_in(steps: Sequence[int], begin: int, end: int) -> int:
 
 
 def crowded(known: Sequence[int], total: int) -> str | None:
-    """Returns a complaint if one chunk is very large, or if most steps come in large chunks. A step is a token that
-    makes more text safe. `known` has the number of steps up to the end of each chunk."""
+    """Returns a complaint if one chunk is very large, or if most of the text comes in large chunks. The size of a chunk
+    is its count of steps: tokens that make more text safe. `known` has the count of all steps up to the end of each
+    chunk."""
     at_once = sorted(now - before for before, now in zip([0, *known], known, strict=False))
     if total < LONG or not at_once:
         return None

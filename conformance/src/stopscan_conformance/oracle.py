@@ -25,9 +25,14 @@ MISSING: Any = object()  # the value of `stop` for a request without this field
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A request without the details of any API: the input of the oracle. The model recites the text `script`, and
-    `pieces` are its tokens. `stop` is the field `stop` of the request. `stop_pieces` has the indexes of the pieces that
-    are stop tokens. The answer has at most `max_tokens` tokens."""
+    """A request to the model, whatever the API. The oracle finds the right answer to it.
+
+    - `script`: the name of the script that the model recites.
+    - `pieces`: the tokens of the script.
+    - `stop`: the field `stop` of the request.
+    - `stop_pieces`: the indexes of the pieces that are stop tokens.
+    - `max_tokens`: the most tokens of the answer.
+    """
 
     script: str
     pieces: tuple[bytes, ...]
@@ -92,8 +97,8 @@ def beginnings(stops: Sequence[str]) -> frozenset[str]:
 
 
 def withheld(text: str, begun: frozenset[str]) -> int:
-    """Returns how many characters at the end of `text` are held. `begun` has all beginnings of stops, and the held text
-    is the longest suffix of `text` that is in `begun`."""
+    """Returns how many characters at the end of `text` are held: the longest suffix of `text` with which a stop begins.
+    `begun` has all beginnings of stops."""
     starts = (start for start, character in enumerate(text) if character in begun)
     return next((len(text) - start for start in starts if text[start:] in begun), 0)
 

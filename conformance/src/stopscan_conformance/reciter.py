@@ -223,9 +223,8 @@ def _encoded(piece: str | bytes) -> bytes:
 
 
 def _byte_spelling() -> list[str]:
-    """Returns the characters with which byte-level vocabularies such as GPT-2's write the bytes 0 to 255. A printable
-    byte is written as the character with the same code. The others are written as U+0100 and the characters after
-    it."""
+    """Returns the character for each byte in byte-level vocabularies, such as that of GPT-2. A printable byte has the
+    character with the same code as the byte. The other bytes have the characters from U+0100 on, in order."""
     printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     others = (chr(code) for code in count(256))
     return [chr(byte) if byte in printable else next(others) for byte in range(256)]

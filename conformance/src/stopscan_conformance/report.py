@@ -72,8 +72,8 @@ NOTHING_KNOWN = Baseline(frozenset())
 
 @dataclass
 class Report:
-    """The results of a run so far. `known` has the failures of an earlier run, and `can` says for each API what the
-    server can do."""
+    """The results of a run so far. `known` is the baseline: the failures of an earlier run. `can` says for each API
+    what the server can do."""
 
     server: Server
     seed: int = 0
@@ -161,8 +161,8 @@ def summary(report: Report, *, shrink: bool = False) -> Iterator[str]:
 
 
 def _promised(results: Results) -> Iterator[str]:
-    """Some requests have a form that the API's reference documents. Yields for each API how many of these requests the
-    server refused, if it refused any."""
+    """For each API: yields how many requests the server refused although the API's reference documents the form of
+    these requests. Yields nothing for an API if none were refused."""
     for api, group in by_api(results):
         refused = [REFUSES in result.broken for case, result in group.items() if promises_form(api, case.name)]
         if any(refused):
@@ -341,7 +341,8 @@ def _add(suite: ElementTree.Element, case: Case, result: Result, fresh: Result, 
 
 
 def explained(case: Case, result: Result, server: Server) -> Iterator[str]:
-    """Yields what the case tests, the broken rules with their sources, and the command that repeats the request."""
+    """Yields lines about a case: what it tests, which rules are broken and what their sources are, and which command
+    repeats the request."""
     yield f"{case.topic}: {case.why}"
     for rule, fault in result.broken.items():
         yield f"{_cited(rule, case)}: {RULES[rule].says}; {RULES[rule].source(APIS[case.api], fault, case.name)}"

@@ -78,8 +78,8 @@ def made_scripts() -> Mapping[str, tuple[bytes, ...]]:
 
 
 def _looks(near: str, stop: str) -> tuple[bytes, ...]:
-    """Returns a script that has first a text similar to the stop (`near`), and later the stop. Each of their characters
-    is a token."""
+    """Returns a script in which a text that is similar to the stop (`near`) comes before the stop. In both, each
+    character is a token."""
     return tuple(
         piece.encode() for piece in ("It ", "is: ", *near, " and", " then: ", *stop, " but", " there", " is", " more.")
     )

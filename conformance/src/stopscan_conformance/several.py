@@ -38,8 +38,8 @@ def at_once(every: Sequence[Run]) -> Run:
 
 
 def in_turn(every: Sequence[Run]) -> Run:
-    """Returns a run that starts the runs of `every` one after another. It ends at the first run that finds something
-    wrong: if the server no longer answers, every further request would only wait for its timeout."""
+    """Returns a run that does the runs of `every` one after another. It ends early if one of them finds something
+    wrong: the server may no longer answer, and each further request would only wait for its timeout."""
 
     async def run(server: Server) -> Findings:
         findings: list[Findings] = []
@@ -82,7 +82,8 @@ def leaving(abandoned: Single, pieces: int = 1) -> Run:
 
 def leaving_early(abandoned: Single, short: Single) -> Run:
     """Returns a run in which several clients ask for a long whole answer, and leave while the server still generates
-    it. To choose the time at which they leave, the run first measures how long the answer to `short` takes."""
+    it. The time at which they leave depends on the speed of the server. To measure the speed, the run first sends the
+    request `short`."""
 
     async def run(server: Server) -> Findings:
         seconds = (await ask(server, short.api, short.request)).seconds

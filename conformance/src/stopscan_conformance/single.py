@@ -132,8 +132,7 @@ def _answers(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def _also(task: Task, recital: Recital, apart: bool) -> dict[str, tuple[tuple[str, str], ...]]:
-    """Returns answers that break only a rule of the level "advice". The keys are the names of the rules, the values the
-    answers that break the rule."""
+    """Returns answers that break only a rule of the level "advice". The keys are the names of the rules."""
     if apart:
         return {"stop-in-reasoning": (*_answers(recite(task, protected=False).text), *_joined(task))}
     half = recital.text.rstrip("\N{REPLACEMENT CHARACTER}")

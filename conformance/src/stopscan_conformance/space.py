@@ -1,4 +1,4 @@
-"""The space of requests. A `Point` describes a request; its fields are the dimensions of the space. `small`, `deep` and
+"""The space of requests. A `Point` describes a request. Its fields are the dimensions of the space. `small`, `deep` and
 `thorough` return the points (requests) that a run sends.
 
 To add a value to a dimension, add it to `DIMENSIONS`, and define what it does: values of `among` in `_AMONG`, values of
@@ -280,8 +280,8 @@ def script(name: str) -> Script:
 
 
 def stop_of(point: Point) -> str:
-    """Returns the stop of a point (request). A script named `looks-...` has a fixed stop. Otherwise the stop is the
-    text of the script at `point.place`, or `NEVER` if `point.place` is None."""
+    """Returns the main stop of a point (request). It is the text of the script at `point.place`. If `point.place` is
+    None, the stop is `NEVER`. Each script named `looks-...` has a fixed stop instead."""
     name = point.script.removeprefix("looks-")
     if name in NEAR and name != point.script:
         return NEAR[name][1]

@@ -25,7 +25,7 @@ App = Callable[[Any, Any, Any], Any]
 
 
 class Right(NamedTuple):
-    """A test server that does nothing wrong, although it is unusual, and the APIs through which it is tested."""
+    """A test server that is unusual, but does nothing wrong. `apis` are the APIs through which it is tested."""
 
     staged: Staged
     apis: tuple[str, ...]
@@ -314,8 +314,8 @@ CACHE: set[int] = set()
 
 
 def cached_prompt(message: Any) -> Any:
-    """Changes the usage as if the server had a cache of prompts. If an earlier prompt was as long as this one, all of
-    this prompt's tokens except one count as read from the cache."""
+    """Changes the usage as if the server had a cache of prompts. If an earlier prompt was equally long, the server
+    takes the prompt from its cache: all its tokens except one are counted as read from the cache."""
     tokens = message["usage"]["input_tokens"]
     new, read = (1, tokens - 1) if tokens in CACHE else (tokens, 0)
     CACHE.add(tokens)

@@ -57,19 +57,20 @@ def holding(hold: Callable[[Simple], int]) -> type[Simple]:
 
 
 def finding(find: Callable[[Simple, int], Found | None]) -> type[Simple]:
-    """Returns a class of scanners that are correct, except that `find` decides which stop fires and where."""
+    """Returns a class of scanners in which `find` decides which stop fires, and where. Everything else in them is
+    correct."""
     return type("Finding", (Simple,), {"find": find})
 
 
 def ordered(key: Callable[[int, str], Any]) -> type[Simple]:
-    """Returns a class of scanners that choose by `key`. If the text has several stops, the stop with the smallest
-    `key(start, stop)` fires, where `start` is its offset."""
+    """Returns a class of scanners with a rule for several stops in a text: the stop with the smallest `key(start,
+    stop)` fires. `start` is the offset of the stop."""
     return finding(lambda one, _: min(one.found(), key=lambda found: key(*found), default=None))
 
 
 def only(which: Callable[[str, int, int, list[int]], Any]) -> type[Simple]:
-    """Returns a class of scanners in which a stop fires only if `which(text, start, end, starts)` returns true. The
-    stop is `text[start:end]`, and `starts` has the offset of each token."""
+    """Returns a class of scanners in which some stops do not fire. The stop `text[start:end]` fires only if
+    `which(text, start, end, starts)` is true. `starts` has the offset of each token."""
 
     class Only(Simple):
         def __init__(self, stops: list[str]) -> None:
@@ -85,8 +86,8 @@ def only(which: Callable[[str, int, int, list[int]], Any]) -> type[Simple]:
 
 
 def cutting(at: Callable[[Simple, int, str], int]) -> type[Simple]:
-    """Returns a class of scanners with one defect. When a stop fires, they cut the text at `at(scanner, start, stop)`
-    instead of at `start`, the offset of the stop."""
+    """Returns a class of scanners with one defect: they cut the text at a wrong offset. If a stop fires at `start`,
+    they cut at `at(scanner, start, stop)` instead."""
 
     def find(one: Simple, before: int) -> Found | None:
         found = Simple.find(one, before)

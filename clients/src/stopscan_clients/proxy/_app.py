@@ -41,8 +41,8 @@ CLOSE = {"connection": "close"}  # for errors before the request was read to its
 # This takes at most 0.04 seconds, even if the body has long numbers or many lists. Longer bodies are parsed in another
 # process.
 SHORT, FEW_VALUES = 1 << 18, 20_000
-# Why the upstream server cannot be reached. The keys are classes of exceptions, one of which is the cause of httpx's
-# error.
+# Why the upstream server cannot be reached. The keys are classes of exceptions. If httpx raises an error, its cause may
+# be one of these exceptions.
 UNREACHABLE = {
     socket.gaierror: "its name has no address",
     ConnectionRefusedError: "it refuses connections",

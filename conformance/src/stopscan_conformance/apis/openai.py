@@ -58,8 +58,8 @@ def _read(wire: Wire, request: Request) -> Iterator[tuple[Event, Data]]:
 
 
 def _around(event: Event, choice: Data) -> tuple[End | None, Data, float, Any]:
-    """Returns why a choice ended (or None), the id, model and token counts of its event, the event's time, and the
-    choice's index."""
+    """Returns four values: why a choice ended (or None), a dict with the id, model and token counts of its event, the
+    time of the event, and the index of the choice."""
     usage = inner(event.data, "usage")
     head = {"id": inner(event.data, "id") or None, "model": inner(event.data, "model") or None}
     counts = {"prompt": inner(usage, "prompt_tokens"), "tokens": inner(usage, "completion_tokens")}

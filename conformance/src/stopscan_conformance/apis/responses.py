@@ -13,8 +13,8 @@ from stopscan_conformance.wire import Wire
 
 PARTS = {"output_text": "message", "reasoning_text": "reasoning", "summary_text": "reasoning"}
 LAST = {f"response.{status}": status for status in ("completed", "incomplete", "failed")}
-# Reasoning comes as a text or as a summary. The events of a summary have other names than those of a text, but come in
-# the same order. The keys are the names for a summary, and the values are the names for a text.
+# Reasoning comes as a text or as a summary. Both have the same events in the same order, but with different names. The
+# keys are the names for a summary, and the values are the names for a text.
 SUMMARY = {"reasoning_summary_part": "content_part", "reasoning_summary_text": "summary_text"}
 REASONING = {"response.reasoning_text.delta", "response.reasoning_summary_text.delta"}
 
