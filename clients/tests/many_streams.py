@@ -115,7 +115,8 @@ def read_async(url: str, api: str, matches: Matches, streams: Iterator[tuple[Str
 
 
 def read_helper(url: str, api: str, matches: Matches, streams: Iterator[tuple[Stream, str]]) -> Iterator[Outcome]:
-    """Like `read`, but through the client's own ``stream()``, which collects the text: there are no events to check."""
+    """Like `read`, but calls the client's own ``stream()``. This function collects the text, so there are no events to
+    check."""
     transport = StopTransport(on_match=matches.__setitem__)
     messages = anthropic.Anthropic(
         base_url=url, api_key="none", http_client=httpx2.Client(transport=transport)

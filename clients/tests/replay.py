@@ -59,7 +59,8 @@ def aws(event: Event) -> bytes:
 
 
 def elements() -> Callable[[Event], bytes]:
-    """Returns a function that writes the next event as an element of a JSON array. Nothing closes the array."""
+    """Returns a function that writes each event as the next element of a JSON array. It does not write the end of the
+    array."""
     before = iter([b"["])
     return lambda event: next(before, b",\r\n") + json.dumps(event).encode()
 

@@ -54,8 +54,8 @@ class Running:
             while (rest := end - time.monotonic()) > 0:
                 assert self.process.is_alive(), self.stop()
                 with contextlib.suppress(httpx.TransportError):
-                    # The proxy ends if its port is taken. `is_alive` must then be called again, so the timeout is
-                    # short.
+                    # The timeout is short, so that `is_alive` is called again soon: the proxy ends if its port is
+                    # taken.
                     assert client.get("/health", timeout=min(rest, 10)).json() == {"status": "ok"}
                     return
                 time.sleep(0.05)

@@ -1,4 +1,5 @@
-"""Which fields are kept in the event, choice or answer in which a stop fires; and streams that end or begin oddly."""
+"""Tests which fields are kept in the event, choice or answer in which a stop fires. Also tests streams that begin or
+end in an unusual way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Property tests of `machine.py`, which changes the events of a stream, without a network. For any answer, a simple
+"""Property tests of `machine.py`, which changes the events of a stream. They need no network. For any answer, a simple
 oracle tells which text must have been sent after each event, and which events must stay unchanged."""
 
 from __future__ import annotations

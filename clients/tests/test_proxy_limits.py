@@ -377,7 +377,8 @@ def test_a_long_body_is_read_beside_the_streams(server: Replay, name: str) -> No
 def test_slow_body_is_read_in_another_process(
     monkeypatch: pytest.MonkeyPatch, body: bytes, headers: dict[str, str], is_slow: bool
 ) -> None:
-    """A body of 1 MiB was once just short enough to be read in the process of the streams, where it took 0.47 s."""
+    """A long body must be read in another process, so that streams do not wait. The limit once allowed bodies of 1 MiB
+    in the process that serves the streams, where reading took 0.47 s."""
     elsewhere = []
 
     async def run_sync(read: Any, cancellable: bool) -> Any:

@@ -124,8 +124,8 @@ def test_a_stop_of_the_transport_may_be_a_set() -> None:
 
 
 def test_the_proxies_of_the_environment_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If httpx is given `transport=`, it does not read the proxies of the environment. So the transport must read
-    them."""
+    """Environment variables such as HTTP_PROXY name a proxy. httpx does not read them if it is given `transport=`, so
+    the transport must read them."""
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("NO_PROXY", "inside")
     made: list[Any] = []

@@ -11,7 +11,7 @@ PROBES: dict[str, Any] = {
     "'?'": "?", "[]": [], "{}": {},
 }  # fmt: skip
 
-# The kinds of keys. The values are names of test values in `PROBES`. A key of this kind may have these values.
+# For each kind of key, the names of the test values in `PROBES` that are right for a key of this kind.
 KINDS = {
     "anything": {*PROBES},
     "name": {"'?'"},

@@ -116,8 +116,8 @@ class Body:
         return self._joined(self._split(data)) if out is None else out
 
     def _joined(self, pieces: Iterable[bytes]) -> bytes:
-        """Returns the bytes that the iterator ``pieces`` yields, joined. If it raises an error, the body ends there:
-        see ``fail``."""
+        """Returns the bytes that the iterator ``pieces`` yields, joined. If ``pieces`` raises an error, ends the body
+        with ``fail``."""
         out = []
         try:
             for piece in pieces:

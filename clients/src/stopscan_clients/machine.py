@@ -670,11 +670,11 @@ class Blocks(Machine):
 
 
 def machine_of(event: Any, options: ScanOptions, matches: dict[int, StopMatch] | None = None) -> Machine | None:
-    """Returns the machine for the API to which ``event``, an event of a stream, belongs. The machine adds each match to
+    """Returns the machine for the API that sent ``event``, an event of a stream. The machine adds each match to
     ``matches``.
 
-    Returns ``None`` if the event does not show its API but a later event may. Raises ``TypeError`` for an event of an
-    unknown API.
+    Returns ``None`` for an event that several APIs send: a later event may show the API. Raises ``TypeError`` for an
+    event of an unknown API.
     """
     row = api_of_event(event)
     return None if row is None else (Blocks if row.each is None else Choices)(row, options, matches)

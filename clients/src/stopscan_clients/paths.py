@@ -119,10 +119,11 @@ def dotted(path: str) -> Path:
 
 
 def has(tree: Any, sign: str) -> bool:
-    """Returns whether the tree has a value at a path. ``sign`` is the path, such as ``choices.*.delta``.
+    """Returns whether the tree has a value at the path ``sign``, such as ``choices.*.delta``.
 
-    If ``sign`` ends with ``[]``, the value must be a list. If ``sign`` has a ``=``, the value must be equal to the text
-    after it. If ``sign`` is several signs with ``&`` between them, all of them must be true.
+    If ``sign`` ends with ``[]``, the value must be a list. If ``sign`` contains ``=``, the value must be equal to the
+    text after the ``=``. If ``sign`` contains ``&``, the parts between the ``&`` are paths, and the tree must have a
+    value at each of them.
     """
     if "&" in sign:
         return all(has(tree, part) for part in sign.split("&"))

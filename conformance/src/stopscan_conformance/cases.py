@@ -148,8 +148,8 @@ class Case:
         return shlex.join(["curl", "-sNL", f"{server.url}{api.path}", *headers, "-d", content])
 
     def least(self, server: Server, result: Result, /) -> Case:
-        """Makes the request of a generated case as small as possible, so that it still breaks all rules that `result`
-        breaks. Returns the case of this request. If the case was not generated, it is returned unchanged."""
+        """Looks for the smallest request that still breaks all rules that `result` breaks. Returns the case of that
+        request. A case that was not generated is returned unchanged."""
         if not isinstance(self._run, generated.Generated):
             return self
         api = self._run.api
@@ -165,7 +165,7 @@ class Case:
 
 
 def cases(*apis: str, deep: bool = False, thorough: bool = False, seed: int = 0) -> list[Case]:
-    """Returns the cases of the given APIs. If none is given, these are all APIs that are not extra (`Api.extra`).
+    """Returns the cases of the given APIs. If none is given, returns those of all APIs, except extra ones (`Api.extra`).
 
     By default, the cases are those of the files in `named/`, and generated cases with short answers. `deep` adds long
     answers, and `thorough` a very large number of further cases. Random requests use `seed`.

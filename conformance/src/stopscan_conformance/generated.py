@@ -1,5 +1,5 @@
-"""The generated cases. A `Point` of `space.py` describes a request, and the requests that run before it and at the same
-time. A generated case sends all of them."""
+"""The generated cases. A `Point` of `space.py` describes a request. It also says which requests run before it or at the
+same time. A generated case sends all these requests."""
 
 from __future__ import annotations
 
@@ -101,8 +101,8 @@ class Generated:
 
 @lru_cache(500)  # the same point is used often: beside other points, and by tests/measure.py for each server
 def single_of(api: Api, point: Point, limit: int | None = None) -> Single:
-    """Returns the request of `point`, without the requests that run before it or at the same time, and the answer that
-    must come. `limit` replaces the point's limit of tokens."""
+    """Returns the request that `point` describes and its correct answer, without the requests that run before it or at
+    the same time. If `limit` is given, it replaces the point's limit of tokens."""
     if not api.stops:
         point = replace(point, among="none")
     words = extras(point.says, api.name, stop_of(point))

@@ -84,8 +84,8 @@ def _cell(result: Mapping[str, Any] | None) -> str:
 
 
 def _fault(finding: Mapping[str, Any]) -> str:
-    """Returns HTML with the broken rule, what came instead, and where the rule comes from: the sentence that documents
-    it or, if there is none, its basis."""
+    """Returns HTML for a broken rule: what came instead, and the sentence that documents the rule. If there is no
+    sentence, shows what the rule is based on."""
     quote, source = finding.get("quote"), escape(finding["source"])
     cited = f"<blockquote>{escape(quote)}</blockquote>{source}" if quote else source
     return f"<p><b>{finding['rule']}</b> ({finding['level']}): {escape(finding['fault'])}<br>{cited}</p>"

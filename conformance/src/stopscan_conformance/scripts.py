@@ -40,7 +40,7 @@ SCRIPTS: Mapping[str, Script] = {
 
 @cache
 def named() -> list[dict[str, Any]]:
-    """Returns the scripts of `named/` with their cases: `topic`, `script`, `pieces` as bytes, `why` and `cases`."""
+    """Returns the scripts of `named/` with their cases, each as a dict. The value of `pieces` is a tuple of bytes."""
     files = sorted((FOLDER / "named").glob("*.json"))
     read = [{"topic": file.stem, **script} for file in files for script in written(file)]
     own = {one["script"]: one["pieces"] * one.get("times", 1) for one in read if "pieces" in one}

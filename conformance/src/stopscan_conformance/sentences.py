@@ -55,5 +55,6 @@ def sentence(rule: str, api: str, fault: str = "", case: str = "") -> Sentence |
 
 
 def promises(api: str, case: str) -> bool:
-    """Returns whether the API's reference says that a server accepts requests like that of the case named `case`."""
+    """Returns whether the API's reference documents the form of the request of the case named `case`, so that a server
+    must accept it."""
     return sentence(REFUSES, api, case=case) is not None

@@ -1,4 +1,5 @@
-"""Cases of several requests: at the same time, one after another, from clients that leave, or for several answers."""
+"""Cases that send several requests, at the same time or one after another. In some, clients leave early, or one request
+asks for several answers."""
 
 from __future__ import annotations
 

@@ -102,8 +102,8 @@ class Generation:
             yield piece
 
     async def texts(self) -> AsyncIterator[tuple[str, str]]:
-        """Yields the pieces of text, each with its kind ("answer" or "reasoning") before it. Sets `end` to why the
-        answer ended."""
+        """Yields the pieces of text as pairs. Each pair has the kind of the text ("answer" or "reasoning"), and then
+        the text. Sets `end` to why the answer ended."""
         decoder = self.staged.decoder()
         kind = "answer"
         async for token, piece in self.steps():

@@ -163,7 +163,8 @@ def closing(message: Any, known: Any) -> Any:
 
 
 def whole_body(message: Any, known: Any, change: Callable[[Any, bytes], tuple[Any, bytes]]) -> Any:
-    """Collects a whole answer, and sends `change(start message, body)` in its place. Leaves streams as they are."""
+    """Passes the beginning and the body of a whole answer to `change`, and sends what `change` returns. Streams stay
+    unchanged."""
     if known["type"] != b"application/json":
         return [message]
     if is_start(message):

@@ -79,8 +79,11 @@ class Request:
 
 
 class Part(NamedTuple):
-    """A piece of an event or of a whole answer, and the time at which it came. `head` has "id", "model" and
-    the token counts "prompt" and "tokens"; missing values are left out or None. `row` is the index of the choice."""
+    """A piece of an event or of a whole answer, and the time at which it came.
+
+    - `head`: "id", "model" and the token counts "prompt" and "tokens". A missing value is left out or None.
+    - `row`: the index of the choice.
+    """
 
     text: str = ""
     reasoning: str = ""

@@ -150,8 +150,8 @@ def _stream_form(wire: Wire) -> Iterator[str]:
 
 
 def _items_form(events: list[dict[str, Any]]) -> Iterator[str]:
-    """Checks that each item, and each part of it, has its events in the order "added", deltas, "done", and that the
-    last event has all items."""
+    """Checks the order of the events: for each item and for each of its parts, "added" comes first, then the deltas,
+    and then "done". The last event of the stream must have all items."""
     opened: _Open | None = None
     items: list[Any] = []
     for event in events:

@@ -208,7 +208,7 @@ async def usage_before_the_reason(source: AsyncIterator[Any]) -> AsyncIterator[A
 
 
 async def two_answers_of_a_block(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
-    """Defect: opens and closes a block for each delta, but sends every delta with the index 0."""
+    """Defect: opens and closes a new block for each delta, but every delta has the index of the first block."""
     index = -1
     async for data in source:
         if data["type"] == "content_block_delta":

@@ -142,7 +142,8 @@ def words(one: Simple, before: int) -> Found | None:
 
 
 class WholeIsABeginning(Simple):
-    """Defect: if the whole answer is the beginning of a stop, never sends it."""
+    """Defect: holds text that may begin a stop, and does not send it at the end of the answer if it is the whole
+    answer."""
 
     def flush(self) -> str:
         return "" if any(stop.startswith(self.text) for stop in self.stops) and self.text else super().flush()
