@@ -352,7 +352,7 @@ class Machine:
             early.append((self._piece(unit.passage, rest, entries), None))
 
     def _edited(self, unit: Unit) -> Any:
-        """Returns a choice or event (``unit``) with only the text that is safe to send. If a stop fired in it,
+        """Returns a choice or event (``unit``) with only the text that is safe to send. If a stop fired in this text,
         everything after the stop is removed."""
         passage, new, row = unit.passage, unit.json, self.row
         if row.cumulative or unit.outs != [run.text for run in unit.runs]:

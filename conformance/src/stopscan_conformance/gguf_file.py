@@ -43,9 +43,10 @@ def spellings(tokens: list[bytes]) -> list[str]:
 def digits(byte: int, variant: int = 0) -> str:
     """Returns one of nine spellings of a byte, such as `\\x41`, that llama.cpp reads as the same byte.
 
-    A byte is written as two hex digits. llama.cpp takes any character before "a" as a digit, and subtracts "0" from it.
-    So a digit may have a value above 15. If the second digit is 16 larger, the first digit must be 1 smaller. The first
-    digit may be 16 larger, because llama.cpp uses only its low 4 bits.
+    A byte is written as two hex digits: it is 16 times the first digit plus the second. llama.cpp takes any character
+    before "a" as a digit, and subtracts "0" from it. So a digit may be above 15, and there are two ways to change it. If
+    the first digit becomes smaller by 1, the second becomes larger by 16. The first may also become larger by 16,
+    because llama.cpp uses only its low 4 bits.
     """
     carried, more = divmod(variant, 3)
     first = (byte // 16 - carried) % 16 + 16 * more
