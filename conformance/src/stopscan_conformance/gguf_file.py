@@ -44,7 +44,7 @@ def digits(byte: int, variant: int = 0) -> str:
     """Returns one of nine spellings of a byte, such as `\\x41`, that llama.cpp reads as the same byte.
 
     A byte is written as two hex digits: it is 16 times the first digit plus the second. llama.cpp takes any character
-    before "a" as a digit, and subtracts "0" from it. So a digit may be above 15, and there are two ways to change it. If
+    before "a" as a digit, and subtracts "0" from it. So a digit may be above 15. This allows two changes. If
     the first digit becomes smaller by 1, the second becomes larger by 16. The first may also become larger by 16,
     because llama.cpp uses only its low 4 bits.
     """
