@@ -1,5 +1,4 @@
-"""Shared by the tests: a hypothesis profile (the same examples in every run, no database in the working tree), one
-certificate for all clients, and a server that replays streams."""
+"""Shared by the tests: one root certificate for all clients, and a server that replays streams."""
 
 from __future__ import annotations
 
@@ -8,19 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import certifi
+import hypothesis_profiles  # noqa: F401 (it sets how many examples are tried)
 import pytest
-from hypothesis import HealthCheck, settings
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # otherwise the import of litellm downloads a list of prices
 
 from replay import Replay, replaying
-
-settings.register_profile(
-    "stopscan", derandomize=True, database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
-# Few examples, for a busy machine: `pytest --hypothesis-profile=quick`.
-settings.register_profile("quick", max_examples=10, derandomize=True, database=None, deadline=None)
-settings.load_profile("stopscan")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from families import gemma
 from tokenizers import Tokenizer
 from vocabularies import byte_level_book, staged
 from whole import REASONS, agree, emitted, ended, run, stopped
@@ -209,6 +210,15 @@ def test_no_stop_fires_in_an_end_token(native: bool, stop: str) -> None:
             scanner = TokenScanner(carrier, [stop], skip_special_tokens=False, **options)
             assert emitted(scanner, token_ids) == "It is 6."
             assert scanner.finish == (Finish("eos") if end == "eos_token_ids" else ended(token_ids[-1]))
+
+
+def test_no_stop_fires_at_an_end_token_that_completes_a_character() -> None:
+    """The character does not belong to the end token alone, so the end token is not equal to the stop. Before a fix,
+    the reference said that the stop fires."""
+    vocabulary = gemma()
+    token_ids = [vocabulary.tokenizer.token_to_id(f"<0x{byte:02X}>") for byte in "见".encode()]
+    scanner = agree(vocabulary.tokenizer, vocabulary.book, token_ids, ["见"], eos_token_ids=token_ids[-1:])
+    assert scanner.finish == Finish("eos")
 
 
 @pytest.mark.parametrize("native", [True, False])

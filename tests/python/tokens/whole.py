@@ -107,6 +107,8 @@ class Whole:
         raw = getattr(self.book, "raw", lambda token_id: "")(self.ids[count - 1])
         if isinstance(raw, bytes) and "\ufffd" in raw.decode(errors="replace"):
             return None  # its first bytes complete a character of the tokens before it
+        if isinstance(raw, int) and raw > 0x7F:
+            return None  # a byte token that is a part of a character
         special: Any = getattr(self.book, "special", ())
         others = copy(self)
         skipped = {number for number in range(1, count) if self.skips and self.ids[number - 1] in special}
