@@ -44,11 +44,6 @@
 //!
 //! DESIGN.md in the repository explains how stopscan works, and why.
 
-// The unit tests share code with the integration tests. The shared code imports from `stopscan`, so this crate needs
-// that name here, too.
-#[cfg(test)]
-extern crate self as stopscan;
-
 mod automaton;
 mod error;
 mod formats;
@@ -69,6 +64,8 @@ mod vocabulary;
 pub use error::{MAX_REGIONS, MAX_SET_BYTES, StopSetError, StopSetErrorKind};
 pub use formats::{Format, State};
 pub use graph::{Target, keep, stay};
+#[doc(hidden)] // for the tests, which check that every step of compiling patterns is counted
+pub use patterns::PatternCosts;
 pub use repeat::Repeat;
 #[doc(hidden)] // for the tests, the benchmark and the fuzz target, which detect loops without a stream
 pub use repeat::{Loop, Loops};

@@ -5,6 +5,7 @@ mod case;
 mod formats;
 mod loops;
 mod patterns;
+mod patterns_costs;
 mod patterns_syntax;
 mod properties;
 mod random;

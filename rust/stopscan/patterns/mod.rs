@@ -9,6 +9,7 @@
 
 mod alphabet;
 mod compile;
+mod costs;
 mod determinize;
 mod dfa;
 mod hold;
@@ -16,12 +17,11 @@ mod machine;
 mod nfa;
 mod state;
 mod syntax;
-#[cfg(test)]
-mod tests;
 mod threads;
 mod work;
 
 pub(crate) use compile::{Compiled, Compiler, PatternList};
+pub use costs::PatternCosts;
 pub(crate) use machine::Machines;
 pub(crate) use state::{Found, PatternState, SavedThreads};
 pub(crate) use threads::PatternHit;
