@@ -160,7 +160,7 @@ def test_a_body_that_needs_no_parsing_is_not_parsed(monkeypatch: pytest.MonkeyPa
     assert server.requests[0].content == content
 
 
-# --- Some stops must not be sent on to the server, because it would handle them differently. Tested with whole answers.
+# --- Some stops must not be sent on to the server, because it would handle them differently than stopscan does.
 
 
 def whole(text: str, path: str = CHAT, **options: Any) -> Server:

@@ -1,4 +1,4 @@
-"""For all tests: faster collection, one root certificate for HTTP clients, and a tiny model that recites given texts."""
+"""For all tests: faster collection, one root certificate for HTTP clients, and a tiny model that recites texts."""
 
 from __future__ import annotations
 

@@ -66,8 +66,8 @@ class Tokens:
             return put(unit, entries[0], *path) if entries else without(unit, *path)
         if not self.columns:
             return put(unit, entries, *path)
-        # If the API sent this event without entries, `value` is empty. The event may contain earlier text that was
-        # held, so it gets the entries of that text.
+        # The API may have sent this event with an empty `value`. But if held text of earlier events is sent in this
+        # event, so are the entries of that text.
         columns = members(value) or dict.fromkeys(self.columns, ())
         lists = {
             name: [entry[i] for entry in entries]

@@ -97,9 +97,8 @@ class Passage:
         return ended.match is not None
 
     def within(self, place: Path) -> bool:
-        """Returns whether an event with the indexes ``place`` may belong to the passage. The indexes must be the first
-        ones of the passage. An event may have fewer indexes than the passage, for example only the index of the
-        item."""
+        """Returns whether an event with the indexes ``place`` may belong to the passage. It does if ``place`` is a
+        prefix of the passage's own indexes. For example, an event may have only the index of the item."""
         return self.place[1 : 1 + len(place)] == place
 
     def feed(self, text: str, tokens: Sequence[Token] = (), fed: str | None = None) -> tuple[str, list[Any]]:

@@ -1,4 +1,5 @@
-"""The hooks of the process that answers HTTP. They refuse wrong requests, note regions, and add the stop to answers.
+"""The hooks of the process that answers HTTP. They refuse wrong requests, add to each request the
+regions that its route separates, and name in the answers the stop that fired.
 
 With several tokenizer workers, sglang loads no plugins in the process that answers HTTP. Then these hooks do not run.
 """

@@ -83,7 +83,8 @@ class _Cut:
                 for name, value in outputs.items()
             }
             one_row["generated_sequence"] = one_row["generated_sequence"][..., : prompt_length + row.length]
-            # This copy of the pipeline decodes with a tokenizer that returns the text of the row.
+            # `super().postprocess` decodes again, and would bring back text after the stop. So give this copy of the
+            # pipeline a tokenizer whose `decode` returns the row's text, which ends at the stop.
             one = copy(self)
             one.tokenizer = _Decoded(self.tokenizer, row.text)
             (record,) = super(_Cut, one).postprocess(one_row, **given)  # type: ignore[misc]

@@ -172,8 +172,8 @@ impl Format {
     ///
     /// - If calls have no closing marker (`unclosed`), a call ends at the opening marker of the next call.
     /// - A bare call is a call whose opening marker stays in its text. It also ends where the next bare call begins.
-    /// - In other calls, the opening marker of a bare call begins the body of the call, if the format has bodies. If it
-    ///   has none, the marker is ordinary text.
+    /// - If a bare call's opening marker comes inside another kind of call, it begins the body (the arguments) of that
+    ///   call. If the format sets no bodies apart, the marker is ordinary text there.
     fn calls(&self, calls: &Calls, after: &'static str) -> Vec<State> {
         let call = |name| {
             let mut call = State::new(name);

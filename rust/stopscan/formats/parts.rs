@@ -130,8 +130,8 @@ pub(super) static PARTS: &[Format] = &[
         .bodies(FUNCTION, END_FUNCTION),
     // Granite's calls are a JSON array without a closing marker, so text after the array also counts as a call. (The
     // last bracket of the array cannot serve as the marker, because arguments contain brackets.) Granite 3.0 writes
-    // `<|tool_call|>` before the array, Granite 3.1 writes `<tool_call>`. According to vLLM, quantized models write
-    // `Here's` instead of `Here is`.
+    // `<|tool_call|>` before the array, Granite 3.1 writes `<tool_call>`. The reasoning begins with `Here is my thought
+    // process:`. According to vLLM, quantized models write `Here's` there.
     Format::parts("granite", "Granite 3.0 to 3.3: vLLM's granite")
         .reasoning(&[
             ("Here is my thought process:", "Here is my response:"),

@@ -51,7 +51,7 @@ pub(crate) struct Compiled {
 
 /// What the regions of a set share: the automaton of the patterns that are not plain text, and the machines (tables)
 /// with which streams find these patterns. A region without stop strings uses these machines. For a region with stop
-/// strings, `hidden_with` may make another machine for the hidden patterns.
+/// strings, `hidden_with` may make another machine for the patterns whose matches are cut from the output.
 pub(super) struct Source {
     /// The automaton of all patterns, hidden and visible. A match that completes ends every unfinished match that
     /// contains it. So visible patterns also decide for how long text is held for a hidden pattern.
