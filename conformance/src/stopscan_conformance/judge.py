@@ -52,7 +52,7 @@ class Rule:
         return sentence(self.name, api.name, fault, case)
 
     def source(self, api: Api, fault: str = "", case: str = "") -> str:
-        """Returns the sentence that the rule quotes, and the document with the sentence. If the rule quotes none, returns
+        """Returns the sentence that the rule quotes, and its document. If the rule quotes none, returns
         what the rule is based on."""
         documented = self.sentence(api, fault, case)
         return f"\u201c{documented.quote}\u201d ({documented.source})" if documented else self.basis or api.source

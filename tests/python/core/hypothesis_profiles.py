@@ -12,7 +12,7 @@ from hypothesis.internal.conjecture.providers import AVAILABLE_PROVIDERS, Hypoth
 AVAILABLE_PROVIDERS["random"] = f"{HypothesisProvider.__module__}.{HypothesisProvider.__name__}"
 
 COMMON = {"database": None, "deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
-settings.register_profile("stopscan", derandomize=True, backend="random", **COMMON)
+settings.register_profile("stopscan", max_examples=60, derandomize=True, backend="random", **COMMON)
 # New examples in each run. A failure prints how to reproduce it.
 settings.register_profile("nightly", derandomize=False, print_blob=True, max_examples=1_000, **COMMON)
 # Few examples, for a busy machine.
