@@ -21,8 +21,8 @@ SOURCES = [ROOT / "python", ROOT / "clients" / "src", ROOT / "conformance" / "sr
 UNLOCKED = ROOT / "rust" / "python" / "unlocked.rs"
 OURS = {"stopscan", "stopscan_clients", "stopscan_conformance"}
 
-# For each package of the library: the other packages that it may import. Every package may also import the modules
-# directly below `stopscan`.
+# For each package of the library: the other packages that it may import. A package that is not listed may import none.
+# Every package may also import the modules directly below `stopscan`.
 ADAPTERS = ("engines", "finish", "regions", "segments", "tokens")
 MAY_IMPORT = {
     "finish": (),
@@ -73,7 +73,7 @@ def faults(path: Path, source: Path) -> Iterator[str]:
         if module.split(".")[0] == "stopscan_conformance" or (module.split(".")[0] == "stopscan" and top != "stopscan"):
             yield f"{place}: {inside} may not import {top}"
         package, wanted = inside.partition(".")[2], other.partition(".")[2]
-        if package in MAY_IMPORT and wanted and wanted not in MAY_IMPORT[package]:
+        if package and wanted and wanted not in MAY_IMPORT.get(package, ()):
             yield f"{place}: {inside} may not import {other}"
 
 

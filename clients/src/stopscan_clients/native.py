@@ -87,7 +87,8 @@ def native_stops(api: str, stop: StopSet | str | Iterable[str] | None, /) -> tup
     """
     limit = limits_of(api)
     stops = StopSet(stop)
-    if stops.patterns or stops.visible_patterns or stops.protect or stops.regions or stops.repeat is not None:
+    only_strings = len(stops) == len(stops.stop) + len(stops.visible)
+    if not only_strings or stops.protect or stops.regions:
         return [], stops
     # If one stop contains another, servers differ: vLLM cuts at the stop that is first in the list, llama.cpp at the
     # stop that begins first. So the API gets only one of the two, the stop that completes first. If both complete at

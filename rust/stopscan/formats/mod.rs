@@ -1,4 +1,5 @@
-//! The markers that today's models write around their reasoning, answers and tool calls, as data.
+//! The markers that today's models write around their reasoning, answers and tool calls, as data. The tables of models are
+//! in `parts.rs` and `headers.rs`.
 
 use std::fmt;
 

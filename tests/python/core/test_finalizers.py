@@ -67,9 +67,9 @@ def state(stream: Any) -> tuple[object, ...]:
 
 def test_the_collector_runs_inside_of_calls() -> None:
     finalized: list[bool] = []
-    for _ in range(100):
+    for _ in range(10_000):
         Garbage(lambda: finalized.append(True))
-    assert len(finalized) >= 90
+    assert len(finalized) > 5_000  # CPython 3.12 does not collect the first 900
 
 
 @pytest.mark.parametrize("name", STREAMS)

@@ -47,6 +47,7 @@ def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         ("python/stopscan/vllm/_a.py", "from ..engines._options import READERS"),
         ("python/stopscan/vllm/_a.py", "def late():\n    from stopscan.mlx_lm import RowScanner"),
         ("python/stopscan/engines/_a.py", "from stopscan.vllm import install"),
+        ("python/stopscan/new_engine/_a.py", "from stopscan.engines import Row"),  # not in the list of packages
         ("python/stopscan/finish/_a.py", "from stopscan.engines import CHAT"),
         ("python/stopscan/finish/_a.py", "import stopscan_clients"),
         ("clients/stopscan_clients/a.py", "from stopscan.regions._prompt import start_region"),
