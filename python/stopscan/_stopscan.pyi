@@ -415,7 +415,8 @@ class Rewriter(_Copied):
     @property
     def held(self) -> str:
         """The text that is withheld because it may be the beginning of a key. If it already is a key, a longer key may
-        still follow."""
+        still follow.
+        """
     @property
     def set(self) -> RewriteSet:
         """The ``RewriteSet`` of the rewriter."""
@@ -714,7 +715,8 @@ class SegmentSet(_Set):
     @property
     def markers(self) -> dict[str, dict[str, str]]:
         """The graph of regions. A key is a region or state, and its value is a dict: from each marker in it to the state
-        to which the marker leads. Each call makes a new dict."""
+        to which the marker leads. Each call makes a new dict.
+        """
     @property
     def regions(self) -> tuple[str, ...]:
         """The names of the regions; a stream begins in the first."""
