@@ -22,7 +22,7 @@ def test_there_are_enough() -> None:
 
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.name)
 def test_wrong_server_fails(staged_url: str, wrong: Wrong) -> None:
-    # The servers in `ENDLESS` never end an answer, so the timeout ends it. 5 s are enough for the correct part of the
+    # Most servers in `ENDLESS` do not end an answer, so the timeout ends it. 5 s are enough for the correct part of the
     # text, which comes first.
     server = Server(f"{staged_url}/{quote(wrong.name)}", model="reciter", timeout=5 if wrong in ENDLESS else 30)
     level = "usual" if wrong in reports.WRONG else "advice"

@@ -167,7 +167,7 @@ class Case:
 def cases(*apis: str, deep: bool = False, thorough: bool = False, seed: int = 0) -> list[Case]:
     """Returns the cases of the given APIs. If none is given, returns those of all APIs that are not `extra`.
 
-    By default, the cases are those of the files in `named/`, and generated cases with short answers. `deep` adds long
+    By default, these are all cases that are not generated, and generated cases with short answers. `deep` adds long
     answers, and `thorough` a very large number of further cases. Random requests use `seed`.
 
     >>> [str(case) for case in cases("anthropic")][0]

@@ -200,8 +200,8 @@ async def ask(
     """Returns the answer of `server`, or the part that came within the server's time limit.
 
     Errors of the server are not raised: they are in the answer. If the server answers with 429 or 503 and a
-    Retry-After, the request is sent again, up to `RETRIES` times. A Retry-After that is longer than the server's time
-    limit is not obeyed.
+    Retry-After, the request is sent again, up to `RETRIES` times. If the Retry-After is longer than the server's time
+    limit, the request is not sent again.
 
     If `leave` is not 0, closes the connection after that many pieces of text. If `kept` is given, uses this client,
     whose connection stays open. If `body` is given, sends it in place of the body of `request`.

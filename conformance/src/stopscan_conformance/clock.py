@@ -190,8 +190,8 @@ async def _seconds(server: Server, load: Load, request: Request) -> float:
 # Limits for the pace of a stream. Each limit lies between the values that the correct and the wrong test servers in
 # `tests/staged` have.
 FAST = 0.0005  # seconds for each token. If a stream is faster, this process reads several tokens at a time
-# Seconds for each token. If a stream is faster, chunks that come together or late are not judged. This process may be
-# the reason: if it reads late once, four chunks with one token each come together, or a chunk is late by `BEHIND`.
+# Seconds for each token. If a stream is faster, `_gathered` and `_after_holds` do not judge it. This process may be the
+# reason: if it reads late once, four chunks with one token each come together, or a chunk is late by `BEHIND`.
 UNHURRIED = 0.0018
 # A fraction of the mean time between two tokens. Chunks of different tokens come a whole token's time apart. So chunks
 # that come closer together than this belong to one token.
@@ -249,8 +249,8 @@ def unevenness(answer: Answer, recital: Recital, /) -> str | None:
     known = [steps_in(steps, 0, end) for _, end in bursts]
     if pace < FAST:
         return None
-    # For each burst, whether this process ran while the burst came. When the process wakes up, it reads all waiting
-    # chunks at once, even if the server has sent them separately.
+    # For each burst, whether this process ran between the burst before it and this burst. When the process wakes up, it
+    # reads all waiting chunks at once, even if the server has sent them separately.
     awake = [
         answer.slept(before, after) <= (after - before) / 2
         for before, after in pairwise([times[0], *(time for time, _ in bursts)])

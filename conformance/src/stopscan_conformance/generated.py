@@ -149,7 +149,7 @@ def _before(point: Point) -> Iterator[Point]:
 
 def _beside(point: Point) -> Iterator[Point]:
     """Yields the requests that run at the same time as the request of `point`, as points. Three kinds take turns: the
-    script `deep`, a script `looks-…` whose text almost has the stop, and a copy of `point` without other requests."""
+    script `deep`, a script `looks-…`, and a copy of `point` without other requests."""
     alone = replace(point, company=1, kept=0, after="nothing")
     for number in range(1, point.company):
         if number % 3 == 0:

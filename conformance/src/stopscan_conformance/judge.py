@@ -47,8 +47,8 @@ class Rule:
             self.level)  # fmt: skip
 
     def sentence(self, api: Api, fault: str = "", case: str = "") -> Sentence | None:
-        """Returns the sentence that documents the rule for an API, or None. If there are several, returns the first
-        that fits the complaint `fault` and the name of the case."""
+        """Returns the first sentence that documents the rule for an API, and fits the complaint `fault` and the name
+        of the case. Returns None if there is no such sentence."""
         return sentence(self.name, api.name, fault, case)
 
     def source(self, api: Api, fault: str = "", case: str = "") -> str:
@@ -133,8 +133,8 @@ def judge(answer: Answer, expected: Expected, /, *, stream: bool, can: Can = Can
         if lesser == "stop-in-reasoning":  # the answer ends elsewhere, so the other rules cannot be judged
             return findings
     else:
-        # If an answer broke off, only the rule "answers" is broken. A wrong text is not reported: in a case of
-        # simultaneous requests, `merged` would report it under `isolation`, as if another request had changed the text.
+        # If an answer broke off, its wrong text breaks the rule "answers". Under "text", in a case of several requests,
+        # `merged` would report it under "isolation", as if another request had changed the text.
         rule = "answers" if wrong and answer.error else expected.text
         findings |= {**dict.fromkeys(expected.also if wrong is None else ()), rule: wrong}
     findings |= _end(answer, expected, can)
@@ -206,8 +206,9 @@ def shown(text: str, other: str) -> str:
 
 
 def merged(findings: Sequence[Findings], *, together: bool = True) -> Findings:
-    """Joins the findings of several requests of one case. Keeps the first violation of each rule. If the requests ran
-    at the same time (`together`), reports a wrong text under the rule `isolation`, and not under `text`."""
+    """Joins the findings of several requests of one case. Keeps the first violation of each rule. If `together` is
+    true, one request may have changed the answer to another one. So a wrong text is reported under the rule
+    `isolation`, and not under `text`."""
     kept: dict[str, str | None] = {}
     for number, one in enumerate(findings, 1):
         for rule, fault in one.items():

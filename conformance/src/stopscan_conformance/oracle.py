@@ -105,7 +105,8 @@ def withheld(text: str, begun: frozenset[str]) -> int:
 
 @dataclass(frozen=True)
 class Recital:
-    """The right answer: its `text`, and the count of its `tokens`, including the stop token or EOS that ends it.
+    """The right answer: its `text`, and the count of its `tokens`. The token that ends the answer also counts: the EOS,
+    a stop token, or the token that completes the stop string.
 
     After token i, the text has `complete[i]` whole characters. The first `safe[i]` characters of the text can no longer
     become part of a stop, so the server may send them. In a stream, the text sent up to the end of each chunk must have

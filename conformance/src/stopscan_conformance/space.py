@@ -54,7 +54,7 @@ class Point:
     @property
     def longest(self) -> int:
         """About how many tokens the answer has at most. If the stop never comes, the token limit of 300 ends the
-        answer."""
+        answer. If `limit` is "all", the answer may be the whole script."""
         if self.limit == "all":
             return len(script(self.script).pieces)
         return 300 if self.place is None else self.place + self.length // 3
@@ -102,7 +102,7 @@ SMALL = 700  # the most tokens of an answer, except in `deep` and in four points
 def small(seed: int) -> list[Point]:
     """Returns the points (requests) of a default run:
 
-    - for each value of each field, a point with this value
+    - for each value of each field, a point with this value, unless its answer is long
     - points whose stop lies across a border, such as token 128
     - random points
     - four points with long answers: two have a stop across a large border, and two have a stop after many tokens
@@ -196,7 +196,7 @@ def _around_reasoning() -> Iterator[Point]:
 
 def _pairs() -> Iterator[Point]:
     """Yields points (requests) in which two fields of `names` have been changed. For any two fields, there is a point
-    for each combination of their values. Every second point is a stream."""
+    for each combination of their values, except the first value of a field. Every second point is a stream."""
     stream = False
     names = ("among", "limit", "says", "usage", "after", "length")
     for at, first in enumerate(names):

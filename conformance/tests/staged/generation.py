@@ -30,8 +30,8 @@ Piece = tuple[int, bytes]
 
 
 async def step(script: str, slower: int = 1) -> None:
-    """Waits as long as a model takes to generate a token. Some cases compare times. For their scripts, the wait blocks
-    the event loop, so that simultaneous answers slow each other down."""
+    """Waits as long as a model takes to generate a token. Some cases compare the times of requests. For their scripts,
+    the wait blocks the event loop, so that simultaneous answers slow each other down."""
     blocks = "stream" in script or script == "thought"
     await asyncio.sleep(PACE_SECONDS * (0 if blocks else slower if script == "paced" else slower - 1))
     end = time.perf_counter() + (STEP_SECONDS * slower if blocks else 0)

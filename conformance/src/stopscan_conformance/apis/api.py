@@ -169,9 +169,9 @@ def unnamed(end: End) -> End:
 
 
 def lacks(what: str, data: Any, **needs: Any) -> Iterator[str]:
-    """Yields a complaint for each key of `needs` that is missing in `data` or has a wrong value there. `needs` says
-    which values of a key are right. It names a type, NAME, COUNT, or several of these as a tuple, or it lists the
-    values as a set."""
+    """Yields a complaint if `data` is not an object. Otherwise yields one for each key of `needs` that is missing in
+    `data` or has a wrong value there. `needs` says which values of a key are right. It names a type, NAME, COUNT, or
+    several of these as a tuple, or it lists the values as a set."""
     if not isinstance(data, dict):
         yield f"{what} is {short(data)}, not an object"
         return
@@ -237,7 +237,7 @@ def named_events(events: Iterable[Event]) -> Generator[str, None, list[Data]]:
 
 def summed(what: str, usage: Any, prompt: str, answer: str, total: str | None) -> Iterator[str]:
     """Yields what is wrong with the token counts in `usage`. A count of 0 prompt tokens is not a fault here, because
-    `probe` reports it once for the server."""
+    `probe` reports it once for the API."""
     faults = list(lacks(what, usage, **{prompt: COUNT, answer: COUNT, **({total: COUNT} if total else {})}))
     yield from faults
     if not faults and total and usage[prompt] + usage[answer] != usage[total]:

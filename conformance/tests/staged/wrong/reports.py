@@ -111,7 +111,7 @@ class SwapsWhatItHolds(Simple):
 
 
 class LosesBeforeTheMatch(Simple):
-    """Defect: when a stop fires, loses held text that comes before the stop."""
+    """Defect: when a stop fires, loses the text before the stop that is not sent yet."""
 
     def send(self, end: int) -> str:
         return "" if self.match is not None and end > self.sent else super().send(end)

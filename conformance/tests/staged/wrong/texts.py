@@ -1,5 +1,5 @@
 """Wrong servers that lose, repeat or leak text, cut it at the wrong place, decode it wrongly, or miss a stop. Some of
-them do this only late in the text, such as after 400 tokens."""
+them do this only from some place in the text on, such as after 400 tokens, or only at one place."""
 
 from __future__ import annotations
 
