@@ -79,8 +79,8 @@ def llama_cpp(deltas: Iterable[str], stop: list[str]) -> Iterator[str]:
 
 
 def pending_from_last(text: str, sequence: str) -> bool:
-    """Whether `text` ends with the first characters of `sequence`, but not with all of it. For speed, first compares
-    only one character: the last character of `text`."""
+    """Whether `text` ends with a beginning of `sequence` that is shorter than `sequence`. For speed, first compares the
+    last character of each beginning with the last character of `text`."""
     last = text[-1]
     return any(
         sequence[index] == last and text.endswith(sequence[: index + 1]) for index in range(len(sequence) - 2, -1, -1)

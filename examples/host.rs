@@ -21,7 +21,7 @@ struct StopConfig {
     min_tokens: usize,
     /// The markers around the model's reasoning. Between them no stop string or pattern fires.
     reasoning: Option<(&'static str, &'static str)>,
-    /// Whether the prompt ends with the opening marker, so that the answer begins with reasoning.
+    /// Whether the prompt ends inside the reasoning, so that the answer begins with reasoning.
     starts_in_reasoning: bool,
 }
 
@@ -36,8 +36,8 @@ struct Event {
 
 #[derive(Debug, PartialEq)]
 enum Finish {
-    /// A stop string or a pattern fired. `index` is its index in the list of the request, `byte_offset` is where it
-    /// begins in the text.
+    /// A stop string or a pattern fired. `index` is its index in its list: `stop`, `visible` or `patterns`.
+    /// `byte_offset` is where it begins in the text.
     Sequence {
         index: usize,
         byte_offset: usize,
