@@ -128,8 +128,9 @@ class _OfTokens(_Scanner):
         """How many tokens each region has, for a usage report. Each call makes a new dict.
 
         A token counts in the region of its last character. If a stop cuts a token in two, the token counts if
-        some of its text was emitted. Two kinds of tokens count in no region: a token that completes a marker,
-        and a stop token or EOS that ends the stream. Without regions the dict is ``{"answer": tokens_kept}``.
+        some of its text was emitted. Three kinds of tokens count in no region: a token that completes a marker,
+        a token that a stop cuts off as a whole, and a stop token or EOS that ends the stream. Without regions
+        the dict is ``{"answer": tokens_kept}``.
         """
 
 @type_check_only

@@ -201,8 +201,8 @@ impl Plain {
     pub(crate) fn code_points(&self, delta: &str) -> Option<usize> {
         let text = delta.as_bytes();
         // Each of these loops has a fixed number of rounds. Deltas differ in length, so for a loop with as many rounds
-        // as bytes, the processor would often guess wrong when it ends. For 1 to 8 bytes, the last byte is read several
-        // times. Longer text is read as two blocks, which may overlap.
+        // as bytes, the processor would often guess wrong when it ends. For less than 8 bytes, the last byte is read
+        // several times. Text of more than 8 bytes is read as two blocks, which may overlap.
         let marks = match text.len() {
             0 => 0,
             1..=8 => (0..8).fold(0, |marks, at| marks | self.marks[text[at.min(text.len() - 1)] as usize]),

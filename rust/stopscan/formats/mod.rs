@@ -1,5 +1,5 @@
-//! The markers that today's models write around their reasoning, answers and tool calls, as data. The tables of models are
-//! in `parts.rs` and `headers.rs`.
+//! The markers that today's models write around their reasoning, answers and tool calls, as data. The tables of formats
+//! are in `parts.rs` and `headers.rs`.
 
 use std::fmt;
 
@@ -12,8 +12,8 @@ pub use graph::State;
 /// Markers, each with the state to which it leads.
 type Markers = &'static [(&'static str, &'static str)];
 
-/// The opening and the closing marker of a part of an answer, such as the reasoning. An empty string means that there
-/// is no such marker.
+/// The opening and the closing marker of a part of the model's text, such as the reasoning. An empty string means that
+/// there is no such marker.
 type Pair = (&'static str, &'static str);
 
 /// The format of a family of models: the markers of the reasoning, the answer and the tool calls.
@@ -49,8 +49,8 @@ pub struct Format {
     /// A title, such as `thought`, that may follow the opening marker of the reasoning. The title is left out of the
     /// text, as the marker is.
     title: &'static str,
-    /// Whether the opening marker of the reasoning opens the reasoning again after it has ended. An answer may then
-    /// have several parts of reasoning.
+    /// Whether the opening marker of the reasoning opens the reasoning again after it has ended. A text may then have
+    /// several parts of reasoning.
     reopens: bool,
     /// Whether the closing marker of the reasoning is a phrase that an answer may also contain.
     phrase: bool,

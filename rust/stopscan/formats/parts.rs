@@ -129,7 +129,7 @@ pub(super) static PARTS: &[Format] = &[
         .tool_call(&[("<seed:tool_call>", "</seed:tool_call>")])
         .bodies(FUNCTION, END_FUNCTION),
     // Granite's calls are a JSON array without a closing marker, so text after the array also counts as a call. (The
-    // last bracket of the array cannot serve as the marker, because arguments contain brackets.) Granite 3.0 writes
+    // last bracket of the array cannot serve as the marker, because arguments may contain it.) Granite 3.0 writes
     // `<|tool_call|>` before the array, Granite 3.1 writes `<tool_call>`. The reasoning begins with `Here is my thought
     // process:`. According to vLLM, quantized models write `Here's` there.
     Format::parts("granite", "Granite 3.0 to 3.3: vLLM's granite")
@@ -150,8 +150,8 @@ pub(super) static PARTS: &[Format] = &[
         .reasoning(&[THINK])
         .tool_call(&[("<tool_calls>", "</tool_calls>")])
         .answer(&[("<answer>", "</answer>")]),
-    // Before a call of a built-in tool, Llama 3 always writes the marker. Before a call of another tool, it writes the
-    // marker only with some prompts. A call without the marker is a JSON object. It cannot be told from an answer in
+    // Before a call of a built-in tool, Llama 3 writes the marker. Before a call of another tool, it writes the marker
+    // only with some prompts. A call without the marker is a JSON object. It cannot be told from an answer in
     // JSON, so it counts as an answer.
     Format::parts("llama3", "Llama 3.1 to 3.3: Meta's prompt_format.md; vLLM's llama3_json")
         .tool_call(&[("<|python_tag|>", "")]),

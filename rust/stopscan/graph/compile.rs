@@ -314,7 +314,7 @@ pub(crate) struct Distinct<'a> {
 
 impl<'a> Roles<'a> {
     /// Returns the distinct stops or patterns of the list `stops`. Refuses an empty text. Also refuses a text that was
-    /// given before in another role, such as a marker that is also a stop.
+    /// given before in another role, such as a visible stop that is also a hidden stop.
     fn stops(&mut self, stops: &'a [String], role: Role) -> Result<Distinct<'a>, StopSetError> {
         let mut distinct =
             Distinct { texts: Vec::with_capacity(stops.len()), indices: Vec::with_capacity(stops.len()) };

@@ -202,8 +202,8 @@ impl Graph {
         (word.unwrap_or_default() as u32, text.len())
     }
 
-    /// Returns the cursor at `node` after the first `length` bytes of the stop or marker with the index `word`: the
-    /// cursor for which `partial` returns `word` and `length`. Returns `None` if `node` has no word with this index, or
+    /// The reverse of `partial`: returns the cursor at `node` after the first `length` bytes of the stop or marker with
+    /// the index `word`. Returns `None` if there is no node with this number, or if it has no word with this index, or
     /// no state for these bytes.
     pub(crate) fn resume(&self, node: u32, word: u32, length: usize) -> Option<Cursor> {
         let Node { automaton, .. } = self.nodes.get(node as usize)?;
@@ -530,8 +530,9 @@ impl History {
     }
 
     /// Returns how many bytes at the end of the text must be held, because a match of a hidden pattern may have begun
-    /// in them. The text ends with `delta`. If `hides_stops` is false, all matches stay in the output, and nothing is
-    /// held. For matches that stay in the output, the history keeps a copy of their text until they complete.
+    /// in them, or a marker that `PatternState::markers` finds. The text ends with `delta`. If `hides_stops` is false,
+    /// all matches stay in the output, and nothing is held for them. For matches that stay in the output, the history
+    /// keeps a copy of their text until they complete.
     pub(crate) fn hold(&mut self, delta: &str, hides_stops: bool) -> usize {
         self.threads.as_mut().map_or(0, |threads| threads.hold(delta, hides_stops))
     }

@@ -150,9 +150,10 @@ impl<E: Emit> SetBuilder<E> {
     /// Adds a region with its name and its markers. Each marker comes with the name of the region to which it leads. A
     /// stream begins in the region that was added first. In a [`StopSet`](crate::StopSet), markers stay in the text.
     ///
-    /// A region can have several states, each with different markers. Add each state with this method, under a name of
-    /// two parts: the name of the region, a slash, and a name for the state. For example, `"call/in reasoning"` is a
-    /// state of the region `"call"`. A marker that leads to this state must give the whole name.
+    /// A region can have several states, each with different markers. Add each state with this method. The name of a
+    /// state is the name of the region alone, or the name of the region, a slash, and a name for the state. For
+    /// example, `"call/in reasoning"` is a state of the region `"call"`. A marker that leads to this state must give
+    /// the whole name.
     ///
     /// ```
     /// use stopscan::{SegmentSet, StopSet};

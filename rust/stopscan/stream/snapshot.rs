@@ -1,6 +1,6 @@
 //! Writes and reads the state of a stream for snapshots. If a stop or marker has begun, its index and the number of its
-//! bytes that were read are written. This stands for the state of the automaton, and also for the held text. Only text
-//! that is held for patterns is written as text.
+//! bytes that were read are written. This stands for the state of the automaton, and also for the held text. For
+//! patterns, the text since the first unfinished match began is written, too.
 
 use super::{Emit, Fired, FiredStop, Stream};
 use crate::graph::{Graph, Word};
