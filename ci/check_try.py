@@ -48,7 +48,7 @@ def cell(**pieces: str) -> dict[str, str]:
 
 def hold(stops: Sequence[str], deltas: Sequence[str], buffer: int) -> tuple[Row, float, int]:
     """Imitates a loop without stopscan. After each delta, the loop searches the whole text, and withholds the last
-    ``buffer`` characters. Returns three things: the loop's row in the page's table, the average number of withheld
+    ``buffer`` characters. Returns three things: the loop's column in the page's table, the average number of withheld
     characters, and how many characters of the stop were sent too early."""
     row, text, sent, withheld, deltas_read = [], "", 0, 0, 0
     first = min(
@@ -73,8 +73,8 @@ def hold(stops: Sequence[str], deltas: Sequence[str], buffer: int) -> tuple[Row,
 
 
 def scan(stops: Sequence[str], patterns: Sequence[str], deltas: Sequence[str]) -> tuple[Row, Row, float]:
-    """Feeds the deltas to a `StopScanner`. Returns three things: the row of the page's table that shows what is sent
-    at each delta, the row that shows what is withheld, and the average number of withheld characters."""
+    """Feeds the deltas to a `StopScanner`. Returns three things: the column of the page's table that shows what is
+    sent at each delta, the column that shows what is withheld, and the average number of withheld characters."""
     scanner = StopScanner(StopSet(stops, patterns=patterns))
     sent, held, withheld = [], [], 0
     for delta in [*deltas, None]:

@@ -120,8 +120,9 @@ fn what_is_forgotten_and_what_fired_repeats_nothing() {
     }
 }
 
-/// The library drops old text. It always keeps less than four times as much text as the longest period has. The test
-/// counts bytes, and a character that is not ASCII may take up to four of them.
+/// The library keeps text of about three times the longest period, and a little more that a search may need. It drops
+/// old text when it has a quarter more than that. The test counts bytes, and a character that is not ASCII may take up
+/// to four of them.
 #[test]
 fn what_a_stream_keeps_is_bounded() {
     for (character, bytes) in [("a", 1), ("日", 4), ("🤦", 4)] {

@@ -1,4 +1,5 @@
-"""How many examples hypothesis tries, and which. The conftest.py of each test folder imports this module.
+"""How many examples hypothesis tries, and which. `tests/python/conftest.py` and `clients/tests/conftest.py` import this
+module.
 
 By default, hypothesis tries the same examples in each run, and keeps no database in the working tree.
 """

@@ -1,5 +1,5 @@
-"""A call that needs more memory than there is raises a `MemoryError`. The stream stays usable, and has read either the
-whole delta or nothing. The calls run in a process that gets no more memory."""
+"""If there is no memory for something whose size the caller's input decides, a call raises a `MemoryError`. The stream
+stays usable, and has read either the whole delta or nothing. The calls run in a process that gets no more memory."""
 
 from __future__ import annotations
 

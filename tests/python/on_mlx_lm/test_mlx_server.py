@@ -133,8 +133,8 @@ def test_what_else_differs_without_a_stop(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_prompt_cached_with_its_answer(checkpoint: Path) -> None:
-    """If the cache has a whole prompt, mlx_lm.server's generation thread ends with an error. stopscan's server must
-    answer. This test fails once mlx-lm has fixed its bug."""
+    """If the cache has a whole prompt, mlx_lm.server's generation thread ends with an error. stopscan's server, here
+    without a cache, must answer. This test fails once mlx-lm has fixed its bug."""
     request_body = [("[alphabet]", 27), ("[alphabet]abcdefghijklmnopqrstuvwxyz<|eos|>", 1)]
     with serving(plain_server.main, "--model", checkpoint) as plain:
         assert plain.ask(request_body[0][0], chat=False).tokens == 27

@@ -283,7 +283,7 @@ def test_vllm_own_cases(case: dict[str, Any], stopscan: str, tmp_path: Path) -> 
 @pytest.mark.parametrize("stops", [["abc", "b"], ["bc", "abcd"]])
 def test_min_tokens_with_nested_stops_follows_vllms_rule(pieces: tuple[Any, Reciter], stops: list[str]) -> None:
     # Here one stop contains a shorter stop. If the shorter stop ends within `min_tokens`, vLLM fires the longer one,
-    # but stopscan would not. So stopscan leaves requests with these stops to vLLM.
+    # but stopscan would not. So stopscan leaves requests with these stops and `min_tokens` to vLLM.
     tokenizer, reciter = pieces
     tokens = [[reciter.token_id("pieces", piece)] for piece in ("a", "b", "c", " ", "ab", "c", "a")]
     install()

@@ -28,7 +28,7 @@ class Book:
     raw: Callable[[int], Raw]
     strays: Literal["parts", "runs", "bytes"]
     special: frozenset[int]
-    # The text of a token that is the first one of its stream. `None` if `raw` gives this text as well.
+    # The text or bytes of a token that is the first one of its stream. `None` if `raw` gives the same.
     first: Callable[[int], Raw] | None = None
     special_ends_character: bool = False
     # Whether the tokenizer's `decode` gives another text than `characters`. This happens because `decode` also replaces

@@ -131,8 +131,8 @@ fn patterns_that_are_too_large_together() {
     assert!(error.to_string().starts_with("the 10000 patterns together are too large; "));
 }
 
-/// In this text, a match may begin at every character, and a million matches are unfinished at the same time. Matches
-/// in the same state must be merged. Otherwise time and memory would explode.
+/// In this text, a match may begin at every character, and stays unfinished until it is longer than `max_held` (65,536
+/// characters). Matches in the same state must be merged. Otherwise time and memory would explode.
 #[test]
 fn a_million_beginnings_of_a_match() {
     let _alone = alone();

@@ -191,7 +191,8 @@ impl<'a> Reference<'a> {
     }
 
     /// Returns how many characters at the end of `text` must be held, if no stop has fired in `text`. The held text
-    /// begins at the first position from which a hidden stop may still complete.
+    /// begins at the first position at which a hidden stop may begin that can still fire. For each position, this is
+    /// decided as if no other stop had begun earlier in the text.
     pub(super) fn held(&self, text: &[char], reading: &Reading) -> usize {
         let Some(region) = reading.region else {
             return 0;

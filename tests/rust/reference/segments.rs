@@ -32,7 +32,8 @@ pub struct Region {
     pub markers: Vec<(String, String)>,
 }
 
-/// A segment: the name of its region, its text, and the number of its part. (A part is the text between two markers.)
+/// A segment: the name of its region, its text, and the number of its part. (`Reference::follow` says which markers
+/// begin a new part.)
 pub type Segment = (String, String, u32);
 
 impl Rules {

@@ -169,8 +169,8 @@ impl Plan {
         }
     }
 
-    /// Returns the text of the token at position `number` (counted from 1), decoded alone. Returns `None` if the bytes
-    /// of the token are not valid UTF-8.
+    /// Returns the whole text of the token at position `number` of `ids` (counted from 1). Returns `None` if the bytes
+    /// of this token are not valid UTF-8, or if there is no such token.
     pub(super) fn own_text(&self, ids: &[u32], number: usize) -> Option<String> {
         let id = ids[number - 1];
         let bytes = match self.token(id)? {
