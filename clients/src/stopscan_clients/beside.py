@@ -98,7 +98,7 @@ def _spelled(entry: Any, place: int) -> tuple[int, int]:
 @dataclass(frozen=True)
 class Spans:
     """Says where a choice, event or answer has remarks on spans of its text, such as citations. At a stop, only the
-    remarks on text before the stop are kept."""
+    remarks that end in the kept text are kept."""
 
     path: str
     end: tuple[str, ...]  # the paths in a remark at which its end may be
@@ -109,9 +109,9 @@ class Spans:
     piece: tuple[str, str, str] = ("", "", "")
 
     def cut(self, unit: Any, text: str) -> Any:
-        """Returns the choice, event or answer ``unit`` without the remarks, such as citations, that end after a stop.
-        ``text`` is the text before the stop. A remark that does not say where it ends is removed too. If nothing is
-        removed, returns ``unit`` itself."""
+        """Returns the choice, event or answer ``unit`` without the remarks, such as citations, that end after ``text``,
+        the text that is kept at a stop. A remark that does not say where it ends is removed too. If nothing is removed,
+        returns ``unit`` itself."""
         path = dotted(self.path)
         remarks = get(unit, *path)
         if not isinstance(remarks, list):
@@ -136,8 +136,8 @@ class Beside:
     spans: tuple[Spans, ...] = ()
 
     def cut(self, tree: Any, text: str) -> Any:
-        """Returns the event or answer ``tree`` without the remarks, such as citations, that end after a stop. ``text``
-        is the text before the stop. The entries of the tokens do not change."""
+        """Returns the event or answer ``tree`` without the remarks, such as citations, that end after ``text``, the
+        text that is kept at a stop. The entries of the tokens do not change."""
         for spans in self.spans:
             tree = spans.cut(tree, text)
         return tree

@@ -181,7 +181,7 @@ class Body:
 
     def fail(self, error: Exception) -> bytes:
         """Ends the body with an error, which ``emit`` raises after the last bytes. Returns, as bytes, the events that
-        were held back because a stop may have begun in them."""
+        the machine still holds."""
         self.error, self.ended = self.error or error, True
         return self._held_events(None)
 

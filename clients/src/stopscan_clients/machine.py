@@ -213,10 +213,10 @@ class Machine:
         return passage is not None and not (passage.held or passage.echoed or passage.unarmed or waits)
 
     def sole(self, event: Any) -> tuple[Path, str] | None:
-        """Returns the path of the text in ``event``, and the text.
+        """Returns the path of the text in ``event``, and the text. The machine must have sent ``event`` unchanged.
 
-        Returns ``None`` if the fast path cannot be used for the events that follow: if this event was changed, has a
-        second text, logprobs or a call, begins a passage, or ends a choice.
+        Returns ``None`` if the fast path cannot be used for the events that follow: if this event has no text, a second
+        text, logprobs or a call, begins a passage, or ends a choice.
         """
         row, passage = self.row, self.current
         if passage is None or passage.unit is None or passage.event is not event or row.cumulative:
@@ -580,8 +580,8 @@ class Blocks(Machine):
 
     def _queued(self, kind: Any, place: Path, new: Any, early: Out, begins: bool) -> Out:
         """Returns the output for an event that has no text to send yet. If the event ``begins`` a passage, it waits
-        until text of the passage is safe to send. Later events of the passage wait too. If a stop fires first, the
-        event is never sent."""
+        until text of the passage is safe to send. Later events that may belong to the passage wait too. If a stop fires
+        first, the event is never sent."""
         out = [*self._released(), *early] if early else []
         waits = self._memory.place(self._openings[0][0]) if self._openings else None
         ends = kind in self.row.ends or kind in self.row.over

@@ -50,9 +50,9 @@ LIMITS: dict[str, Limit] = {
 }
 
 
-# `native_stops` compares each stop that the API can take with each stop that a scan must find. This is the most pairs
-# that it compares, because a client of a proxy can send very many stops. Stops beyond the limit are not sent to the
-# API: a scan must find them.
+# `native_stops` compares each stop that the API can take with each stop that it could hide. This is the most pairs that
+# it compares, because a client of a proxy can send very many stops. Stops beyond the limit are not sent to the API: a
+# scan must find them.
 MOST_PAIRS = 65_536
 
 assert set(LIMITS) == set(get_args(Name))

@@ -122,8 +122,7 @@ def has(tree: Any, sign: str) -> bool:
     """Returns whether the tree has a value at the path ``sign``, such as ``choices.*.delta``.
 
     If ``sign`` ends with ``[]``, the value must be a list. If ``sign`` contains ``=``, the value must be equal to the
-    text after the ``=``. If ``sign`` contains ``&``, the parts between the ``&`` are paths, and the tree must have a
-    value at each of them.
+    text after the ``=``. If ``sign`` contains ``&``, the parts between the ``&`` are signs, and all of them must hold.
     """
     if "&" in sign:
         return all(has(tree, part) for part in sign.split("&"))

@@ -42,7 +42,7 @@ def cut(options: ScanOptions, answer: Any, matches: dict[int, StopMatch]) -> Any
 
 def _up_to_stop(api: WireFormat, answer: Any, at: Path, text: str, kept: str) -> Any:
     """Returns the answer up to the stop. The stop fired in the text at the path ``at``, and ``kept`` is the part of
-    this text before the stop. Only fields that the row of the API names are returned.
+    this text that is kept. Only fields that the row of the API names are returned.
 
     If ``kept`` is empty, the piece with the text is removed. An object that contained only this piece is removed too.
     """
@@ -63,8 +63,8 @@ def _up_to_stop(api: WireFormat, answer: Any, at: Path, text: str, kept: str) ->
 
 
 class _Text(Passage):
-    """A text that is complete from the start. If ``repeat`` has found a loop at the end, the text keeps only the first
-    copy of the loop."""
+    """A text that is complete from the start. If a loop (``repeat``) ends the text, only the first copy of the loop is
+    kept."""
 
     def _safe(self, text: str, tokens: Sequence[Token]) -> str:
         safe = super()._safe(text, tokens) + self.scanner.flush()

@@ -177,8 +177,8 @@ def _compiled(
         return protected(stops, graph, protect)
     if len(stops) > (stops.repeat is not None) or narrow or not graph:
         return stops
-    # `repeat` is the only stop, and fires in every region. So the set needs no regions for its stops. It gets them
-    # nevertheless, because a scanner counts the tokens of each region only if its set has regions.
+    # There is no stop except perhaps `repeat`, which fires in every region. So the set needs no regions for its stops.
+    # It gets them nevertheless, because a scanner counts the tokens of each region only if its set has regions.
     return StopSet(regions=graph, repeat=stops.repeat)
 
 

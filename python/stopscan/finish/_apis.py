@@ -93,8 +93,8 @@ APIS: dict[ApiName, FinishFields] = {
         name="Responses status",
         words=paths("status"),
         silent=(".delta",),
-        # Each of these events has the status of the whole response. Other events have the status of a part of it. That
-        # status can be "incomplete" before the response ends, as in `response.reasoning_summary_part.done`.
+        # Each of these events has the status of the whole response. The `status` of any other event does not count: it
+        # can be "incomplete" before the response ends, as in `response.reasoning_summary_part.done`.
         events=("response.completed", "response.incomplete", "response.failed", "response.cancelled"),
         vague_words=("incomplete",),
         details=paths("incomplete_details.reason status_details.reason"),  # the second path is of the Realtime API

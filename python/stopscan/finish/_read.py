@@ -69,7 +69,7 @@ class FinishFields:
     "stop".
 
     A choice is one answer of a response, with its finish word. The body is the part of the payload that has the list of
-    choices: the whole payload, or what is at one of the paths in `bodies`. If the API has no list of choices, the body
+    choices: the whole payload, or what is at one of the paths in `bodies`. If there is no list of choices, the body
     itself is the only choice.
     """
 

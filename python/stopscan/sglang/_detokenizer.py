@@ -22,7 +22,7 @@ def decode(manager: Any, recv: Any) -> Generator[tuple[Any, ...] | None, list[st
         return None
     recv.customized_info = wrap_as_pickle(info) if info else None
     # Let sglang decode the requests without stops, and all requests without a new token. The first row of a request may
-    # have no new token, and sglang must read this row to begin decoding the request.
+    # have no new token.
     decoded_by_sglang = [place for place, texts in enumerate(rows) if not texts or None in texts]
     made = dict(zip(decoded_by_sglang, (yield (manager, _part(recv, decoded_by_sglang))), strict=True))
     return [made[place] if place in made else "".join(texts) for place, texts in enumerate(rows)]

@@ -1,4 +1,4 @@
-"""The hooks of the process that answers HTTP. They refuse wrong requests, add to each request the
+"""The hooks of the process that answers HTTP. They refuse wrong requests, add to a request of chats or Responses the
 regions that its route separates, and name in the answers the stop that fired.
 
 With several tokenizer workers, sglang loads no plugins in the process that answers HTTP. Then these hooks do not run.

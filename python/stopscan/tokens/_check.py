@@ -11,8 +11,8 @@ from stopscan import _stopscan
 from stopscan.tokens._samples import sequences
 from stopscan.tokens._source import Source, Token
 
-# This many token ids are drawn at random for the samples. Only ids whose token has a text are then used. Byte tokens,
-# such as the token for the byte 255, are tested by `RUNS` instead.
+# This many token ids are drawn at random for the samples. Ids without a token and byte tokens, such as the token for
+# the byte 255, are then left out. `RUNS` tests the byte tokens.
 DRAWN = 1000
 
 # Byte strings to spell with byte tokens: characters of one to four bytes, or invalid UTF-8. No string has an invalid

@@ -71,8 +71,8 @@ class Vocabulary(_stopscan.Vocabulary):
 class Known(NamedTuple):
     """A cached result for a tokenizer.
 
-    ``vocabulary`` is ``None`` if the tokenizer has no native vocabulary. Other vocabularies are not cached: they refer
-    to the tokenizer, so the cache would keep the tokenizer alive.
+    ``vocabulary`` is ``None`` if the tokenizer has no native vocabulary. A vocabulary that is not native is not cached:
+    it refers to the tokenizer, so the cache would keep the tokenizer alive.
     """
 
     fingerprint: Hashable

@@ -237,7 +237,7 @@ class Stops(StoppingCriteria, BaseStreamer):
         """Returns ``output`` of ``generate``, a tensor or an object, without the tokens after the text of each row.
 
         Cuts only the rows that a stop ended. If rows then differ in length, the shorter ones are padded. Scores,
-        logits, attentions and hidden states keep as many steps as the longest row has generated tokens. The cache is
+        logits, attentions and hidden states keep as many steps as the longest row keeps generated tokens. The cache is
         not changed. After a beam search, call ``trim`` first: ``texts`` and ``finishes`` are then those of the
         sequences in ``output``.
 

@@ -20,8 +20,8 @@ from stopscan.vllm._parsers import BEGINS_INSIDE, HARMONY, OF_THE_CHECKPOINT, RE
 # This many tokens at the end of a prompt are searched for markers. They are enough, because chat templates end with a
 # marker and line breaks.
 PROMPT_TOKENS = 32
-# The reasoning parser tells whether an answer begins in the reasoning. The results for the last
-# `MAX_TURNS` prompts are cached. A prompt whose last turn has `MAX_TURN` tokens or more is not cached.
+# The reasoning parser tells whether an answer begins in the reasoning. At most `MAX_TURNS` results are cached. The
+# result for a prompt whose last turn has `MAX_TURN` tokens or more is not cached.
 MAX_TURN = MAX_TURNS = 64
 # A character has at most this many tokens: it has at most 4 bytes, and each token has at least one of them.
 CHARACTER = 4

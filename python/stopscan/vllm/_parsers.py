@@ -41,7 +41,7 @@ def form_of(parser: str | None) -> Graph | None:
 
 
 def form_of_calls(tool_parser: str | None) -> Graph | None:
-    """Returns the regions that a tool parser of vLLM reads, from ``FORMATS``, or ``None`` if no markers are around the
+    """Returns the form in ``FORMATS`` whose calls a tool parser of vLLM reads, or ``None`` if no markers are around the
     calls."""
     form = form_of(tool_parser)
     # A form whose answers begin with a header is not used. vLLM's parser takes text without a header as the answer. The

@@ -37,9 +37,9 @@ HOP = b"""connection keep-alive proxy-authenticate proxy-authorization proxy-con
 # RFC 9112, 3.2.2: a server must accept a request line with a whole URL instead of a path.
 ABSOLUTE = re.compile(rb"\Ahttps?://[^/]*", re.IGNORECASE)
 CLOSE = {"connection": "close"}  # for errors before the request was read to its end
-# If the body of a request has at most this many bytes and values, it is parsed in the process that serves the streams.
-# This takes at most 0.04 seconds, even if the body has long numbers or many lists. Longer bodies are parsed in another
-# process.
+# If the body of a request has at most this many bytes and values, and is not compressed, it is parsed in the process
+# that serves the streams. This takes at most 0.04 seconds, even if the body has long numbers or many lists. All other
+# bodies are parsed in another process.
 SHORT, FEW_VALUES = 1 << 18, 20_000
 # Why the upstream server cannot be reached. The keys are classes of exceptions. If httpx raises an error, its cause may
 # be one of these exceptions.
