@@ -88,8 +88,8 @@ class _Stops:
         return _Stops, (self.options, self.chat)
 
     def of(self, tokenizer: Any) -> StopOptions:
-        """Returns the options of the request. In a chat, ``default`` is set to the regions that mlx-lm separates from
-        the answer for this model."""
+        """Returns the options of the request. If ``chat`` is true, ``default`` is set to the regions that mlx-lm
+        separates from the answer for this model."""
         return replace(self.options, default=_separated(tokenizer)) if self.chat else self.options
 
 
