@@ -50,8 +50,8 @@ pub(crate) struct Compiled {
 }
 
 /// What the regions of a set share: the automaton of the patterns that are not plain text, and the machines (tables)
-/// with which streams find these patterns. A region without stop strings uses these machines. For a region with stop
-/// strings, `hidden_with` may make another machine for the patterns whose matches are cut from the output.
+/// with which streams find these patterns. For the patterns whose matches are cut from the output, `hidden_with` may
+/// make another machine for a region, with which less text is held.
 pub(super) struct Source {
     /// The automaton of all patterns, hidden and visible. A match that completes ends every unfinished match that
     /// contains it. So visible patterns also decide for how long text is held for a hidden pattern.
@@ -219,11 +219,11 @@ impl Source {
         Ok(Source { dfa: trimmed.dfa, all, hidden, visible, endless, threads })
     }
 
-    /// Returns the machine that finds the hidden patterns in a region with these stop strings. Also returns the index
-    /// of a hidden pattern for which text could be held for ever, if there is one.
+    /// Returns the machine that finds the hidden patterns in a region with these strings. Also returns the index of a
+    /// hidden pattern for which text could be held for ever, if there is one.
     ///
-    /// Tries `least_hold`, which makes a machine that holds less text, because strings end matches early. If that costs
-    /// too much, returns the machine and the pattern of `self`.
+    /// Tries `least_hold`, which makes a machine that holds less text if strings or other matches end a match early. If
+    /// that costs too much, returns the machine and the pattern of `self`.
     fn hidden_with(
         &self,
         strings: &Automaton,
@@ -257,7 +257,7 @@ impl Source {
     /// `stop`, whatever text comes before `stop`. Returns `false` if the budget `work` is too small for this check.
     fn completes_inside(&self, stop: &str, work: &mut Work) -> bool {
         let inside = stop.char_indices().next_back().map_or("", |(last, _)| &stop[..last]);
-        // The cost of one character of the stop, in units of work. It grows with the length of the stop, because a
+        // The cost of one byte of the stop, in units of work. It grows with the length of the stop, because a
         // longer stop can have more unfinished matches.
         let units = 2 + inside.len().min(MAX_THREADS) / 8;
         work.spend(Kind::ALL.len() * inside.len() * units).is_ok()

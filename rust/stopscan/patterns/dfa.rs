@@ -41,8 +41,8 @@ pub(super) struct Dfa {
     pub(super) starts: [StateId; 4],
 }
 
-/// An automaton without useless states: a match is possible from every state except the dead one. The states in which a
-/// pattern has matched come last.
+/// An automaton without useless states: a match is possible from every state except the dead one. The states that
+/// accept something come last.
 #[derive(Debug)]
 pub(super) struct Trimmed {
     pub(super) dfa: Dfa,
@@ -73,7 +73,7 @@ impl Dfa {
         Ok(self.accepts.len() as StateId - 1)
     }
 
-    /// Adds a transition to the current state. `close_transitions` makes the next state the current one.
+    /// Adds a transition that leaves the current state. `close_transitions` makes the next state the current one.
     pub(super) fn add_transition(&mut self, class: ClassId, target: StateId, work: &mut Work) -> Result<(), TooLarge> {
         self.transitions.push(Transition { class, target }, work)
     }
@@ -104,7 +104,7 @@ impl Dfa {
     }
 
     /// Makes an automaton of only the first `patterns` patterns. Leaves out the states from which none of them can
-    /// match. The states in which one of them has matched come last.
+    /// match. The states that accept one of them come last.
     pub(super) fn trim(&self, patterns: usize, work: &mut Work) -> Result<Trimmed, TooLarge> {
         let distances = self.distances(patterns, work)?;
         let is_live = |state: &StateId| distances[*state as usize] != u32::MAX;

@@ -232,8 +232,8 @@ impl Later<'_> {
 #[derive(Clone, Copy)]
 struct StringStep {
     next: State,
-    /// Whether the string of the state `next` began where the match began. False if a literal (a pattern that is plain
-    /// text) completes.
+    /// Whether the string of the state `next` began where the match began. If a string or a literal (a pattern that is
+    /// plain text) completes, true only if a string, not a literal, is the whole text of the match.
     is_whole: bool,
     completes: bool,
 }
@@ -253,9 +253,10 @@ impl Key {
             step = StringStep { next, is_whole, completes };
         }
         if step.completes && step.is_whole {
-            // The match and the word that completes have the same text. If the word is a stop string, the string fires,
-            // and the match ends. If the word is a literal (a pattern that is plain text), the order of the patterns
-            // decides, which is not known here. `is_whole` is then set to false, which keeps the match.
+            // If the whole text of the match is a stop string, the string fires, and the match ends. If it is a literal
+            // (a pattern that is plain text), the order of the patterns decides, which is not known here. `is_whole` is
+            // then set to false, which keeps a match that completes here. The same holds if the word that completes is
+            // only the end of the text of the match.
             let is_string = |word: usize| word < strings.words().len() && strings.is_word(step.next);
             step.is_whole = strings.completed(step.next, true).is_none_or(is_string);
         }

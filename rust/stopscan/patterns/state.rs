@@ -13,16 +13,16 @@ pub(crate) struct PatternState {
     pub(super) hidden: Threads,
     /// The matches of visible patterns that have begun.
     pub(super) visible: Threads,
-    /// A copy of the end of the text, for unfinished matches whose text is not held but already emitted. It begins
-    /// where the first of these matches begins. Text is never held for visible patterns. If the stream hides no stop,
+    /// A copy of the end of the text, for unfinished matches for which no text is held. It begins where the first of
+    /// these matches begins. Text is never held for visible patterns. If the stream hides no stop,
     /// it is not held for hidden patterns either.
     pub(super) text: Held,
     /// A second state of the strings' automaton, with which only markers are found. `None` as long as it equals the
     /// first state.
     ///
     /// The states differ after a match of a pattern has completed in text in which no stop may fire. The first state
-    /// then forgets all stops and markers that began before this match. But these markers may still complete, so the
-    /// second state keeps them.
+    /// then forgets all stops and markers that contain this match. But these markers may still complete, so the second
+    /// state keeps them.
     pub(super) markers: Option<State>,
     /// The number of bytes that are held because, according to `markers`, they may be the beginning of a marker.
     held_for_markers: usize,
@@ -229,8 +229,8 @@ impl PatternState {
         self.hidden.held().max(self.visible.held())
     }
 
-    /// The end of the text, kept for unfinished matches whose text was already emitted. If one of them completes, its
-    /// text is reported.
+    /// The end of the text, kept for unfinished matches for which no text is held. If one of them completes, its text
+    /// is reported.
     pub(crate) fn text(&self) -> &str {
         self.text.as_str()
     }

@@ -253,7 +253,7 @@ impl Loops {
         }
     }
 
-    /// Makes room for `length` bytes of text. Doubles the capacity, but not beyond the most bytes that are ever kept.
+    /// Makes room for `length` bytes of text. Doubles the capacity, but not beyond the most bytes that are kept.
     fn reserve(&mut self, length: usize) {
         if self.text.capacity() < length {
             let most = self.keep() + self.keep() / 4 + self.block;

@@ -36,8 +36,9 @@ pub use loops::Loops;
 /// A stop that fires when the text loops: when a block of at most `max_period` characters has come `count` times in a
 /// row. All copies together must have at least `min_length` characters, so a short block must come more often.
 ///
-/// The number of copies need not be whole. With the defaults, a loop needs 256 characters. A block of 50 characters is
-/// a loop if the text ends with five whole copies, and before them come the last 6 characters of another copy.
+/// The number of copies need not be whole. With the defaults, a loop needs at least 256 characters. A block of 50
+/// characters is a loop if the text ends with five whole copies, and before them come the last 6 characters of another
+/// copy.
 ///
 /// ```
 /// use stopscan::Repeat;
@@ -102,9 +103,9 @@ impl Repeat {
     /// is how often the number of this check can be divided by two. Long periods are looked for only at checks with a
     /// high `divisible`, because these checks are rare.
     ///
-    /// Two checks that look for the same period are at most `count - 2` periods apart. So one of them comes after the
-    /// second copy of a loop and before the last. They are also at most `longest` bytes apart. So the kept text still
-    /// has the first two copies.
+    /// Two successive checks that look for the same period are at most `count - 2` periods apart. So a check comes
+    /// after the second copy of a loop and before the last. They are also at most `longest` bytes apart. So the kept
+    /// text still has the first two copies.
     fn reach(&self, divisible: u32, longest: usize) -> usize {
         let distance = self.block() << divisible;
         if self.count == 3 {

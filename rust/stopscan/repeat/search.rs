@@ -133,8 +133,8 @@ impl Run {
         Some(Run { period, start, fires: start.saturating_add(bytes), characters })
     }
 
-    /// Returns how many bytes of `text` continue the run, from the place `from` on. A byte continues the run if it
-    /// equals the byte one period before it.
+    /// Returns how many bytes of `text`, from the index `from` on, continue the run: they equal the bytes one period
+    /// before them, up to the first that differs.
     pub(super) fn lasts(&self, text: &[u8], from: usize) -> usize {
         let (new, before) = (&text[from..], &text[from - self.period..text.len() - self.period]);
         match new == before {

@@ -104,7 +104,7 @@ pub(crate) struct Decoder {
     /// token with this flag, `started` is true from the beginning.
     pub(crate) started: bool,
     /// With [`Strays::Runs`]: whether the current run (byte tokens in a row) is already known not to be valid UTF-8.
-    /// Each of its bytes then becomes U+FFFD.
+    /// Each further byte of the run then becomes U+FFFD.
     pub(crate) stray: bool,
     /// The position of the first token of the stream, if this is a byte token for a space. The space is left out of the
     /// text. But if a run of byte tokens begins with it and is not valid UTF-8, the space becomes U+FFFD, as each byte

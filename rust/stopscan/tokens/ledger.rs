@@ -38,8 +38,8 @@ pub(crate) struct Tally {
     pub(crate) counts: Vec<usize>,
     /// How many tokens, from the first on, were handled: counted in their region, or left out because they have none.
     pub(crate) counted: usize,
-    /// The position of the last token whose text was emitted, or taken out as part of a marker. All tokens up to this
-    /// one can be counted.
+    /// The position of the last token whose text was, at least in part, emitted, or taken out as part of a marker. All
+    /// tokens up to this one can be counted.
     pub(crate) settled: usize,
     /// The tokens after `counted`, whose text was not emitted yet. An item stands for tokens of one region that follow
     /// each other: the position of the last of them, and their region.

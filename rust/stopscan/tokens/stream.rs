@@ -231,9 +231,9 @@ enum TokenRole {
     End(Finish),
 }
 
-/// Methods for bindings to other languages, which may bring a decoder that is not [`Native`]. These methods return
-/// every error of that decoder. The methods without `try_` are only for [`Native`], which has only one error: an
-/// unknown id.
+/// Methods for bindings to other languages, which may bring a decoder that is not [`Native`]. The methods with `try_`
+/// return every error of that decoder. Their counterparts above, without `try_`, are only for [`Native`], which has
+/// only one error: an unknown id.
 #[doc(hidden)]
 impl<E: Emit, D: Decode> TokenStream<E, D> {
     pub fn with_decoder(
@@ -338,8 +338,8 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
         Ok(())
     }
 
-    /// Ends the stream at a stop token or an EOS. The text of this token is neither scanned nor emitted. But if the
-    /// text equals a stop string, this stop fires.
+    /// Ends the stream at a stop token or an EOS. The text of this token is neither scanned nor emitted. But if `armed`
+    /// is true and the text equals a stop string, this stop fires.
     fn end_at_token(&mut self, id: u32, armed: bool, finish: Finish) -> Result<(), D::Error> {
         let TokenStream { decoder, decoded } = self;
         let text = if armed { decoder.token_text(id)? } else { None };

@@ -13,7 +13,8 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum VocabularyError {
-    /// The token with this id is not valid UTF-8, and is not a byte token. With `Strays::Parts`, this error does not occur.
+    /// The token with this id is not valid UTF-8, and is not a byte token. With `Strays::Parts`, this error does not
+    /// occur.
     NoUtf8(u32),
     /// The tokens have 4 GiB of text or more.
     TooLong,

@@ -247,7 +247,7 @@ impl Vocabulary {
         self.0.has_firsts
     }
 
-    /// Whether `text` contains the text of a special token, and also other text before or after it.
+    /// Whether `text` contains the text of a special token, but is not itself the text of a special token.
     pub(crate) fn spells_with_special(&self, text: &str) -> bool {
         let automaton = self.0.special.get_or_init(|| {
             let special = |id: &u32| self.kind(*id).is_some_and(|kind| kind.has(TokenKind::SPECIAL));

@@ -1,4 +1,4 @@
-//! Reads the decoder that a `tokenizer.json` describes. Refuses a decoder that needs more than one token at a time.
+//! Reads the decoder that a `tokenizer.json` describes. Refuses a decoder that does not make text from single tokens.
 
 use super::file::Step;
 
@@ -22,7 +22,7 @@ pub(super) struct Pieces {
 }
 
 impl Decoding {
-    /// Reads the steps of a decoder. The error names a step that needs more than one token.
+    /// Reads the steps of a decoder. The error names a step that does not fit into a decoder of single tokens.
     pub(super) fn of(decoder: Option<&Step>) -> Result<Decoding, String> {
         let decoder = decoder.ok_or("the file has no decoder, so tokens would be joined with spaces")?;
         let mut steps = Vec::new();
