@@ -58,7 +58,7 @@ SERVERS = {
         "mlx-lm", "{python} -m mlx_lm.server --model {model} --port {port}", ("mlx-lm", "mlx"), "default_model"
     ),
     "vllm-stopscan": Column("vLLM + stopscan", VLLM, ("vllm", "torch"), environment=PROTECT),
-    "vllm": Column("vLLM", VLLM, ("vllm", "torch")),
+    "vllm": Column("vLLM", VLLM, ("vllm", "torch"), proxy=THOUGHTS),
     "sglang-stopscan": Column("sglang + stopscan", SGLANG, ("sglang", "torch"), environment=SGLANG_PROTECT),
     "sglang": Column("sglang", SGLANG, ("sglang", "torch"), proxy=THOUGHTS),
     "llama-cpp-python": Column(
