@@ -132,8 +132,8 @@ def test_nothing_but_text_is_changed_before_a_stop(api: str, parts: Any, stop: l
     machine, outs = run(api, events, stop)
     came = [event for out in outs for event in out if not text_of(api, event)]
     sent = [event for event in events[: len(outs)] if not text_of(api, event)]
-    # If all text of an event is held, the machine sends a copy of the event without text. These copies are not in
-    # `sent`, so they are left out.
+    # If all text of an event is held, the machine sends a copy of the event without text. Do not compare these copies:
+    # the API did not send them.
     kept = [event for event in came if any(event is item for item in sent)]
     assert [id(event) for event in kept] == [id(event) for event in sent[: len(kept)]]
     if not machine.matches:

@@ -8,7 +8,8 @@ use std::fmt;
 /// Stops come from the users of a server, so the limit bounds the memory that one request can take.
 pub const MAX_SET_BYTES: usize = 8_000_000;
 
-/// The most regions of a set. Each state of a region counts, and so does the text outside protected regions.
+/// The maximum number of regions of a set. A region that has several states counts once for each state. The text outside
+/// of protected regions counts as one region.
 pub const MAX_REGIONS: usize = 100;
 
 /// The error if a [`StopSet`](crate::StopSet) or [`SegmentSet`](crate::SegmentSet) cannot be compiled, or if a scanner

@@ -121,8 +121,8 @@ class WireFormat:
     # choices, at an event.
     beside: Beside = NOTHING
     copies: tuple[str, ...] = ()  # fields that repeat the text so far: dropped if the text is changed
-    # The fields that are sent after a stop. The event of the stop and later events have only the fields in ``about``,
-    # ``usage`` and ``names``, and the fields of the templates ``piece`` and ``closing``.
+    # The fields that events may have from the event of the stop on: those that are listed in ``about``, ``usage`` and
+    # ``names``, and those of the templates ``piece`` and ``closing``. All other fields are removed.
     about: tuple[str, ...] = ()  # fields of an event or an answer, but not those of its choices
     usage: tuple[str, ...] = ()  # more such fields, about the whole stream: events that the machine makes lack them
     names: tuple[str, ...] = ()  # fields of the choice in which the stop fired
@@ -138,8 +138,8 @@ class WireFormat:
     # The closing events. Each has a number and a template. The number says what the event closes: 0 is the message, 1
     # is the block or item, and 2 is the part of the item.
     closing: tuple[tuple[int, Mapping[str, Any]], ...] = ()
-    # For each name in a ``Ref``: the paths at which events have the value, and a pattern. If the value is a dict, only
-    # the keys that match the pattern are kept. If the value is a string, the pattern is ``None``.
+    # For each name in a ``Ref``: the paths at which events have the value of this name, and a pattern. If the value is
+    # a dict, only the keys that match the pattern are kept. If the value is a string, the pattern is ``None``.
     known: Mapping[str, tuple[tuple[str, ...], str | None]] = field(default_factory=dict)
     default: Mapping[str, Any] = field(default_factory=dict)
     memory: type[Memory] = Memory

@@ -16,8 +16,8 @@ pub(super) static PARTS: &[Format] = &[
         "models without tool calls, such as DeepSeek-R1's distillates and Holo2: vLLM's deepseek_r1 and holo2",
     )
     .reasoning(&[THINK]),
-    // The formats from `hermes` to `mimo` have the same markers of reasoning and calls. The text between the markers of
-    // a call is JSON, XML or arguments.
+    // The formats from `hermes` to `mimo` have the same markers of reasoning and calls. They differ in
+    // how the text of a call is written, such as JSON or XML.
     Format::parts("hermes", "Hermes 2 Pro to 4, Qwen2.5: chat templates; vLLM's hermes, mlx-lm's json_tools")
         .reasoning(&[THINK])
         .tool_call(&[CALL]),

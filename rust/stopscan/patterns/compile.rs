@@ -222,8 +222,9 @@ impl Source {
     /// Returns the machine that finds the hidden patterns in a region with these strings. Also returns the index of a
     /// hidden pattern for which text could be held for ever, if there is one.
     ///
-    /// Tries `least_hold`, which makes a machine that holds less text if strings or other matches end a match early. If
-    /// that costs too much, returns the machine and the pattern of `self`.
+    /// If a string or another match completes inside a match, no text needs to be held for that match any longer.
+    /// `least_hold` makes a machine that takes this into account. If that costs too much, returns the machine that all
+    /// regions share, and its pattern for which text could be held for ever.
     fn hidden_with(
         &self,
         strings: &Automaton,

@@ -31,8 +31,8 @@ pub struct Loops {
     runs: Vec<Run>,
 }
 
-/// The greatest `divisible` with which `Repeat::reach` is called. `reach` then already returns the longest period that
-/// is allowed.
+/// The maximum of the argument `divisible` of `Repeat::reach`. Greater values are not needed: with this one, `reach`
+/// already returns the longest period that is allowed.
 const MAX_DIVISIBLE: u32 = 16;
 
 impl Loops {

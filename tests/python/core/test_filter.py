@@ -226,8 +226,8 @@ def test_agrees_with_scan(stream: tuple[Setup, list[str]]) -> None:
     setup, deltas = stream
     setup = setup if setup.stop or setup.visible else setup._replace(stop=("END",))
     setup = setup._replace(start_protected=False, regions=None, stop_in=None, region=None, repeat=None)
-    # `python -m stopscan` has no options for a start inside a region or for a graph of regions, so these are left out
-    # here. Loops are left out too.
+    # `python -m stopscan` has no options for a start inside a region or for a graph of regions. Other tests try
+    # `--repeat`.
     arguments = [f"--stop={stop}" for stop in setup.stop] + [f"--visible={stop}" for stop in setup.visible]
     arguments += [word for pair in setup.protect for word in ("--protect", *pair)]
     arguments += ["--include-stop"] * setup.include_stop

@@ -8,8 +8,8 @@ use crate::reference::repeat::{Found, Rule, first_loop};
 const ALPHABETS: [&str; 11] =
     ["a", "ab", "abc", "aé🤦", "a b\n", "éêè", "日本語", "🤦🤷a", "aébê日🤦", "àáâ", "a\u{301}e\u{300}"];
 
-/// A rule that says which repeated text is a loop, and a text, cut into deltas, with repeats inside repeats. Most
-/// repeats are too short to be a loop.
+/// A rule and a text. The rule says which repeated text is a loop. The text has repeats inside repeats, and is cut into
+/// deltas. Most repeats are too short to be a loop.
 #[derive(Clone, Debug)]
 pub struct Case {
     pub rule: Rule,
