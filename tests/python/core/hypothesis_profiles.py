@@ -7,15 +7,14 @@ By default, hypothesis tries the same examples in each run, and keeps no databas
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture.providers import AVAILABLE_PROVIDERS, HypothesisProvider
 
-# Hypothesis also tries mutations of earlier examples. To find mutations that are new, it repeats many choices, which
-# took up to four fifths of a test's time. Hypothesis mutates only the examples of its own generator, not those of
-# another one. So register the generator again, under another name.
+# Hypothesis also tries mutations of earlier examples. To find new mutations, it repeats many choices: with mutations
+# `test_agrees_with_re` took 9 s, without them 4 s (hypothesis 6.170, CPython 3.11.7, AMD EPYC, 2 shared cores,
+# 2026-11-28). Hypothesis mutates only the examples of its own generator, not those of another one. So register the
+# generator again, under another name.
 AVAILABLE_PROVIDERS["random"] = f"{HypothesisProvider.__module__}.{HypothesisProvider.__name__}"
 
 COMMON = {"database": None, "deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("stopscan", max_examples=60, derandomize=True, backend="random", **COMMON)
 # New examples in each run. A failure prints how to reproduce it.
 settings.register_profile("nightly", derandomize=False, print_blob=True, max_examples=1_000, **COMMON)
-# Few examples, for a busy machine.
-settings.register_profile("quick", max_examples=10, derandomize=True, backend="random", **COMMON)
 settings.load_profile("stopscan")
