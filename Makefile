@@ -46,7 +46,7 @@ docs: ## The site, in target/site.
 
 bench: ## The benchmarks of the library, on a quiet machine.
 	.venv/bin/pip install -q 'stopscan[bench]'
-	.venv/bin/maturin develop -q --release
+	.venv/bin/maturin develop -q --profile distribution
 	$(python) -m pytest benches --benchmark-json=target/benchmarks.json
 	$(python) benches/tables.py target/benchmarks.json
 
