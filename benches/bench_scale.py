@@ -104,7 +104,7 @@ def texts() -> list[list[str]]:
 
 
 @pytest.mark.parametrize("stop", [REALISTIC, numbered(64)], ids=["4 stops", "64 stops"])
-@pytest.mark.parametrize("name", ["`str.split` at each", "`truncate`"])
+@pytest.mark.parametrize("name", ["`str.split` at each stop", "`truncate`"])
 def test_whole_texts(bench: Any, name: str, stop: list[str]) -> None:
     inputs = texts()
     size = sum(len(text.encode()) for part in inputs for text in part) / sum(map(len, inputs))

@@ -150,8 +150,8 @@ def versions(python: str, packages: Sequence[str]) -> dict[str, str]:
 
 
 def summary(results: dict[Case, Result]) -> dict[str, Any]:
-    """Summarizes the results of one API. The report has columns, and the cases have topics. For each column and each
-    topic, counts the cases that passed and the cases that were judged. Also lists the most frequent faults."""
+    """Summarizes the results of one API. Counts the cases that passed and the cases that were judged, for each column
+    of the kit's report (such as ``late``) and for each topic of the cases. Also lists the most frequent faults."""
     judged = {case: one for case, one in results.items() if one.outcome != "not supported"}
     faults = Counter((column, one.columns[column]) for one in judged.values() for column in one.wrong)
     refused = Counter(one.detail for one in results.values() if one.outcome == "not supported")

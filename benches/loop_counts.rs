@@ -136,7 +136,9 @@ fn main() {
         }
     }
     let settings = SETTINGS.map(|(count, _, least)| format!("{count}, {least}")).join(" | ");
-    println!("| fires in a million characters | files | million characters | {settings} | files with any by default |");
+    println!(
+        "| fires in a million characters | files | million characters | {settings} | files where it fires by default |"
+    );
     println!("|---|{}", "---:|".repeat(SETTINGS.len() + 3));
     let mut all = Kind::default();
     for (name, kind) in &kinds {

@@ -24,7 +24,7 @@ pub fn all() -> Vec<(&'static str, String)> {
         ("40 equal CSV lines", ["0.0,0.0,0.0,0.0"; 40].join("\n")),
         ("40 CSV lines with a time", lines(40, |row| format!("2026-11-22T13:00:{row:02},0.0,0.0,0.0"))),
         ("log, 40 lines with a time", lines(40, |row| format!("13:00:{row:02} INFO worker-3: heartbeat ok"))),
-        ("log, 40 lines without", lines(40, |_| "INFO worker-3: heartbeat ok".into())),
+        ("log, 40 lines without a time", lines(40, |_| "INFO worker-3: heartbeat ok".into())),
         ("tests, 40 lines", lines(40, |row| format!("test case_{row:03} ... ok"))),
         ("tests, 300 dots", ".".repeat(300)),
         ("tests, 200 dots", ".".repeat(200)),

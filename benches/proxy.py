@@ -86,7 +86,14 @@ def row(name: str, answers: list[tuple[float, float, bytes]], memory: str) -> tu
 
 
 def main(count: int) -> None:
-    head = ("s", "first text, median", "last of all", "end, median", "last of all", "proxy, MB")
+    head = (
+        "",
+        "first text: median",
+        "first text: the last stream",
+        "end: median",
+        "end: the last stream",
+        "memory in MB: before the first round, after this round",
+    )
     rows = [head]
     port = free_port()
     upstream = subprocess.Popen([sys.executable, __file__, "serve", str(port)])
@@ -102,8 +109,8 @@ def main(count: int) -> None:
                 leaked = sum(b"END" in body.replace(b'"matched_stop":"END"', b"") for _, _, body in answers)
                 ended = sum(b'"matched_stop":"END"' in body for _, _, body in answers)
                 assert (leaked, ended) == (0, count), "each is cut, and none leaks"
-                memory = f"{before:.0f}, then {resident(proxy.process.pid):.0f}"
-                rows.append(row(f"through the proxy, {number}: 39 of them", answers, memory))
+                memory = f"{before:.0f}, {resident(proxy.process.pid):.0f}"
+                rows.append(row(f"through the proxy, round {number}", answers, memory))
     finally:
         upstream.kill()
         upstream.wait()

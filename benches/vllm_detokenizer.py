@@ -85,7 +85,7 @@ def main() -> None:
     print("| measured | stops | vLLM, ns | with stopscan, ns | ratio |\n| --- | ---: | ---: | ---: | ---: |")
     for measured, number in product((whole, alone), (0, 1, 4, 64)):
         best: dict[bool, float] = {}
-        for ours in [False, True] * ROUNDS:  # in turn, so that other processes disturb both alike
+        for ours in [False, True] * ROUNDS:  # vLLM and stopscan run in turn: other processes disturb both alike
             if ours:
                 install()
             took, streamed = measured(tokenizer, tokens, stops(number))

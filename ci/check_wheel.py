@@ -7,7 +7,7 @@ import zipfile
 from email.parser import Parser
 from pathlib import Path, PurePosixPath
 
-LIMIT_BYTES = 1_000_000  # for a wheel as ci/wheel and releases pack it
+LIMIT_BYTES = 1_000_000  # a wheel may have at most this many bytes, packed as ci/wheel and releases pack it
 EXPECTED = {"stopscan/__init__.py", "stopscan/__main__.py", "stopscan/_stopscan.pyi", "stopscan/py.typed"}
 SUFFIXES = {".py", ".pyi", ".so", ".pyd", ".typed"}  # no data files: those belong to the conformance kit
 

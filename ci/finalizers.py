@@ -39,7 +39,7 @@ class Garbage:
     def __del__(self) -> None:
         global reads
         for stream in streams(sys._getframe(1)):
-            with contextlib.suppress(RuntimeError):  # the collector may run while this thread holds the stream's lock
+            with contextlib.suppress(RuntimeError):  # a read raises if this thread holds the stream's lock
                 for name in ("held", "match", "region"):
                     getattr(stream, name, None)  # a rewriter has no match and no region
                 reads += 1
@@ -71,7 +71,7 @@ def _finalizers() -> Iterator[None]:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Tells the reads of a worker of pytest-xdist to the main process."""
+    """In a worker of pytest-xdist, tells the main process how often finalizers have read streams."""
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["reads"] = reads
 

@@ -26,8 +26,8 @@ from stopscan.finish import Finish
 from stopscan.tokens import TokenScanner, Vocabulary
 
 STOPS = ["\n\nHuman:", "</answer>", "<|im_end|>", "###"]
-TOKENS = 500  # the tokens in each row
-BATCH = 1_000  # the rows in each batch
+TOKENS = 500  # how many tokens each row has
+BATCH = 1_000  # how many rows each batch has
 
 Cut = Callable[[pa.Table], pa.Table]
 

@@ -36,7 +36,7 @@ def answers(model: Any, tokenizer: Any, asked: list[tuple[str, list[str]]], max_
                 texts[response.uid] += row.feed(response.token)  # safe to send
                 if row.finish is not None:
                     running.remove(response.uid)
-                    if response.finish_reason is None:  # at the limit, mlx-lm has removed the row
+                    if response.finish_reason is None:  # else mlx-lm has removed the row, at its limit
                         generator.remove([response.uid])
     return [
         {

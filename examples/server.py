@@ -174,7 +174,7 @@ PATHS: dict[str, Any] = {"/v1/chat/completions": Chat(), "/v1/messages": Message
 
 async def endpoint(request: Request) -> Response:
     api, field = PATHS[request.url.path], None
-    try:  # before the generation, so that a bad request is answered with a 400 that names the bad field
+    try:  # read before the generation, so that a bad request is answered with a 400 that names the bad field
         body = {**json.loads(await request.body())}
         for field, value in body.items():
             if value is None:

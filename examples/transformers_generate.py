@@ -37,8 +37,8 @@ def counting() -> tuple[Any, Any]:
         weights.data.zero_()
     model.model.embed_tokens.weight.data += torch.eye(size)
     model.model.norm.weight.data += 1
-    model.lm_head.weight.data += torch.eye(size).roll(1, 0)  # each word is followed by the next word
-    model.lm_head.weight.data[256, :256] = 2  # a byte, which ends every prompt, is followed by the first word
+    model.lm_head.weight.data += torch.eye(size).roll(1, 0)  # after a word, the model writes the next word
+    model.lm_head.weight.data[256, :256] = 2  # a prompt ends with a byte; then comes the first word
     return model, tokenizer
 
 
@@ -56,7 +56,7 @@ def main() -> None:
             inputs = tokenizer(prompt, return_tensors="pt")
             model.generate(**inputs, max_new_tokens=500, stopping_criteria=[stops], streamer=stops)
         finally:
-            stops.close()  # otherwise the loop below would wait for ever after an error
+            stops.close()  # also after an error, or the loop below would wait for ever
 
     thread = Thread(target=generate)
     thread.start()

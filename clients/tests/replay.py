@@ -67,7 +67,7 @@ def elements() -> Callable[[Event], bytes]:
 
 class Replay(ThreadingHTTPServer):
     daemon_threads = True
-    request_queue_size = 512  # connections beyond it are reset; a test opens 300 at once
+    request_queue_size = 512  # more waiting connections would be reset; a test opens 300 at once
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)

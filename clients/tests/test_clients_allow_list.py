@@ -51,7 +51,7 @@ ALLOWED = {
     "conversations": """type id output_index content_index model role content text usage prompt_tokens object outputs
         completion_tokens total_tokens conversation_id""",
 }
-OPEN = {"metadata"}  # fields with the request's own content, which may have any names
+OPEN = {"metadata"}  # a field with content from the request, in which any names may occur
 TEXTUAL = [name for name in RECORDINGS if name != "cohere_tools.sse"]
 COUNTS = {"number", "behind", "deep"}  # names in `UNKNOWN` that may stay among counts, because counts may have any name
 

@@ -1,4 +1,4 @@
-"""What only Gemini's streams have: several parts in one event (also thoughts and calls), and two spellings of keys."""
+"""Tests what only Gemini's streams have: several parts in one event, among them thoughts and calls."""
 
 from __future__ import annotations
 

@@ -19,7 +19,8 @@ from stopscan_clients import ascan_events, scan_events, truncate_response
 def test_objects_of_clients_are_refused_with_advice() -> None:
     chunk = wire.chat(["one END"])[1]
     objects = [
-        ChatCompletionStreamOutput.parse_obj_as_instance(chunk),  # a dict, but its attributes are copies of its items
+        # This client's chunk is a dict, but it is also refused, because its attributes are copies of its items.
+        ChatCompletionStreamOutput.parse_obj_as_instance(chunk),
         ChatCompletionChunk.model_validate(chunk),
         SimpleNamespace(type="ai", content="x"),
         "one",

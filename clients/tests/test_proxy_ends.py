@@ -192,7 +192,8 @@ def test_sigterm_lets_open_answers_end(server: Replay) -> None:
 
 
 def test_sigterm_ends_answers_that_outlast_the_grace(server: Replay) -> None:
-    """If the proxy shuts down, a request whose answer has not begun gets a 503 in the API's form."""
+    """After SIGTERM, the proxy waits for running answers until its grace ends. A request whose answer has not begun by
+    then gets a 503 in the API's form."""
     upstream, read, gone = raw_server(b"", 30)
     with running(upstream, "--stop", "END", "--grace", "1") as made:
         answers: list[httpx.Response] = []

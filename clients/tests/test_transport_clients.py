@@ -25,7 +25,7 @@ from stopscan_clients import AsyncStopTransport, StopTransport, scan_events
 
 CASES = [
     ("aENENDb", ["END"]),
-    ("xabcy", ["abc", "b"]),  # "b" completes inside of "abc", and wins
+    ("xabcy", ["abc", "b"]),  # "b" completes before "abc", so "b" fires
     ("é\nEN", ["END"]),  # nothing fires, and text is held at the end
     ("a\n\nb", ["\n\n", "\nb"]),
 ]

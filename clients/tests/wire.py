@@ -304,7 +304,8 @@ def dashscope_text(deltas: Deltas) -> list[Event]:
 
 
 def conversations(deltas: Deltas) -> list[Event]:
-    """A stream of Mistral's conversations. The content of a delta is a piece or, in every second delta, a string."""
+    """A stream of Mistral's conversations. The content of a delta is an object with the text or, in every second delta,
+    the text as a string."""
     where = {"id": "msg_1", "output_index": 0, "content_index": 0, "model": "m", "role": "assistant"}
     contents = [delta if number % 2 else {"type": "text", "text": delta} for number, delta in enumerate(deltas)]
     usage = {"prompt_tokens": 3, "completion_tokens": TOKENS, "total_tokens": 3 + TOKENS}
@@ -340,5 +341,5 @@ DELTAS = {
     "llama_on_bedrock": llama_on_bedrock,
     "conversations": conversations,
 }
-CUMULATIVE = {"sglang": sglang, "dashscope": dashscope, "dashscope_text": dashscope_text}  # texts come whole each time
+CUMULATIVE = {"sglang": sglang, "dashscope": dashscope, "dashscope_text": dashscope_text}  # events have all text so far
 ROWS = {**WIRES, **DELTAS, **CUMULATIVE}  # functions that make a stream, for each row of `stopscan_clients.apis.TABLE`

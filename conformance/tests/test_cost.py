@@ -80,8 +80,10 @@ def goes_on(share: int) -> Findings:
         ([(1, 10, 10)] * 3, goes_on(100), 3),
         ([(1, 6.6, 10)] * 3, goes_on(62), 3),
         ([(1, 6.3, 10)] * 3, {"cost-of-a-stop": None}, 3),
-        ([(1, 10, 10)] + [(1, 1, 10)] * 3, {"cost-of-a-stop": None}, 4),  # the first try was disturbed
-        ([(1, 2.8, 10), (1, 19, 10), (1, 36, 10), (1, 19, 10)], goes_on(200), 4),  # the first try was in a pause
+        # In the first try, a disturbance made the measured time longer.
+        ([(1, 10, 10)] + [(1, 1, 10)] * 3, {"cost-of-a-stop": None}, 4),
+        # The first try fell into a pause, so its time is short, although the server generates needlessly.
+        ([(1, 2.8, 10), (1, 19, 10), (1, 36, 10), (1, 19, 10)], goes_on(200), 4),
     ],
 )
 def test_places_times_between_little_and_much(
@@ -123,7 +125,7 @@ def test_a_request_that_is_refused_is_not_supported(monkeypatch: pytest.MonkeyPa
         measured(STREAM, cost.by_length, unused)
 
 
-LONG = Asked(cost.LASTING, False)  # sent first: its answer shows that the server has ended earlier requests
+LONG = Asked(cost.LASTING, False)  # is sent first: when it is answered, the server has ended earlier requests
 
 
 @pytest.mark.parametrize("load", [WHOLE, STREAM])

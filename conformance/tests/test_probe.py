@@ -62,7 +62,8 @@ def test_a_server_is_probed_once_by_api(monkeypatch: pytest.MonkeyPatch) -> None
         ("no counts", "ollama-chat", ["counts no prompt tokens"]),
         ("reasoning left out", "openai-chat", []),
         ("reasoning in the text", "openai-chat", ["does not separate reasoning"]),
-        ("a stop without its name", "anthropic", []),  # no line: Anthropic documents the name, so its lack is a failure
+        # Anthropic documents that an answer names the stop. So a missing name is a failure, and gets no line here.
+        ("a stop without its name", "anthropic", []),
     ],
 )
 def test_each_lack_of_a_server_has_a_line(staged_url: str, name: str, api: str, lines: list[str]) -> None:
@@ -105,7 +106,7 @@ def test_nothing_to_measure(
         answered("abc"),
         answered(f"It is {ALPHABET}."),
         answered("", body='{"abc'),
-        answered("", status=500, error="500"),  # the cases, not the probe, report the status
+        answered("", status=500, error="500"),  # the cases report this status, and `probe` does not
         answered("ab", status=500),
     ],
 )

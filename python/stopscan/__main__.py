@@ -141,7 +141,7 @@ def report(match: StopMatch | None, *, as_json: bool) -> None:
 
 
 def note(line: str) -> None:
-    if sys.stderr is not None:  # None if it is closed; print would then write to standard output
+    if sys.stderr is not None:  # `sys.stderr` is `None` if it is closed; print would then write to standard output
         print(line, file=sys.stderr)
 
 

@@ -30,13 +30,13 @@ class AsyncDeltaStream(Generic[Item]):
         "_running",
     )
 
-    _synchronous: ClassVar[str]  # the name of the function for a source that is not async
+    _synchronous: ClassVar[str]  # the name of the function for sources that are not async; an error message has it
 
     def __init__(self, deltas: AsyncIterable[str], reader: StopScanner | Segmenter | Rewriter, /) -> None:
         self._deltas = deltas
         self._iterator = self._iterate(deltas)
         self._reader = reader
-        self._ready: list[Item] = []  # in reverse, for `pop`
+        self._ready: list[Item] = []  # the items that are ready, in reverse order, so that `pop` returns the first
         self._running = False  # whether a task is in `__anext__` or `aclose`
         self._ended = False  # whether the source is not read any more
         self._closing = False  # whether a close has begun; if its task is cancelled, the next step finishes the close
@@ -47,8 +47,8 @@ class AsyncDeltaStream(Generic[Item]):
         return self
 
     def __copy__(self) -> NoReturn:
-        # A copy would share the source and the scanner with this stream, and take text from it. `deepcopy` also copies
-        # the source and the scanner. It works if the source can be copied.
+        # The stream refuses to be copied, because the copy would share its source and its scanner, and take text from
+        # it. `deepcopy` also copies the source and the scanner, so it works if the source can be copied.
         raise TypeError(f"cannot copy {type(self).__name__!r} object")
 
     async def __anext__(self) -> Item:

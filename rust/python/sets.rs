@@ -407,9 +407,9 @@ impl SegmentSet {
 
 /// A stop that fires when the text repeats itself, at the first character that completes a loop.
 ///
-/// A loop is a block of at most ``max_period`` code points that comes at least ``count`` times in a row. A loop has at
-/// least ``min_length`` code points, so a short block has to come more often. The oldest copy of a short block may be
-/// incomplete. The stop is visible, and fires in every region.
+/// A loop is a block of at most ``max_period`` code points that comes at least ``count`` times in a row. All copies
+/// together have at least ``min_length`` code points, so a short block has to come more often. The oldest copy of a
+/// short block may be incomplete: the end of the block is enough. The stop is visible, and fires in every region.
 ///
 /// Raises ``ValueError`` for a ``count`` below 3, a ``max_period`` outside of 1 to 65,536, or a ``min_length`` below
 /// 32.
@@ -555,8 +555,8 @@ impl<E: Emit> SetArguments<E> {
         Ok(arguments)
     }
 
-    /// Calls `add`, which adds strings of together `bytes` bytes to the builder. Before that, raises `MemoryError` if
-    /// there is no memory for a copy of the strings.
+    /// Calls `add`, which adds strings to the builder. Together, the strings have `bytes` bytes. If there is no memory
+    /// for a copy of them, raises `MemoryError` and does not call `add`.
     fn add(&mut self, bytes: usize, add: impl FnOnce(SetBuilder<E>) -> SetBuilder<E>) -> PyResult<()> {
         room(bytes)?;
         self.set = add(std::mem::take(&mut self.set));
@@ -653,7 +653,7 @@ fn set_options<'py, E: Emit>(
 type Names = Vec<Py<PyString>>;
 
 /// Returns two lists: for each node the name of its region, and for each region its name. A node is a region, or a
-/// state of a region. If `keys` has an equal string, this Python object is used as the name.
+/// state of a region. If `keys` has a string that equals a name, this string is used, and no new one is made.
 fn node_names<E: Emit>(py: Python<'_>, set: &Set<E>, keys: &[Bound<'_, PyString>]) -> PyResult<(Names, Names)> {
     let object = |name| match keys.iter().find(|key| key.to_str().is_ok_and(|key| key == name)) {
         Some(key) => Ok(key.clone().unbind()),

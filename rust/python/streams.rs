@@ -505,8 +505,8 @@ pub(crate) trait Core: Sized {
     /// Reads the tokens of `unread`, which were fed without the lock.
     fn catch_up(&mut self, _unread: &Self::Unread) {}
 
-    /// Stores in `unread` how many tokens this stream has read. The fast path takes tokens without the lock, and counts
-    /// them from there.
+    /// Stores in `unread` how many tokens this stream has read. The fast path, which takes tokens without the lock,
+    /// adds its tokens to this count.
     fn publish(&self, _unread: &Self::Unread) {}
 
     fn fork(&self) -> PyResult<Self>;

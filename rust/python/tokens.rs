@@ -22,9 +22,9 @@ use crate::streams::{Core, Guarded, PyEmit, add_options, same_or_new, stream_met
 use crate::unlocked::UnreadTokens;
 use crate::vocabulary::{Ready, Vocabulary};
 
-/// Defines the Python class `TokenScanner` or `TokenSegmenter`. `$own` has the arguments that only this class has. From
-/// them, the expression `$set` makes the set, and `$start_protected` the option of this name. `$emit` is the kind of
-/// output, and `$out` is the Python class of the output.
+/// Defines the Python class `TokenScanner` or `TokenSegmenter`. `$own` has the arguments that only this class has. The
+/// expression `$set` makes the set from these arguments, and the expression `$start_protected` makes the option
+/// `start_protected`. `$emit` is the kind of output, and `$out` is the Python class of the output.
 macro_rules! token_class {
     (
         $(#[$doc:meta])*
@@ -593,9 +593,9 @@ impl Decode for Decoding {
     fn is_whole(&self, id: u32) -> bool {
         match self {
             Decoding::Native(native) => native.is_whole(id),
-            // If the tokenizer itself decodes, stopscan cannot tell whether a token completes a character of the
-            // previous token. So it treats every token as whole. This matters only if both tokens together spell a
-            // marker.
+            // If the tokenizer itself decodes, stopscan cannot tell whether a token completes a character that the
+            // previous token began. So it assumes that no token does. This matters only if the two tokens together
+            // spell a marker.
             Decoding::Window(_) => true,
         }
     }

@@ -8,8 +8,8 @@ use std::fmt;
 /// Stops come from the users of a server, so the limit bounds the memory that one request can take.
 pub const MAX_SET_BYTES: usize = 8_000_000;
 
-/// The maximum number of regions of a set. A region that has several states counts once for each state. The text outside
-/// of protected regions counts as one region.
+/// The maximum number of regions of a set. A region that has several states counts once for each state. The text
+/// outside of protected regions counts as one region.
 pub const MAX_REGIONS: usize = 100;
 
 /// The error if a [`StopSet`](crate::StopSet) or [`SegmentSet`](crate::SegmentSet) cannot be compiled, or if a scanner
@@ -212,7 +212,7 @@ impl Role {
         self == other || (is_edge(self) && is_edge(other))
     }
 
-    /// The name of the role, with its article.
+    /// The name of the role with its article, such as `a visible stop`.
     fn with_article(self) -> &'static str {
         match self {
             Role::Hidden => "a stop",

@@ -34,10 +34,12 @@ impl<E: Emit> Set<E> {
         self.graph().region(node) as usize
     }
 
-    /// Fast path: returns the length of `text` if no stop or marker completes in it or is unfinished at its end. All of
-    /// the text is then safe to emit. The stream only has to count it and, if the set has patterns or loops, to note it
-    /// for them. Returns `None` for any other text, and for long text. If `node` has patterns, also returns `None` for
-    /// text in which a stop or marker may begin. `node` is the current node, at which no stop or marker has begun.
+    /// Fast path for `text` that comes at the current `node`, when no stop or marker has begun. Returns the length of
+    /// `text` if no stop or marker completes in it or is unfinished at its end. All of the text is then safe to emit.
+    /// The stream only has to count it and, if the set has patterns or loops, to note it for them.
+    ///
+    /// Returns `None` for any other text, and for long text. If `node` has patterns, also returns `None` for text in
+    /// which a stop or marker may begin.
     #[inline(always)]
     pub fn plain_length(&self, node: u32, text: &str) -> Option<Place> {
         let graph = self.graph();

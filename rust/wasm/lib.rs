@@ -2,8 +2,8 @@
 //!
 //! Text goes in and out through one buffer. To pass text, the caller calls `room`, writes UTF-8 at the returned
 //! address, and then calls the function that takes the text. A function that "gives" text writes it to the buffer and
-//! returns the length in bytes. The function `buffer` returns the address. Each stream is identified by the number that
-//! `build` or `copy` returned.
+//! returns the length in bytes. The function `buffer` returns the address of this text. Each stream is identified by
+//! the number that `build` or `copy` returned.
 
 use std::cell::RefCell;
 
@@ -26,14 +26,15 @@ macro_rules! export {
 }
 
 export! {
-    /// Makes room for `length` bytes in the buffer, and returns their address. The memory may grow.
+    /// Makes room for `length` bytes in the buffer, and returns their address. If the module's memory
+    /// grows for this, the JavaScript views of it that were made before are empty.
     fn room(length: usize) -> *mut u8;
     /// Cuts the buffer to the `length` bytes that were written.
     fn shorten(length: usize);
     /// Returns the address of the buffer.
     fn buffer() -> *const u8;
 
-    /// Begins a set: forgets the options of the one before.
+    /// Begins a new set: forgets the options that were set before.
     fn begin();
     /// Takes the buffer as one argument of the next option.
     fn push();

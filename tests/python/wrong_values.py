@@ -14,7 +14,7 @@ WRONG: list[Any] = [
     "reasoning", "\ud800", "x" * 9000, [], [[]], [None], [5], [-1], [2**40], [True], [""], ["x"], [["a"]], [["<", ">"]],
     ["<", ">"], ["\ud800"], ["x"] * 2000, {}, {"a": 1}, {"": None}, [{}], NESTED,
 ]  # fmt: skip
-# The options of stopscan, and names that are none.
+# The options of stopscan, and two names that are no option.
 OPTIONS = (
     "patterns",
     "visible_patterns",

@@ -93,7 +93,9 @@ ANTHROPIC = WireFormat(
         (0, {"type": "message_delta", "delta": Ref("finish"), "usage": Ref("usage")}),
         (0, {"type": "message_stop"}),
     ),
-    known={"usage": (("message.usage", "usage"), "tokens|server_tool_use")},  # only fields that `message_delta` has
+    # The usage in `message_start` has more fields than the usage in a `message_delta`. Only fields that the latter has
+    # are copied.
+    known={"usage": (("message.usage", "usage"), "tokens|server_tool_use")},
     default={"usage": {"output_tokens": 0}},  # the schema requires `usage`, also if `message_start` is missing
     answer="content.*",
     about=fields(
@@ -444,8 +446,8 @@ def is_error(event: Mapping[str, Any]) -> bool:
     return event.get("type") == "error" or (bool(event.get("error")) and not event.get("choices"))
 
 
-# Fields that do not show the API. An event without any other sign may be an error, or a chunk of OpenAI or Azure with
-# an empty list of choices.
+# Fields that do not show which API has sent an event. An event with no other sign of its API may be an error, or a
+# chunk of OpenAI or Azure with an empty list of choices.
 NEUTRAL = ("error", "choices", "usage", "done")
 
 

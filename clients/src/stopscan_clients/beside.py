@@ -58,7 +58,7 @@ class Tokens:
         return [entry for begin, entry in self.read(unit, text) if begin < end]
 
     def write(self, unit: Any, entries: list[Any]) -> Any:
-        """Returns the unit with these entries. A unit without entries is returned unchanged."""
+        """Returns ``unit``, a choice or event, with these entries. If it had none, returns ``unit`` itself."""
         path, value = dotted(self.path), self.of(unit)
         if value is None:
             return unit
@@ -66,8 +66,8 @@ class Tokens:
             return put(unit, entries[0], *path) if entries else without(unit, *path)
         if not self.columns:
             return put(unit, entries, *path)
-        # The API may have sent this event with an empty `value`. But if held text of earlier events is sent in this
-        # event, so are the entries of that text.
+        # The API may have sent an empty `value` in this event. All columns are needed nevertheless if held text of
+        # earlier events is sent in this event, because the entries of that text are sent in it, too.
         columns = members(value) or dict.fromkeys(self.columns, ())
         lists = {
             name: [entry[i] for entry in entries]

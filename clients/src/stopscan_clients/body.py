@@ -75,9 +75,9 @@ class Plan:
 
     options: ScanOptions
     streamed: bool = False
-    own: bool = False  # the request itself has stops
-    body: bytes | None = None  # sent instead of the request's own body; ``None``: its own body is sent
-    bare: bytes | None = None  # sent after the server has refused the stops in ``body``
+    own: bool = False  # whether the request itself has stops
+    body: bytes | None = None  # the body to send; ``None``: the request's own body
+    bare: bytes | None = None  # the body to send if the server refuses the stops in ``body``
 
 
 class Body:
@@ -94,7 +94,7 @@ class Body:
         self, plan: Plan, media: str, strict: bool = True, on_match: Callable[[int, StopMatch], object] | None = None
     ) -> None:
         self.matches: dict[int, StopMatch] = {}
-        self.error: Exception | None = None  # raised after the last bytes for the client
+        self.error: Exception | None = None  # ``emit`` raises it after the last bytes for the client
         self.ended = False  # stops or an error have ended the answer, so the rest is not needed
         self.over = False  # the body was read to its end
         self._options, self._on_match = plan.options, on_match
@@ -131,7 +131,8 @@ class Body:
             if self._raw:
                 yield data
                 return
-            if not self._head:  # leading blanks are passed on at once: in `_head`, each piece would read them again
+            # Leading blanks are passed on at once. In `_head`, they would be read again with each piece of the body.
+            if not self._head:
                 rest = data.lstrip(BLANK)
                 yield data[: len(data) - len(rest)]
                 data = rest
@@ -229,7 +230,7 @@ class Body:
             try:
                 raise wrong
             finally:
-                del wrong  # otherwise its traceback would keep the answer in memory
+                del wrong  # otherwise the traceback of the error would keep the answer in memory
 
     def _fast(self, frame: bytes) -> bytes | None:
         """Fast path: returns the output for a frame that differs from the remembered frame only in its text. Returns

@@ -57,7 +57,7 @@ class ScanOptions:
         return self.echoed[at] if at < len(self.echoed) else 0
 
     def truncate(self, text: str) -> tuple[str, StopMatch | None]:
-        if self.min_tokens:  # no stop may fire in the first tokens, and nothing says where these end
+        if self.min_tokens:  # no stop fires in the first tokens, and the text does not show where these end
             return text, None
         return self.stops.truncate(text, include_stop=self.include_stop, **self.begin)
 
@@ -168,8 +168,8 @@ class Unit:
 
 @dataclass(slots=True)
 class End:
-    """An event that ends one or more passages (texts of the stream). If text of a passage is held, the event waits with
-    that text, because later events may continue the passage."""
+    """An event by which the API ends one or more passages (texts of the stream). If text of a passage is held, the
+    event waits together with this text, because later events may continue the passage."""
 
     event: Any
     source: Any
@@ -213,7 +213,8 @@ class Machine:
         return passage is not None and not (passage.held or passage.echoed or passage.unarmed or waits)
 
     def sole(self, event: Any) -> tuple[Path, str] | None:
-        """Returns the path of the text in ``event``, and the text. The machine must have sent ``event`` unchanged.
+        """Returns the path of the text in ``event``, and the text. Call it only with an event that the machine has sent
+        unchanged.
 
         Returns ``None`` if the fast path cannot be used for the events that follow: if this event has no text, a second
         text, logprobs or a call, begins a passage, or ends a choice.
@@ -372,8 +373,8 @@ class Machine:
         return new if passage.match is None else self._cut(new, unit, passage)
 
     def _cut(self, new: Any, unit: Unit, passage: Passage) -> Any:
-        """Returns ``new``, the choice or event in which the stop fired, without the fields that the API's row does not
-        name."""
+        """Returns ``new``, the choice or event in which the stop fired, with only the fields that the API's row
+        names."""
         row, at = self.row, self.row.text_path
         paths = unit.runs[len(unit.outs) - 1].paths if unit.outs else ()
         behind = len(passage.scanner.unused)
@@ -397,7 +398,8 @@ class Choices(Machine):
 
     def __init__(self, row: WireFormat, options: ScanOptions, matches: dict[int, StopMatch] | None = None) -> None:
         super().__init__(row, options, matches)
-        self._final = row.final  # whether a choice that has ended gets no more text; false once one did
+        # Whether a choice gets no more text after the API has ended it. Becomes false when such text comes.
+        self._final = row.final
 
     def _read(self, event: Any, fed: str | None) -> Out:
         row = self.row

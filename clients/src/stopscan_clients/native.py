@@ -12,7 +12,7 @@ Name: TypeAlias = Literal[OpenAi, "anthropic", "gemini", "bedrock", "cohere", "o
 
 class Limit(NamedTuple):
     most: int | None  # the most stops of a request; None: no limit is documented
-    blank: bool = True  # whether a stop may consist of white space
+    blank: bool = True  # whether a stop may consist of white space only
 
 
 # How many stops each API takes in a request. The comment above an entry names the source of the limit, and quotes or
@@ -45,7 +45,7 @@ LIMITS: dict[str, Limit] = {
     "ollama": Limit(None),
     # vLLM 0.33, the default of VLLM_MAX_STOP_STRINGS for requests over HTTP
     "vllm": Limit(4),
-    # for a server that handles stops wrongly or does not name the stop
+    # Use "none" if a server handles stops wrongly, or does not say which stop fired. Such a server gets no stops.
     "none": Limit(0),
 }
 
@@ -96,11 +96,12 @@ def native_stops(api: str, stop: StopSet | str | Iterable[str] | None, /) -> tup
     able = [stop for stop in stops.stop if limit.blank or stop.strip()]
     hidden = StopSet(stops.stop)
     able = [stop for stop in able if hidden.find(stop[:-1]) is None]
-    backwards = sorted({stop[::-1] for stop in able})  # a stop with which another one ends sorts before it
+    backwards = sorted({stop[::-1] for stop in able})  # a stop sorts before the longer stops that end with it
     ending = {stop[::-1] for stop, later in pairwise(backwards) if later.startswith(stop)}
     able = [stop for stop in able if stop not in ending]
     scanner, others = StopScanner(able), [*stops.visible]
-    for stop in stops.stop:  # only a stop that contains another one or ends with its beginning can be hidden
+    # Only a stop that contains another stop, or ends with the beginning of another stop, can be hidden.
+    for stop in stops.stop:
         scanner.reset()
         if scanner.feed(stop[1:]) != stop[1:] or scanner.match is not None:
             others.append(stop)
@@ -120,8 +121,9 @@ def _hidden_by(native: str, others: list[str]) -> set[str]:
     at ``native``, and so may cut away a part of a stop that should win.
 
     The stop that completes first wins. If two complete together, the longer one wins. So a stop can win against
-    ``native`` in three cases: it ends with the first characters of ``native``, it is contained in ``native``, or it is
-    longer than ``native`` and both complete together. If ``native`` completes inside a stop, this stop never fires.
+    ``native`` in three cases: it ends with the first characters of ``native`` (in the text ``abc``, ``ab`` wins against
+    ``bc``), it is contained in ``native``, or it is longer than ``native`` and both complete together. If ``native``
+    completes inside a stop, this stop never fires.
     """
     scanner, hidden = StopScanner(native), set()
     for other in others:

@@ -58,8 +58,8 @@ class Outline(Memory):
 
     def numbered(self, out: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
         """Gives a ``sequence_number`` to each event that the machine has made. Events of the API keep their numbers,
-        because a client that resumes the stream sends the API the last number that it got. So a delta that the machine
-        has made gets the number of the API's next event."""
+        because a client that resumes the stream sends the API the last number that it got. A delta that the machine has
+        made must not shift these numbers, so it gets the same number as the API's next event."""
         for event, source in out:
             number = event.get("sequence_number")
             if source is None and self._last is not None:

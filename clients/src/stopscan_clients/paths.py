@@ -47,8 +47,8 @@ def without(tree: Any, *path: Any) -> Any:
 @cache
 def named(paths: tuple[str, ...]) -> dict[Any, Any]:
     """Returns the dotted ``paths`` as a tree of their keys: a dict of dicts, with empty dicts as leaves. In a path,
-    ``*`` stands for each element of a list. ``#`` stands for all numbers below this place, at any depth. After ``#``, a
-    path may name fields whose values are strings."""
+    ``*`` stands for each element of a list. ``a.#`` stands for all values in ``a``, at any depth, except strings.
+    ``a.#.b`` also stands for the strings in fields named ``b``."""
     tree: dict[Any, Any] = {None: {}}  # never empty, because ``only`` keeps everything for an empty dict
     for path in paths:
         inner = tree

@@ -218,10 +218,11 @@ def _options(own: ScanOptions, field: str, body: Any, limits: Limits) -> ScanOpt
     graph = {name: given.pop(f"stopscan.{name}", None) for name in REGIONS}
     given.setdefault("stopscan.max_held", own.stops.max_held)
     defaults = Defaults(repeat=own.stops.repeat, limits=limits)
-    known = (*OPTIONS, *REGIONS)  # `given` has no `REGIONS` now, but the message about unknown names lists them
+    known = (*OPTIONS, *REGIONS)  # an error about an unknown field also lists `REGIONS`, which `given` no longer has
     try:
         others = {"stop": stop, "min_tokens": body.get("min_tokens"), **keeps_stop}
-        # `default` allows `start_protected`, which `start_region` checks below against the regions of the set.
+        # With a `default`, `read_options` accepts `start_protected`. `start_region` checks it below, against the
+        # regions of the set.
         read: Any = read_options(given, defaults, default=NAMES, prefix="stopscan.", fields=known, own=others)
     except ValueError as error:
         raise ValueError(re.sub(r"^stop\b(?!\.)", field, str(error))) from None

@@ -68,7 +68,7 @@ class _Events(Generic[E]):
 
     def _feed(self, event: Any) -> None:
         """Adds the output for an event to the events that are ready."""
-        if type(event) is not dict:  # a subclass may keep the text in attributes, too
+        if type(event) is not dict:  # a subclass of dict is refused, too: it may have the text in attributes
             raise TypeError(instead(event))
         if self._machine is None and len(self._options.stops):
             self._machine = machine_of(event, self._options, self._matches)

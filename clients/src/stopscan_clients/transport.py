@@ -61,8 +61,8 @@ class _Transport:
     _READ: ClassVar[str]
     _CLOSE: ClassVar[str]
     _KIND: ClassVar[str]
-    limits = NO_LIMITS  # of a request; only the proxy sets others
-    plan_of: Callable[..., Any] = staticmethod(plan_of)  # the proxy sets one that may run in another process
+    limits = NO_LIMITS  # the limits of a request; only the proxy sets some
+    plan_of: Callable[..., Any] = staticmethod(plan_of)  # the proxy sets a function that may use another process
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class _Transport:
         self._options.scanner()  # raises for a wrong option here, before the first answer
         self._api, self._on_match, self._strict = api, on_match, strict
         self._given = transport
-        self._own: dict[Any, Any] = {}  # used if no transport was given: made here, by package and proxy
+        self._own: dict[Any, Any] = {}  # the transports that are made if none was given, by package and proxy URL
 
     async def _exchange(self, request: Any) -> Any:
         """Returns the answer to a request."""

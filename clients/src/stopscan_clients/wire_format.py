@@ -116,7 +116,7 @@ class WireFormat:
     opens: Mapping[str, tuple[str, tuple[Any, ...]]] = field(default_factory=dict)
     ends: tuple[str, ...] = ()  # kinds that end the parts at the event's place
     over: tuple[str, ...] = ()  # kinds that end the message
-    repeats: Mapping[str, str] = field(default_factory=dict)  # by kind: the path of earlier texts that it repeats
+    repeats: Mapping[str, str] = field(default_factory=dict)  # by kind: the path where an event repeats earlier text
     # Fields that must be cut or dropped when the text is cut. Their paths begin at a choice or, if the API has no
     # choices, at an event.
     beside: Beside = NOTHING
@@ -147,8 +147,8 @@ class WireFormat:
     whole: WireFormat | None = None  # the row for whole answers with choices, if it is another one
     answer: str = ""  # if there are no choices: the path of the pieces of text, with ``*`` for each element of a list
     beside_answer: Beside = NOTHING
-    beside_piece: Beside = NOTHING  # for the piece in which a stop fired
-    settled: tuple[str, str] = ("", "")  # a field of the objects around that piece, and the value that it gets
+    beside_piece: Beside = NOTHING  # the fields beside the text, in the piece in which a stop fired
+    settled: tuple[str, str] = ("", "")  # a field of the objects around this piece, and its value after a stop
     # Requests.
     path: str = ""  # a pattern for the paths of requests; the first row with a fitting pattern is used
     stops: str = "stop"

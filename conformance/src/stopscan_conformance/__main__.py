@@ -82,7 +82,7 @@ def _find(report: Report, options: argparse.Namespace) -> None:
         report.known = Baseline.read(options.baseline)
         for difference in report.known.other_than(options.seed):
             print(f"stopscan-conformance: {difference}", file=sys.stderr)
-    write()  # so that a wrong path is an error before the run
+    write()  # writes files without results, so that a wrong path is an error before the run
     every = cases(*options.api, deep=options.deep, thorough=options.thorough, seed=options.seed)
     report.every = reports.chosen(every, options.only)
     columns = reports.promises(options.only)

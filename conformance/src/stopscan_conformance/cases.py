@@ -317,7 +317,7 @@ class _Maker:
         sent = self.stopped()
         for name, change in wrong_requests.WRONG.items() if not self.stream else ():
             if (name == "no-content" and self.api.name.startswith("ollama")) or ("stop" in name and not self.api.stops):
-                continue  # for Ollama, a request without content loads the model
+                continue  # without content, a request to Ollama is not wrong: it loads the model
             wrong = wrong_requests.Wrong(self.api, sent.request, change)
             yield self.case("wrong", name, "a wrong request gets a 4xx", wrong)
         for name, odd in wrong_requests.odd_stops(sent) if self.api.stops else ():
@@ -341,7 +341,8 @@ class _Maker:
             points = [replace(point, stream=point.stream != self.stream) for point in pair]
             if not all(generated.fits(self.api, point) for point in points):
                 continue
-            limit = None if "limit" in name else LIMIT_OF_PAIRS  # the same for both, unless they differ in their limits
+            # Both requests get the same limit, unless the limit is the field in which they differ.
+            limit = None if "limit" in name else LIMIT_OF_PAIRS
             first, second = (generated.single_of(self.api, point, limit) for point in points)
             yield self.case("pairs", f"{name}-in-turn", why, several.on_one_connection([first, second, first, second]))
             yield self.case("pairs", f"{name}-at-once", why, several.at_once([first.run, second.run] * 3))

@@ -26,9 +26,9 @@ from stopscan_conformance.wire import Wire
 
 REFUSALS = (400, 404, 405, 413, 415, 422, 501)  # statuses that mean: the server does not support the request
 BUSY = (429, 503)  # if the answer also has a Retry-After, the request is sent again
-RETRIES = 2  # as the official clients do
+RETRIES = 2  # the official clients, too, send a request again up to two times
 TICK = 0.001
-SLEPT = 0.004  # if a tick takes longer than these seconds, this process did not run
+SLEPT = 0.004  # seconds; if a wait of `TICK` seconds takes longer than this, this process did not run
 
 
 @dataclass(eq=False)
@@ -321,7 +321,7 @@ def _described(error: BaseException, wire: Wire) -> str:
 
 @cache
 def _tls() -> ssl.SSLContext:
-    return ssl.create_default_context()  # takes 20 ms, so it is made only once
+    return ssl.create_default_context()  # making a context takes 20 ms, so all connections share one
 
 
 @dataclass

@@ -30,7 +30,7 @@ from stopscan_conformance.single import TOO_FAST, NotSupported, Single
 OTHERS = 16
 FEW, LASTING = 100, 800  # the tokens of a measured answer, and of a long answer that a client leaves or a stop ends
 TRIES = 6  # the most tries to see a stream come at a good pace; one good try is enough
-ENOUGH_TRIES = 3  # tries that must agree; two are not enough, because one disturbance can spoil two tries
+ENOUGH_TRIES = 3  # tries that must agree, because two tries share a scale that may be disturbed (see also `_decided`)
 TOO_MUCH = 0.6  # a larger `Times.share` is a fault: it is near 0 if the server stops generating, near 1 if not
 
 
@@ -106,7 +106,8 @@ class Cost:
 
 def _decided(tried: Sequence[Times]) -> bool:
     """Returns whether enough tries were made to know whether the server does the needless work. They are enough if
-    `ENOUGH_TRIES` of them agree, or if there are only two and the share of both is far below `TOO_MUCH`."""
+    `ENOUGH_TRIES` of them are on the same side of `TOO_MUCH`. Two are enough if their shares are less than half of
+    `TOO_MUCH`."""
     done = sum(times.share > TOO_MUCH for times in tried)
     quiet = sum(times.share < TOO_MUCH / 2 for times in tried)
     return max(done, len(tried) - done) >= ENOUGH_TRIES or quiet == len(tried) == 2
@@ -160,7 +161,7 @@ async def _after_stops(server: Server, load: Load) -> float:
 async def _after_leaving(server: Server, load: Load, abandoned: Request) -> float:
     began = perf_counter()
     await asyncio.gather(*(ask(server, load.api, load.tokens(5)) for _ in range(OTHERS)))
-    soon = perf_counter() - began  # enough for a server to begin OTHERS requests, or to notice that clients left
+    soon = perf_counter() - began  # enough time for a server to begin OTHERS requests, or to notice that clients left
     others = [asyncio.create_task(ask(server, load.api, abandoned, leave=int(load.stream))) for _ in range(OTHERS)]
     if not load.stream:
         await asyncio.sleep(4 * soon)
@@ -205,7 +206,8 @@ BEHIND = 0.6
 # How many tokens the last burst may have above the usual size of a burst (the 90th percentile). It may be larger than
 # others, because the last token may come together with the token before it and with held text.
 MANY_MORE = 2
-ENOUGH = 12  # samples. If there are fewer, two or three disturbances change the median or the quartile
+# Samples. If there are fewer, they are not judged: two or three disturbances would change the median or the quartile.
+ENOUGH = 12
 
 
 @dataclass(frozen=True, eq=False)

@@ -90,7 +90,7 @@ class Generated:
             long_answer = single_of(api, Point(script="paced", place=None, stream=True))
             stops = {"stop": [held if point.after == "left-held" else "@never@"]} if api.stops else {}
             await leave(server, api, replace(long_answer.request, stops=stops), 3)
-            await asyncio.sleep(0.06)  # until the server has noticed that the clients left
+            await asyncio.sleep(0.06)  # time for the server to notice that the clients left
         elif point.after in ("refused", "broken", "refused-stops"):
             early = script(point.script).at(0, 0, 2)
             stop: Any = {"refused": [early, 5], "broken": 5}.get(point.after, [early])
@@ -99,7 +99,7 @@ class Generated:
             await ask(server, api, request, kept=kept)
 
 
-@lru_cache(500)  # the same point is used often: beside other points, and by tests/measure.py for each server
+@lru_cache(500)  # kept, because a point is used often: beside other points, and for each server of tests/measure.py
 def single_of(api: Api, point: Point, limit: int | None = None) -> Single:
     """Returns the request that `point` describes and its correct answer, without the requests that run before it or at
     the same time. If `limit` is given, it replaces the point's limit of tokens."""

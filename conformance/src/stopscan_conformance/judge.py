@@ -33,8 +33,8 @@ VLLM_OUTPUTS = "https://docs.vllm.ai/en/latest/api/vllm/outputs/"
 @dataclass(frozen=True)
 class Rule:
     """A rule. `column` is its promise, which is a group of rules. For an API whose reference documents the rule, the
-    level is "documented" (`sentences.json` has the sentence). For any other API the level is `level`. `basis` says what
-    the rule is based on then. If it is empty, this is the API's page."""
+    level is "documented" (`sentences.json` has the sentence). For any other API the level is `level`, and `basis` says
+    what the rule is based on. If `basis` is empty, the rule is based on the API's page."""
 
     name: str
     column: Column
@@ -115,7 +115,7 @@ class Expected:
     least: int = 0  # the tokens of the visible text
     rest: str = ""  # the text after the answer, up to the end of the last token: the stop, and text after it
     stopped: bool = False  # a stop string ends the answer, although the API may not say so
-    api: str = ""  # the name of the API; its sentences in `sentences.json` say which of its form is documented
+    api: str = ""  # the name of the API; `sentences.json` says which faults of form its reference forbids
 
 
 def judge(answer: Answer, expected: Expected, /, *, stream: bool, can: Can = Can()) -> Findings:  # noqa: B008
@@ -133,8 +133,8 @@ def judge(answer: Answer, expected: Expected, /, *, stream: bool, can: Can = Can
         if lesser == "stop-in-reasoning":  # the answer ends elsewhere, so the other rules cannot be judged
             return findings
     else:
-        # If an answer broke off, its wrong text breaks the rule "answers". Under "text", in a case of several requests,
-        # `merged` would report it under "isolation", as if another request had changed the text.
+        # If an answer broke off, its wrong text breaks the rule "answers", not the rule "text". In a case of several
+        # requests, `merged` reports a break of "text" as "isolation", as if another request had changed the text.
         rule = "answers" if wrong and answer.error else expected.text
         findings |= {**dict.fromkeys(expected.also if wrong is None else ()), rule: wrong}
     findings |= _end(answer, expected, can)
@@ -259,7 +259,7 @@ def steps_of(recital: Recital) -> list[int]:
 
 
 def steps_in(steps: Sequence[int], begin: int, end: int) -> int:
-    """Returns the number of steps in `text[begin:end]`."""
+    """Returns the number of steps in `text[begin:end]`. A step is a token that makes more text safe to send."""
     return bisect_right(steps, end) - bisect_right(steps, begin)
 
 

@@ -36,8 +36,8 @@ CHAT_TEMPLATE = (
     "{% set content = messages[-1]['content'] %}{% if content is string %}{{ content }}"
     "{% else %}{% for part in content %}{{ part['text'] }}{% endfor %}{% endif %}"
 )
-CODE_BITS = 16  # more make each step of the model slower; fewer would give too few codes
-MOST_TOKENS = 32_768  # each token has its own code word, and `_codes` makes this many
+CODE_BITS = 16  # with more bits, each step of the model is slower; with fewer, there are too few code words
+MOST_TOKENS = 32_768  # each token needs its own code word, and `_codes` can make at most this many
 
 
 class Reciter:

@@ -217,7 +217,7 @@ def _shown(report: Report, fresh: Results, *, shrink: bool) -> Iterator[str]:
             yield f"\n{' '.join(result.broken)} of {least}: {case.why}\n  {line}"
 
 
-# The choice of cases, and of the findings that count.
+# Functions that choose the cases, and the findings that count.
 
 
 def chosen(every: Sequence[Case], only: Sequence[str]) -> list[Case]:
@@ -356,7 +356,7 @@ def _replace(path: Path, content: bytes) -> None:
     if path.exists() and not path.is_file():  # such as /dev/stdout or a pipe
         path.write_bytes(content)
         return
-    real = path.resolve()  # replaces the target of a link, not the link
+    real = path.resolve()  # if `path` is a link, the file that it points to is replaced, not the link
     beside = real.with_name(f".{path.name}.{os.getpid()}")
     try:
         beside.write_bytes(content)
@@ -364,7 +364,7 @@ def _replace(path: Path, content: bytes) -> None:
     except BaseException as error:
         beside.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.filename:
-            error.filename = str(path)  # not the temporary file, which the user does not know
+            error.filename = str(path)  # the user does not know the name of the temporary file
         raise
 
 

@@ -49,7 +49,7 @@ class Staged:
     frame: Callable[[str | None, str], str] | None = None  # how an event is written
     media: str | None = None
     key: str | None = None  # the API key that clients have to send
-    on_leaving: str = "cancel"  # or "go on": what happens to an answer whose client leaves
+    on_leaving: str = "cancel"  # what happens to an answer whose client leaves: "cancel" or "go on"
     around: Callable[[Any], Any] = lambda app: app  # wraps the server, as an ASGI application
     memory: dict[str, Any] = field(default_factory=dict)  # kept for later requests; a right server keeps nothing
 

@@ -29,7 +29,7 @@ class Right(NamedTuple):
 
     staged: Staged
     apis: tuple[str, ...]
-    lacks: bool = False  # it does not have an optional feature
+    lacks: bool = False  # the server does not have an optional feature
     alike: bool = True  # official clients read the same from it as from `Staged()`, which has no changes
 
 

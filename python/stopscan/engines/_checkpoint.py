@@ -80,8 +80,9 @@ class Checkpoint:
         ends the answer even before ``min_tokens``. Without stops, it still counts the tokens of the model's regions.
 
         Raises ``ValueError`` whose message begins with the name of the option, such as for a ``protect`` with a region
-        that the model lacks. If a default has such a region, or one whose markers the text cannot show, the region is
-        left out.
+        that the model lacks. If a default has such a region, the region is left out without an error. If a marker of a
+        default region has both a special token and other text, and the scanner leaves special tokens out of the text,
+        all default regions are left out.
         """
         scanner: TokenScanner = self._make(TokenScanner, options, prompt, **engine)
         return scanner
@@ -113,7 +114,7 @@ class Checkpoint:
             end = self._end_of(prompt) if has_regions and start is None else ""
         try:
             return start_region(stops, end, start, inside=inside)
-        except ValueError:  # there is no protected region: the model has none, or a stop is its marker
+        except ValueError:  # no region is protected: the model has none, or a marker of the region is a stop
             return None
 
     def _make(self, kind: Any, given: Options, prompt: Any, **engine: Any) -> Any:
@@ -166,7 +167,7 @@ def _compiled(
     stops: StopSet, entries: tuple[Any, ...], frozen: Frozen, by_default: bool, narrow: bool, *, segments: bool
 ) -> StopSet | SegmentSet:
     graph: Graph = {state: dict(markers) for state, markers in frozen}
-    if by_default and ANSWER in entries:  # the route separates the whole answer from the content
+    if by_default and ANSWER in entries:  # the route sends no content, so only `repeat` fires
         stops, entries = StopSet(repeat=stops.repeat), ()
     if narrow:
         graph = without_regions(graph, [name for name in NAMES if name not in entries])

@@ -5,7 +5,7 @@ from asyncio import CancelledError
 from collections import Counter
 
 # Exceptions that are not faults of the adapter. The hooks of an adapter also catch them, because only
-# `except BaseException` catches a panic in Rust code.
+# `except BaseException` catches a panic in Rust code. `note` then raises them again.
 NOT_OURS = (KeyboardInterrupt, SystemExit, GeneratorExit, CancelledError)
 
 

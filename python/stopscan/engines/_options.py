@@ -189,7 +189,7 @@ def read_options(
             part = READERS[field](value, limits)
         except ValueError as error:
             raise ValueError(f"{name} {_message(error)}") from None
-        if part != ():  # an error is never about an empty list
+        if part != ():  # the name is for errors, and an empty list causes none
             name_of[field] = name
         read[field] = (*read.get(field, ()), *part) if field in LISTS else part
     stop, patterns, visible = (read.pop(field, ()) for field in LISTS)

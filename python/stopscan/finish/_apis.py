@@ -68,19 +68,20 @@ APIS: dict[ApiName, FinishFields] = {
         # The field with the list of choices. The names belong, in order, to OpenAI, AI21, Cohere before its chat API,
         # watsonx, and Mistral on Bedrock.
         choice_lists=("choices", "completions", "generations", "results", "outputs"),
-        done_field="is_end",  # of Baidu, whose `finish_reason` is "normal" in every chunk
+        done_field="is_end",  # Baidu's field. Baidu's `finish_reason` is "normal" in every chunk
         whole_fields=paths("message.role message.content message.tool_calls"),
         # The field that names the stop. The paths belong, in order, to: sglang and smg; vLLM and TensorRT-LLM;
         # llama.cpp; dynamo; llama.cpp --verbose; Anthropic.
         stops=paths("matched_stop stop_reason stopping_word nvext.stop_reason __verbose.stopping_word stop_sequence"),
-        # Who sends them, in order: OpenRouter, LM Studio, dynamo#14525, Vercel's AI SDK.
+        # Fields with the model's own word. The servers that send them are, in order: OpenRouter, LM Studio,
+        # dynamo#14525, and Vercel's AI SDK (the last two).
         native_words=paths(
             "native_finish_reason stats.stop_reason nvext.detailed_finish_reason finishReason.raw finish_reason.raw"
         ),
         # If Vercel's AI SDK does not know a word, it writes "other", and keeps the word in `raw`.
         vague_words=("other",),
         details=paths("finishReason.raw finish_reason.raw"),
-        # Who sends them, in order: vLLM, Baidu, MiniMax, DashScope.
+        # Signs of an error. The servers that send them are, in order: vLLM, Baidu, MiniMax, DashScope.
         failed=conditions("object=error error_code base_resp.status_code code"),
         calls=paths(
             "delta.tool_calls.* message.tool_calls.* delta.function_call message.function_call message.toolCalls.*"
@@ -97,7 +98,7 @@ APIS: dict[ApiName, FinishFields] = {
         # can be "incomplete" before the response ends, as in `response.reasoning_summary_part.done`.
         events=("response.completed", "response.incomplete", "response.failed", "response.cancelled"),
         vague_words=("incomplete",),
-        details=paths("incomplete_details.reason status_details.reason"),  # the second path is of the Realtime API
+        details=paths("incomplete_details.reason status_details.reason"),  # the Realtime API uses the second path
         failed=conditions("type=error"),
         calls=paths("item output.*"),
         is_call=_waits_for_caller,
@@ -120,7 +121,7 @@ APIS: dict[ApiName, FinishFields] = {
         name="llama.cpp stop_type",
         words=paths("stop_type"),
         done_field="stop",
-        flags=("stopped_word", "stopped_eos", "stopped_limit"),  # sent by servers that are older than `stop_type`
+        flags=("stopped_word", "stopped_eos", "stopped_limit"),  # servers sent these before `stop_type` existed
         stops=paths("stopping_word"),
     ),
     "gemini": FinishFields(

@@ -73,7 +73,7 @@ class FinishFields:
     itself is the only choice.
     """
 
-    name: str  # the API and the field of the word, for error messages
+    name: str  # the names of the API and of the field with the finish word, for error messages
     words: tuple[Path, ...]  # in a choice: where the finish word is. The first value that is not None counts
     bodies: tuple[Path, ...] = ((), *paths(WRAPPERS))
     choice_lists: tuple[str, ...] = ()  # in a body: the names that its list of choices may have
@@ -81,7 +81,7 @@ class FinishFields:
     events: tuple[str, ...] = ()  # types of final events. The finish word is in a body, or is the last part of the type
     last_events: tuple[Condition, ...] = ()  # signs that an event ends the stream without saying why
     done_field: str = ""  # a boolean field of a body: whether the stream has ended, whatever the word is
-    reason_if_done: Reason = "unknown"  # if `done_field` is True and there is no finish word
+    reason_if_done: Reason = "unknown"  # the reason, if `done_field` is True and there is no finish word
     whole_fields: tuple[Path, ...] = ()  # in a choice without `delta`: fields that only a whole answer has
     flags: tuple[str, ...] = ()  # in a choice: booleans whose names are finish words
     numbered_words: tuple[str, ...] = ()  # the finish word of each number, if a client library gives numbers
@@ -116,7 +116,8 @@ class FinishFields:
         kind = field(payload, "type") if self.silent or self.events else None
         if self.silent and isinstance(kind, str) and kind.endswith(self.silent):
             return Answer(payload, payload, silent=True)
-        is_event = bool(self.events) and kind is not None  # an event is no body: its `status` is the status of a part
+        # An event itself is not a body: its `status` may be the status of one part of the response.
+        is_event = bool(self.events) and kind is not None
         for body in self._bodies_in(payload, self.bodies[1:] if is_event else self.bodies):
             for name in self.choice_lists:
                 choices = field(body, name)
@@ -134,10 +135,10 @@ class FinishFields:
         The first of these rules that applies decides:
 
         1. If events of this type never say why the stream ended, the stream goes on.
-        2. A word with a definite reason counts, even if there is also an error. While `done_field` is False, no word
-           counts.
+        2. A word counts if its reason is not "eos", "stop_token" or "unknown", even if there is also an error. While
+           `done_field` is False, no word counts.
         3. An error is an "abort", even if there is also a word such as "stop".
-        4. A word without a definite reason counts: its reason is in `UNDECIDED`.
+        4. Any other word counts.
         5. Without a word, an answer has ended if it is done or whole. If the prompt was blocked, there is no answer,
            and the reason is "content_filter".
         """
@@ -214,7 +215,7 @@ class FinishFields:
         if field(answer.choice, "delta") is not None or first_value(answer.choice, self.whole_fields) is None:
             return False
         if answer.word is None:
-            return answer.number is not None  # OCI's chunks have a choice, but not in a list
+            return answer.number is not None  # OCI's chunks also have `whole_fields`, but no list of choices
         # Do not take a chunk of DashScope for a whole answer. Its finish word is "null", and its body is the field
         # `output` of the payload, not the whole payload.
         return bool(answer.word == "" or answer.body is answer.payload)

@@ -17,7 +17,7 @@ from stopscan.finish._finish import Reason
 # Words that servers send while the stream goes on. The empty word means the same, because some servers send it in every
 # chunk: sglang#3912, ollama#4357, spring-ai#1358.
 GOING_ON = (
-    "null",  # KoboldCpp, DashScope
+    "null",  # sent by KoboldCpp and DashScope
     "None",  # sglang before 0.4. But "none", in lower case, is llama.cpp's word for an end
     "not_finished",  # watsonx, whose docs of TextGenResult say "test for values case insensitive"
     "NOT_FINISHED",
@@ -35,10 +35,10 @@ SOURCES: Mapping[str, Mapping[Reason, str]] = {
     "Anthropic: `anthropic.types.beta.BetaStopReason`": {
         "eos": "end_turn",
         "stop_sequence": "stop_sequence",
-        "length": "max_tokens model_context_window_exceeded",  # the docs say "treat the response as truncated"
+        "length": "max_tokens model_context_window_exceeded",  # Anthropic's docs say "treat the response as truncated"
         "tool_calls": "tool_use",
         "refusal": "refusal",
-        "pause": "pause_turn compaction",  # the turn goes on when the compacted content is sent back
+        "pause": "pause_turn compaction",  # the turn goes on when the client sends the compacted content back
     },
     "Bedrock Converse: `StopReason` in botocore's service model": {
         "content_filter": "guardrail_intervened content_filtered",
@@ -51,14 +51,14 @@ SOURCES: Mapping[str, Mapping[Reason, str]] = {
     },
     "Responses: `openai.types.responses.Response`, `status` and `incomplete_details.reason`": {
         "eos": "completed",
-        "abort": "failed cancelled incomplete",  # "incomplete": only if the response does not say why it is incomplete
+        "abort": "failed cancelled incomplete",  # "incomplete" counts only if the response gives no reason
         "length": "max_output_tokens max_messages",
         "pause": "steered",  # another response goes on with the queued input
     },
     "Gemini: `google.genai.types.FinishReason`; with an explanation on its OpenAI route": {
         "content_filter": "safety recitation language blocklist prohibited_content spii image_safety "
         "image_prohibited_content image_recitation escalation pup_limited_disabled model_armor",
-        "length": "continuation",  # the docs say "reached the per-request token limit"
+        "length": "continuation",  # Google's docs say "reached the per-request token limit"
         "abort": "malformed_function_call unexpected_tool_call too_many_tool_calls missing_thought_signature "
         "malformed_response no_image image_other other function_call_filter",
         "unknown": "finish_reason_unspecified",
@@ -73,7 +73,7 @@ SOURCES: Mapping[str, Mapping[Reason, str]] = {
         "eos": "complete",
         "tool_calls": "tool_call",
         "content_filter": "error_toxic",
-        "length": "error_limit",  # defined as "the maximum number of tokens for its context length"
+        "length": "error_limit",  # Cohere defines it as "the maximum number of tokens for its context length"
         "abort": "user_cancel",
     },
     "Mistral's docs": {"length": "model_length"},
@@ -96,7 +96,7 @@ SOURCES: Mapping[str, Mapping[Reason, str]] = {
         "length": "maximum_tokens",
     },
     "LLM Gateway: `getUnifiedFinishReason`": {"abort": "canceled gateway_error upstream_error client_error"},
-    # The docs say: the model "has not transmitted a finish reason".
+    # Vercel's docs say of "unknown": the model "has not transmitted a finish reason".
     "Vercel's AI SDK: `LanguageModelV2FinishReason`": {"unknown": "unknown"},
     "AutoGen: `FinishReasons`": {"tool_calls": "function_calls"},
     "Local engines that tell an end token from a stop string, without its id": {"eos": "stop_token"},

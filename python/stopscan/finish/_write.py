@@ -45,8 +45,8 @@ class AnthropicFinish(TypedDict):
 class OpenAIFinish(TypedDict):
     """The fields that `to_openai` returns. Read `matched_stop` with `get`, because it is not always there.
 
-    The type does not declare `matched_stop`, because no class of the client has this field. If it did, a type checker
-    would refuse a call that unpacks this dict into a class of the client.
+    The type does not declare `matched_stop`, because no class of the client has this field. If the type declared it, a
+    type checker would refuse a call that unpacks this dict into a class of the client.
     """
 
     finish_reason: OpenAIReason
@@ -146,7 +146,7 @@ _WORDS: dict[Reason, _Words] = {
     "pause": _END._replace(anthropic="pause_turn"),
     # llama.cpp sends "none" for an end that none of its other three words fits: "eos", "limit" and "word".
     "abort": _CUT._replace(responses="cancelled", incomplete=None, sglang="abort", llama_cpp="none", gemini="OTHER"),
-    "repetition": _END,  # not "length", which makes clients discard the answer
+    "repetition": _END,  # "length" would make clients discard the answer
     "unknown": _END._replace(gemini="FINISH_REASON_UNSPECIFIED"),
 }
 

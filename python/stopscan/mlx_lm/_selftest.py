@@ -34,7 +34,7 @@ STREAM = {"stream": True, "stream_options": {"include_usage": True}}
 def require_server(generator: Any, handler: Any, failures: Failures) -> None:
     """Tests mlx-lm's server with our classes ``generator`` and ``handler``. Raises ``ImportError`` if an answer is
     wrong, or if a method of these classes fails."""
-    # If several machines run one model, each of them tests by itself.
+    # If several machines run one model, each of them runs the test by itself, as if it were the only machine.
     alone = SimpleNamespace(size=lambda: 1, rank=lambda: 0)
     try:
         with (
@@ -138,7 +138,7 @@ class _Model:
     def __call__(self, inputs: Any, cache: Any = None, **options: Any) -> Any:
         states = mx.zeros((inputs.shape[0], 1, inputs.shape[1], 1))
         cache[0].update_and_fetch(states, states)
-        # Arrays belong to the thread that makes them: this one is the server's.
+        # An array belongs to the thread that makes it. So make it here, in the server's thread.
         return mx.where(mx.array(self._after)[inputs][..., None] == mx.arange(len(self._after)), 0.0, -100.0)
 
 

@@ -84,7 +84,7 @@ class _Stops:
             if self.connection and not self.connection.recv(1, MSG_PEEK | MSG_DONTWAIT) and not self.half_closes:
                 raise ConnectionAbortedError("the client has left")
 
-    def __reduce__(self) -> Any:  # mlx-lm sends each request to the other machines of a distributed model
+    def __reduce__(self) -> Any:  # mlx-lm pickles a request for the other machines of a distributed model
         return _Stops, (self.options, self.chat)
 
     def of(self, tokenizer: Any) -> StopOptions:
@@ -212,7 +212,7 @@ class _Handler(server.APIHandler):
                 stops.row.departed = True
 
     def _read_stops(self, request: Any) -> _Stops:
-        if not isinstance(request.prompt, str):  # in mlx-lm alone, some lists end the thread that makes all answers
+        if not isinstance(request.prompt, str):  # in mlx-lm, a list may end the thread that makes all answers
             raise ValueError("prompt must be a string")
         chat = request.request_type == "chat" and self.defaults.protect is None
         options = read_options(self.body, self.defaults, default=CHAT if chat else ())
@@ -222,7 +222,7 @@ class _Handler(server.APIHandler):
         tokenizer = self.response_generator.model_provider.tokenizer
         if tokenizer is not None:
             # Compile the set in this thread, so that the thread that makes all answers does not wait for it.
-            with suppress(ValueError):  # the request may be for another model than the loaded one
+            with suppress(ValueError):  # the request may be for a model that is not loaded, with other regions
                 checkpoint_of(tokenizer).stops(stops.of(tokenizer))
         return stops
 
@@ -233,7 +233,7 @@ class _Handler(server.APIHandler):
         if status != 400 and self.stream:
             self.wfile.write(b"data: " + body + b"\n\n")
             return
-        self._headers_buffer: list[bytes] = []  # drops the headers of a whole answer, which were not sent yet
+        self._headers_buffer: list[bytes] = []  # removes a whole answer's headers, which are not sent yet
         self._set_completion_headers(status)
         self.end_headers()
         self.wfile.write(body)

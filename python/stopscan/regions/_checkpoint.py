@@ -30,7 +30,7 @@ def graph_of(tokenizer: Any, /) -> Graph | None:
     template = getattr(tokenizer, "response_template", None)
     try:
         declared = from_response_template(template) if template else None
-    except (ValueError, TypeError):  # a marker is a regular expression, or the value is not a template
+    except (ValueError, TypeError):  # if a marker is a regular expression, or the value is not a template
         declared = None
     sources = [_of_mlx_lm(tokenizer), declared, _of_chat_template(_template(tokenizer))]
     graphs = [graph for graph in sources if graph]
@@ -63,7 +63,7 @@ def with_reasoning(graph: Graph | None, own: Graph | None, /) -> Graph | None:
 
 def _of_mlx_lm(tokenizer: Any) -> Graph | None:
     transitions = getattr(tokenizer, "response_transitions", None)
-    if transitions:  # {part: [(marker, the part to which it leads)]}
+    if transitions:  # for each state, a list of its markers, each with the state to which it leads
         first = getattr(tokenizer, "_response_format", {}).get("initial_state", next(iter(transitions)))
         parts = dict.fromkeys([first, *transitions, *(to for edges in transitions.values() for _, to in edges)])
         return {_part(part): {mark: _part(to) for mark, to in transitions.get(part, ())} for part in parts}
@@ -99,9 +99,9 @@ def _of_chat_template(template: str) -> Graph | None:
         leads_to = {(marker, to) for _, marker, to in edges_of(form)}
         present = {marker for marker, _ in leads_to if marker in template}
         missing = {*NAMES}.intersection(region_names(form)) - {to for marker, to in leads_to if marker in present}
-        # A form fits only if the template has a marker that opens the reasoning and a marker that opens tool calls, as
-        # far as the form has these regions. `size` says how well the form fits: the total length of its markers that
-        # the template has, minus one for each marker that the template lacks.
+        # A form with reasoning fits only if the template has a marker that opens the reasoning. A form with tool calls
+        # fits only if the template has a marker that opens them. `size` says how well the form fits: the total length
+        # of its markers that the template has, minus one for each marker that the template lacks.
         size = sum(map(len, present)) - len({marker for marker, _ in leads_to} - present)
         score = size, SIGNS.get(name, "\0") in template
         if not missing and score > highest and size > 0:

@@ -82,8 +82,8 @@ def start_region(
 
 def _protected_states(graph: Graph, stop_in: Collection[str]) -> list[str]:
     states = [state for state in graph if region_name(state) not in stop_in]
-    # An answer with `start_protected` begins in the first of the states. It never begins in markup, such as Harmony's
-    # headers, so regions of markup come last.
+    # An answer with `start_protected` begins in the first state of the returned list. It never begins in markup, such
+    # as Harmony's headers, so the states of markup come last.
     readable = readable_in(graph)
     return sorted(states, key=lambda state: region_name(state).removesuffix(PROTECTED) not in readable)
 

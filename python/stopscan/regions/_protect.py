@@ -55,8 +55,8 @@ def segments_of(stops: StopSet, graph: Graph, protect: Protect = NAMES, /) -> Se
     """Returns a ``SegmentSet`` of ``graph`` and ``stops``. Its stops do not fire in the regions of ``protect``.
 
     ``protect`` and the errors are the same as in ``protected``. The text between the markers of a pair becomes a
-    separate segment, and the markers stay in its text. Inside the answer, this segment has the region ``answer
-    protected``.
+    separate segment. The markers stay in the text: this segment begins with the opening marker, and the next segment
+    with the closing marker. Inside the answer, the separate segment has the region ``answer protected``.
 
     >>> segments = segments_of(StopSet("END"), FORMATS["qwen3"], ["reasoning", "(", ")"])
     >>> list(split(["<think>END</think>Yes (END). END"], segments))

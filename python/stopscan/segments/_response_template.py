@@ -63,7 +63,7 @@ def from_response_template(template: Mapping[str, Any], /) -> Format:
 class _Anchor(NamedTuple):
     marker: str
     where: str  # the field, the key and the marker, for error messages
-    leads_to: str | None  # a region. None: back to the outer region
+    leads_to: str | None  # the region to which the marker leads. None stands for the outer region
 
 
 class _Field(NamedTuple):

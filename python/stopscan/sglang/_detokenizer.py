@@ -21,8 +21,8 @@ def decode(manager: Any, recv: Any) -> Generator[tuple[Any, ...] | None, list[st
         yield None
         return None
     recv.customized_info = wrap_as_pickle(info) if info else None
-    # Let sglang decode the requests without stops, and all requests without a new token. The first row of a request may
-    # have no new token.
+    # sglang decodes the rows of requests without stops, and all rows without a new token. The first row of a request
+    # with stops may be without a new token.
     decoded_by_sglang = [place for place, texts in enumerate(rows) if not texts or None in texts]
     made = dict(zip(decoded_by_sglang, (yield (manager, _part(recv, decoded_by_sglang))), strict=True))
     return [made[place] if place in made else "".join(texts) for place, texts in enumerate(rows)]

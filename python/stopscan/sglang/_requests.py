@@ -30,13 +30,13 @@ class Model:
     def __init__(self, tokenizer: Any) -> None:
         from sglang.srt.parser.reasoning_parser import ReasoningParser
 
-        # Chat routes make the same parser for a request with `require_reasoning`.
+        # Make the reasoning parser as chat routes make it for a request with `require_reasoning`.
         name = serving("reasoning_parser")
         detector = ReasoningParser(name, stream_reasoning=False, force_reasoning=True).detector if name else None
         start, end = (getattr(detector, f"think_{name}_token", None) for name in ("start", "end"))
         own: Graph | None = {"answer": {start: "reasoning"}, "reasoning": {end: "answer"}} if start and end else None
         graph = with_reasoning(graph_of(tokenizer), own) or {}
-        # The markers of regions that are not protected are plain text.
+        # `narrow`: if a request does not protect a region, the markers of this region are plain text.
         self.checkpoint = Checkpoint(tokenizer, graph=graph, narrow=True)
         # Whether the answers of requests with `require_reasoning` begin in the reasoning, without a marker.
         self.inside = bool(getattr(detector, "force_reasoning", False))
@@ -79,8 +79,8 @@ class Requests:
 
     def read(self, params: Any, *, thinks: bool = False) -> StopOptions:
         """Returns the options of a request: stopscan's options, and the stops in sglang's own fields. ``thinks`` says
-        that sglang expects reasoning. If so, and if the route has not named the regions that it separates from the
-        content, the reasoning counts as separate.
+        that sglang expects reasoning. If so, the reasoning counts as a region that the route separates from the
+        content, unless the route has named these regions itself.
 
         Raises ``Refused`` for a wrong value. The message begins with the name of the field.
         """
@@ -95,7 +95,7 @@ class Requests:
         }
         default = ["reasoning"] * thinks
         try:
-            read_options({"stop": stop}, self.defaults)  # stops that are left to sglang are checked as well
+            read_options({"stop": stop}, self.defaults)  # also checks the stops that are left to sglang
             return read_options(given, self.defaults, default=default, prefix=PREFIX, fields=FIELDS, own=own)
         except ValueError as error:
             raise Refused(str(error)) from None

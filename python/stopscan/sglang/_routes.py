@@ -1,5 +1,5 @@
-"""The hooks of the process that answers HTTP. They refuse wrong requests, add to a request of chats or Responses the
-regions that its route separates, and name in the answers the stop that fired.
+"""The hooks of the process that answers HTTP. They refuse wrong requests, and name in Anthropic's answers the stop that
+fired. To each request for a chat or for Responses, they add the regions that the route separates from the content.
 
 With several tokenizer workers, sglang loads no plugins in the process that answers HTTP. Then these hooks do not run.
 """

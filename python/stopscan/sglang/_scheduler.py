@@ -85,7 +85,7 @@ class Stops:
             if req.finished() and not isinstance(req.finished_reason, FINISH_ABORT):
                 self._close(req, self._decoded(req, ids[:last]))
             return
-        if len(texts) > last:  # sglang restarts a paused request at its first token if it has input embeddings
+        if len(texts) > last:  # a paused request with input embeddings starts again at its first token
             texts.clear()
             scanner.reset()
         while (finish := scanner.finish) is None and len(texts) < last:
@@ -141,7 +141,7 @@ class Stops:
         elif self._beyond or beyond(params):
             outcome, status = "ends with an error", HTTPStatus.INTERNAL_SERVER_ERROR
             req.finished_reason = FINISH_ABORT("stopscan failed in this request", status, "InternalServerError")
-        else:  # so that sglang checks this step again, now with its own search for the stops
+        else:  # sglang then checks this step again, and looks for the stops itself
             req.finished_reason = req.finished_len = None
         self._failures.note(error, outcome, "stream")
 

@@ -213,7 +213,7 @@ async def route_problems(host: Host) -> list[str]:
                 ("stop_sequence", await AnthropicServing(chat).handle_messages(anthropic, None)),
             ):
                 text = await _text(answer)
-                # The stop is there twice: in the reasoning, and by its name.
+                # A right answer has the stop twice: in the reasoning, and in `matched_stop` or `stop_sequence`.
                 if text.count("END") != 2 or f'"{name}":"END"' not in text:
                     wrong.append(f"a chat with stream={stream} is answered with {text}")
     return wrong

@@ -16,7 +16,7 @@ from stopscan.tokens._source import Source, Token
 DRAWN = 1000
 
 # Byte strings to spell with byte tokens: characters of one to four bytes, or invalid UTF-8. No string has an invalid
-# byte after a character. `decode` would replace both, but a stream has already emitted the character.
+# byte after a character. For such a string, `decode` may replace the character too, which a stream has already emitted.
 RUNS = [b"a", "é".encode(), "你".encode(), "🚀🚀".encode(), b"\xff", b"\x80\x80", b"\xe4\xbd", b"\xf0\x9f\x9a"]
 
 

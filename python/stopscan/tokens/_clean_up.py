@@ -31,8 +31,8 @@ class CleanUp:
     end."""
 
     def __init__(self) -> None:
-        # The text that is withheld, one string for each replacement. A string is the beginning of the text to replace,
-        # and the next text decides whether it is replaced.
+        # For each replacement, the text that is withheld, which may be empty. It is the beginning of the text to
+        # replace. The text that comes next decides whether it is replaced.
         self.held = [""] * len(_REPLACEMENTS)
 
     def feed(self, text: str, /) -> str:

@@ -50,7 +50,7 @@ class HuggingFace:
         Calls ``decode`` to find out. The flag ``special`` is not reliable: it can be wrong for a token that was added
         twice, and for a token that the normalizer changes.
         """
-        twice = [token_id, token_id]  # two, because `decode` may strip the space of the first
+        twice = [token_id, token_id]  # two, because `decode` may strip the space of the first token
         decode = self._tokenizer.decode
         return decode(twice) == "" and (special or decode(twice, skip_special_tokens=False) != "")
 

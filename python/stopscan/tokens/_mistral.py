@@ -29,7 +29,7 @@ class _Tokenizer(Generic[T]):
 
     @property
     def fingerprint(self) -> Hashable:
-        return self._tokenizer.n_words  # enough: a Mistral tokenizer cannot gain or lose tokens
+        return self._tokenizer.n_words  # never changes, because a Mistral tokenizer cannot gain or lose tokens
 
     @cached_property
     def special(self) -> Mapping[int, str]:

@@ -49,9 +49,9 @@ class Window:
         self._clean_up = CleanUp() if source.carrier_decode.cleans_up else None
         self._context, self._context_text = self._prompt_context(prompt_token_ids)  # the last emitted tokens
         self._pending: list[int] = []  # the tokens that are not emitted yet
-        self._numbers: list[int] = []  # the place of each pending token in the stream, from 1
-        self._last_number = 0  # the place of the last emitted token; 0 stands for the prompt
-        self._withheld_numbers: list[int] = []  # the token number of each character that the clean-up withholds
+        self._numbers: list[int] = []  # the position of each pending token in the stream, from 1
+        self._last_number = 0  # the position of the last emitted token; 0 stands for the prompt
+        self._withheld_numbers: list[int] = []  # for each character withheld by the clean-up: its token's position
         if self._clean_up is not None:
             self._clean_up.feed(self._context_text)
             self._withheld_numbers = [0] * len(self._clean_up.tail())
@@ -146,7 +146,7 @@ class Window:
             return whole, whole[len(self._context_text) :]
         if self._last_number == 0:  # `pending` completes a character of the prompt
             return whole, whole[_common_length(self._context_text, whole) :]
-        # Decoded together with the context, `pending` changes the text of the context. But this text is already
+        # If the context and `pending` are decoded together, the text of the context changes. But this text is already
         # emitted. So decode `pending` alone.
         return whole, self._decode(pending)
 

@@ -54,7 +54,7 @@ def generate(model: Any, tokenizer: Any, prompts: Any, /, stop: Stop = (), **opt
     if not rows:
         return []
     options["stopping_criteria"] = [*(options.get("stopping_criteria") or ()), stops]
-    if streamer is not None:  # otherwise pass none, because beam search refuses any streamer
+    if streamer is not None:  # pass `stops` as the streamer only if needed, because beam search refuses streamers
         options["streamer"] = stops
     try:
         # Call `trim`, although its result is not used: only `trim` finds which beams of a beam search are the results.

@@ -41,7 +41,7 @@ class Options:
             raise ValueError("region needs a SegmentSet as the stop")
         eos = self._engine.pop("eos_token_ids", None)
         self.eos_token_ids: list[int] = ids(self.tokenizer.eos_token_id if eos is None else eos)
-        self.scanner(())  # so that bad options raise before the generation
+        self.scanner(())  # make a scanner now, so that wrong options raise before the generation begins
 
     def scanner(self, prompt: Sequence[int], eos_token_ids: Iterable[int] = ()) -> Any:
         """Returns the scanner of a row with this ``prompt``, or the segmenter if the stop is a ``SegmentSet``.
@@ -52,7 +52,7 @@ class Options:
 
 
 def ids(given: Any) -> list[int]:
-    """Returns ``given`` as a list: one id, several ids or ``None``."""
+    """Returns ``given``, which is one id, several ids or ``None``, as a list of ids."""
     if given is None or isinstance(given, int):
         return [] if given is None else [given]
     return [each for each in given if each is not None]

@@ -55,7 +55,7 @@ class _Cut:
     def _forward(self, model_inputs: Any, *, stop_options: Options, streamer: Any, **given: Any) -> Any:
         stops = Stops.of(stop_options, streamer)
         given["stopping_criteria"] = [*(given.get("stopping_criteria") or ()), stops]
-        if streamer is not None:  # otherwise pass none, because beam search refuses any streamer
+        if streamer is not None:  # pass `stops` as the streamer only if needed, because beam search refuses streamers
             given["streamer"] = stops
         try:
             outputs = super()._forward(model_inputs, **given)  # type: ignore[misc]

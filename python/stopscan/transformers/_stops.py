@@ -119,7 +119,7 @@ class Stops(StoppingCriteria, BaseStreamer):
                 self._follow(input_ids[:, : self._length])
             # This takes most of a step's time, so `map` calls the scanners without a loop in Python. The scanner of a
             # row that has ended returns nothing.
-            if length == self._length + 1:  # the usual case
+            if length == self._length + 1:  # usually, each row has one new token
                 self._steps.append([*map(self._kind.feed, self._scanners, tokens[-1].tolist())])
             else:
                 self._steps.append([*map(self._kind.feed_many, self._scanners, tokens[self._length :].T.tolist())])

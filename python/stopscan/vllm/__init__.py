@@ -81,7 +81,7 @@ def _watch(module: Any) -> None:
             original(self, *args, **options)
             return
         first.stopscan_waits = False  # type: ignore[attr-defined]
-        if owner.__init__ is first:  # otherwise another plugin has wrapped `first`
+        if owner.__init__ is first:  # if another plugin has wrapped `first`, keep its wrapper
             owner.__init__ = original
         try:
             import_module("stopscan.vllm._install").install_as_asked()

@@ -81,8 +81,8 @@ class Adapter:
             name = vllm_config.structured_outputs_config.reasoning_parser or ""
             if (tokenizer := processor.tokenizer) is not None:
                 engine = Engine(tokenizer, name, self._tool_parser)
-                engine.vocabulary  # noqa: B018 - slow, so made before the first request
-                self._engines.pop(id(tokenizer), None)  # so that the newest engine comes last
+                engine.vocabulary  # noqa: B018 - made before the first request, because making it is slow
+                self._engines.pop(id(tokenizer), None)  # the newest engine comes last in `_engines`
                 # The processor keeps the engine alive: `_engines` has only a weak reference.
                 self._engines[id(tokenizer)] = processor.stopscan = engine
                 self._log_regions(engine)
@@ -149,8 +149,8 @@ class Adapter:
             # of the answer as content, so stops must also fire in it.
             options = replace(options, default=tuple(name for name in options.default if name != "reasoning"))
             stops = engine.stops(options)
-        # Whether the request asks for something that vLLM cannot do. The first condition is true if the whole answer is
-        # a tool call: no stop fires in it, so `stops` is smaller than the request's list of stops.
+        # Whether the request asks for something that vLLM cannot do. One such case: if the whole answer is a tool call,
+        # no stop may fire in it, so `stops` has fewer stops than `options`.
         beyond = len(stops) < len(options.stops) or bool(
             stops.patterns or stops.visible_patterns or stops.repeat or stops.protect or stops.regions
         )
@@ -211,7 +211,8 @@ class Adapter:
                     self._kept.clear()
                 self._kept[key] = graph, options, stops
         beyond = next((name for name in BEYOND if given.get(name)), "")
-        if beyond and (resumable or not params.detokenize):  # resumable: streaming input, several answers in one stream
+        # A resumable request has streaming input: its stream consists of several answers.
+        if beyond and (resumable or not params.detokenize):
             raise refusal(f"{beyond} needs detokenize, and cannot be used with streaming input")
         if (beyond or options.protect) and self.failures.off:
             raise refusal(f"{beyond or 'stopscan_protect'} is switched off, because stopscan failed repeatedly")

@@ -54,8 +54,8 @@ class ScanningDetokenizer:
     unseen = 0
     # Whether the end of the text may complete a match of a pattern such as `END$`. False after an abort or an error.
     end_confirms = True
-    # The length of the text that was returned before stopscan failed. If a later output has the whole text, it must
-    # have at least this length.
+    # The length of the text that was returned before stopscan failed. A later output that has the whole text, not a
+    # delta, is at least this long.
     least = 0
 
     def update(self: Any, new_token_ids: list[int], stop_terminated: bool) -> str | None:

@@ -28,9 +28,9 @@ CHARACTER = 4
 # In the list of regions that a route separates from the content, this entry stands for the whole answer.
 ANSWER = "answer"
 
-# Markers that `skip_special_tokens` leaves out of the text, and stops that are a single token and are left out. The key
-# is the id of the last token of a marker or stop. Several of them may end with the same token, so the value is a list:
-# the token ids and the text of each.
+# The markers, and the stops of a single token, that `skip_special_tokens` leaves out of the text, at least in part. The
+# key is the id of the last token of a marker or stop. Several of them may end with the same token, so the value is a
+# list: the token ids and the text of each.
 Hidden = dict[int, list[tuple[tuple[int, ...], str]]]
 
 
@@ -182,7 +182,7 @@ class Engine:
             parser.adjust_initial_state_from_prompt(turn)
             first = parser.model_tokenizer.encode("a", add_special_tokens=False)
             delta = parser.extract_reasoning_streaming("", "a", "a", [], first, first)
-        except Exception:  # an error of the parser, which the route also raises: let the markers decide
+        except Exception:  # the parser failed; the route raises this error itself, so let the markers decide here
             return False
         return bool(delta and delta.reasoning)
 
@@ -196,7 +196,7 @@ class Engine:
             if (key := repr(options)) not in self._parsers:
                 self._parsers = {key: self._parser(**options)}
             return bool(self._parsers[key].is_reasoning_end(request.prompt_token_ids or []))
-        except Exception:  # an error of the parser, which the route also raises
+        except Exception:  # the parser failed; the route raises this error itself, so ignore it here
             return False
 
     def _parser(self, **options: Any) -> Any:

@@ -69,7 +69,7 @@ def uninstall() -> None:
     _current = None
     for entry in reversed(_placed[:]):
         owner, name, original, ours = entry
-        if vars(owner).get(name) is ours:  # otherwise our hook stays in another plugin's wrapper, and does nothing
+        if vars(owner).get(name) is ours:  # if another plugin has wrapped our hook, our hook stays and does nothing
             setattr(owner, name, original)
             _placed.remove(entry)
 

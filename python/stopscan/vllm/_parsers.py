@@ -25,7 +25,7 @@ REASONING: Mapping[str, Graph] = {
 # Whether an answer begins in the reasoning, for parsers that have no method that says so.
 BEGINS_INSIDE = {"granite": False, "hunyuan_a13b": False, "minimax_m2_append_think": True, HARMONY: False}
 
-# For parsers that have another name in `FORMATS`: that name.
+# The parsers whose format has another name in `FORMATS`, each with this name.
 _FORMS = {
     "cohere_command3": "cohere_command", "cohere_command4": "cohere_command", "deepseek_v31": "deepseek_v3",
     "granite-20b-fc": "granite_20b_fc", "granite_thinking_parser": "granite4", "internlm": "internlm2",

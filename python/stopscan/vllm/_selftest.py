@@ -60,7 +60,7 @@ def problems(standing: Callable[[Adapter], AbstractContextManager[None]]) -> lis
     failures = Failures(Logger("stopscan self-test", 99))
     failures.LIMIT, failures.strict = len(streams), False  # two streams fail on purpose
     adapter = Adapter(Defaults(), failures)
-    adapter._log_regions = lambda engine: None  # type: ignore[method-assign] # the log is about the server's engine
+    adapter._log_regions = lambda engine: None  # type: ignore[method-assign] # log only the server's engine
     with standing(adapter):
         try:
             streams += host.chats(adapter)

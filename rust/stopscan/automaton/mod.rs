@@ -27,8 +27,8 @@ pub(crate) const ROOT: State = 0;
 /// A bit of a transition: set if a word completes in the state to which the transition leads.
 const HIT: u32 = 1 << 31;
 
-/// The most items that the dense rows of a set have together (4 MiB): enough for all states of a thousand ordinary
-/// stops.
+/// The most items that the dense rows of a set have together. An item has 4 bytes, so the rows take at most 4 MiB. That
+/// is enough for all states of a thousand ordinary stops.
 pub(crate) const DENSE_LIMIT: usize = 1 << 20;
 
 /// For text of at least this many bytes, the prefilter is faster than reading byte by byte.

@@ -173,7 +173,7 @@ impl Format {
     /// - If calls have no closing marker (`unclosed`), a call ends at the opening marker of the next call.
     /// - A bare call is a call whose opening marker stays in its text. It also ends where the next bare call begins.
     /// - If a bare call's opening marker comes inside another kind of call, it begins the body (the arguments) of that
-    ///   call. If the format sets no bodies apart, the marker is ordinary text there.
+    ///   call. If the format has no bodies, the marker is ordinary text there.
     fn calls(&self, calls: &Calls, after: &'static str) -> Vec<State> {
         let call = |name| {
             let mut call = State::new(name);
@@ -215,7 +215,8 @@ impl Format {
         body
     }
 
-    /// The name of the state for the body of a call in the state `call`. If the format has no bodies, this is `call`.
+    /// Takes the name of a state of calls, such as `tool_call`, and returns the name of the state for the body of these
+    /// calls: `tool_call/body`. If the format has no bodies, returns `call` unchanged.
     fn body_of(&self, call: &str) -> String {
         match call.split_once('/') {
             _ if self.body.is_empty() => call.into(),
@@ -237,13 +238,14 @@ impl Format {
     }
 }
 
-/// The names of the states of calls that lead back to the same state of the answer. If calls have no closing marker
-/// (`unclosed`), the states `marked` and `next` alternate from call to call. A marker that is taken out begins a new
-/// part only if it leads to a different state, so each call is then a separate part.
+/// The names of the states of calls that lead back to the same state of the answer.
+///
+/// A marker that is taken out begins a new part only if it leads to a different state. So if calls have no closing
+/// marker (`unclosed`), the states `marked` and `next` alternate from call to call, and each call is a separate part.
 struct Calls {
     /// The state after an opening marker.
     marked: &'static str,
-    /// The state after an opening marker that also ends the previous call.
+    /// If calls have no closing marker: the state of a call that directly follows a call in the state `marked`.
     next: &'static str,
     /// The state of a bare call, which begins with a marker that stays in its text. `None` if no bare call begins here.
     bare: Option<&'static str>,

@@ -150,8 +150,8 @@ pub(super) static PARTS: &[Format] = &[
         .reasoning(&[THINK])
         .tool_call(&[("<tool_calls>", "</tool_calls>")])
         .answer(&[("<answer>", "</answer>")]),
-    // Before a call of a built-in tool, Llama 3 writes the marker. Before a call of another tool, it writes the marker
-    // only with some prompts. A call without the marker is a JSON object. It cannot be told from an answer in
+    // Before a call of a built-in tool, Llama 3 writes `<|python_tag|>`. Before a call of another tool, it writes this
+    // marker only with some prompts. A call without the marker is a JSON object. It cannot be told from an answer in
     // JSON, so it counts as an answer.
     Format::parts("llama3", "Llama 3.1 to 3.3: Meta's prompt_format.md; vLLM's llama3_json")
         .tool_call(&[("<|python_tag|>", "")]),

@@ -515,7 +515,8 @@ impl History {
         }
     }
 
-    /// Returns whether no match of a pattern has begun and `PatternState::markers` is `None`.
+    /// Returns whether no match of a pattern has begun and `PatternState::markers` is `None`. If so, text in which no
+    /// stop or marker begins need not be scanned for patterns.
     pub(crate) fn is_idle(&self) -> bool {
         self.threads.as_ref().is_none_or(PatternState::is_idle)
     }
@@ -529,10 +530,11 @@ impl History {
         self.loops.as_mut()?.feed(text, armed)
     }
 
-    /// Returns how many bytes at the end of the text must be held, because a match of a hidden pattern may have begun
-    /// in them, or a marker that `PatternState::markers` finds. The text ends with `delta`. If `hides_stops` is false,
-    /// all matches stay in the output, and nothing is held for them. For matches that stay in the output, the history
-    /// keeps a copy of their text until they complete.
+    /// Returns how many bytes at the end of the text must be held, because they may be the beginning of a match of a
+    /// hidden pattern, or of a marker that `PatternState::markers` finds. The text ends with `delta`.
+    ///
+    /// If `hides_stops` is false, all matches stay in the output, and nothing is held for them. If a match stays in the
+    /// output, the history keeps a copy of its text until it completes.
     pub(crate) fn hold(&mut self, delta: &str, hides_stops: bool) -> usize {
         self.threads.as_mut().map_or(0, |threads| threads.hold(delta, hides_stops))
     }

@@ -169,8 +169,8 @@ pub(super) fn source(list: &PatternList, work: &mut Work) -> Result<Source, Stop
     })
 }
 
-/// Makes the automaton of `patterns`. Sets `costs` to the cost of each pattern: how often its nodes were visited. If
-/// the automaton is too large, the costs show which pattern is the reason.
+/// Makes the automaton of `patterns`. Sets `costs` to the cost of each pattern: how often `determinize` visited the
+/// pattern's nodes. If the automaton is too large, the costs show which pattern is the reason.
 fn automaton(
     patterns: &[(usize, Parsed)],
     costs: &mut Vec<usize>,
@@ -186,7 +186,8 @@ fn automaton(
 
 impl Source {
     /// Makes the automata of `patterns` and their machines (tables). Sets `costs` to the cost of each pattern: how
-    /// often its nodes were visited. If an automaton is too large, the costs show which pattern is the reason.
+    /// often `determinize` visited the pattern's nodes. If an automaton is too large, the costs show which pattern is
+    /// the reason.
     fn new(
         patterns: &[(usize, Parsed)],
         list: &PatternList,
@@ -222,9 +223,9 @@ impl Source {
     /// Returns the machine that finds the hidden patterns in a region with these strings. Also returns the index of a
     /// hidden pattern for which text could be held for ever, if there is one.
     ///
-    /// If a string or another match completes inside a match, no text needs to be held for that match any longer.
-    /// `least_hold` makes a machine that takes this into account. If that costs too much, returns the machine that all
-    /// regions share, and its pattern for which text could be held for ever.
+    /// Once a string or another match completes inside a match, no text needs to be held for that match. `least_hold`
+    /// makes a machine for the region that takes this into account. If that machine is too large or costs too much to
+    /// make, returns the machine and the index that all regions share: `hidden` and `endless`.
     fn hidden_with(
         &self,
         strings: &Automaton,

@@ -5,7 +5,7 @@ use super::work::{MAX_HOLD_WORK, MAX_WORK, Work};
 use crate::automaton::{Automaton, Config, Words};
 use crate::graph::Distinct;
 
-/// Patterns that are compiled for a single region with these strings. No pattern may stand in the lists twice.
+/// The patterns and the stop strings of a set with a single region. A pattern must not be given twice.
 #[doc(hidden)]
 pub struct PatternCosts<'a> {
     pub patterns: &'a [&'a str],
@@ -15,8 +15,9 @@ pub struct PatternCosts<'a> {
 }
 
 impl PatternCosts<'_> {
-    /// Makes the automaton of the patterns with a budget of `limit` units of work, or with the budget of all sets.
-    /// Returns the units that this spends, or `None` if the budget does not suffice or the patterns are refused.
+    /// Makes the automaton of the patterns with a budget of `limit` units of work. If `limit` is `None`, uses the
+    /// budget that sets have. Returns the units that this spends, or `None` if the budget does not suffice or the
+    /// patterns are refused.
     pub fn automaton(&self, limit: Option<usize>) -> Option<usize> {
         let limit = limit.unwrap_or(MAX_WORK);
         let mut work = Work::new(limit);
@@ -24,8 +25,9 @@ impl PatternCosts<'_> {
         Some(limit - work.left())
     }
 
-    /// Makes the automaton that holds the least text, with a budget of `limit` units of work, or with the budget of all
-    /// sets. Returns the units that this spends, or `None` if the budget does not suffice or the patterns are refused.
+    /// Makes the automaton that holds the least text, with a budget of `limit` units of work. If `limit` is `None`,
+    /// uses the budget that sets have. Returns the units that this spends, or `None` if the budget does not suffice or
+    /// the patterns are refused.
     pub fn least_hold(&self, limit: Option<usize>) -> Option<usize> {
         let list = self.list();
         let source = source(&list, &mut Work::new(MAX_WORK)).ok()?;

@@ -133,8 +133,8 @@ impl Dfa {
             dfa.close_transitions();
         }
         dfa.starts = self.starts.map(|state| numbers[state as usize]);
-        // If a pattern has matched in a state, its distance is 0, which becomes `u32::MAX` here. This exceeds every
-        // limit on held text, so a thread (unfinished match) that reaches this state ends.
+        // A state in which a pattern has matched has the distance 0. `wrapping_sub` turns 0 into `u32::MAX`, which
+        // exceeds every limit on held text. So a thread (unfinished match) that reaches this state ends.
         let needs = order.iter().map(|&state| distances[state as usize].wrapping_sub(1)).collect();
         Ok(Trimmed { lost_states: dfa.len() < self.len(), dfa, first_accepting, needs })
     }
@@ -184,10 +184,10 @@ impl Dfa {
     /// Refuses an automaton with which a stream could have more than `limit` threads (matches that have begun) in
     /// different states. `begins` marks the classes with which matches begin.
     ///
-    /// The oldest thread has read the first characters of all later threads. So the number of threads is at most the
-    /// number of transitions with a marked class that the oldest thread has made. On a cycle, the oldest thread may
-    /// make any number of such transitions, but threads in the same state count once. So each state on a cycle or after
-    /// one counts as one thread. A state that leads to itself, but not with a marked class, is not a cycle here.
+    /// The first character of each later thread was also read by the oldest thread. So there are at most as many
+    /// threads as the oldest thread has made transitions with a marked class. On a cycle, it may make any number of
+    /// them. But threads in the same state count once, so each state on a cycle or after a cycle counts as one thread.
+    /// A state that leads to itself, but not with a marked class, is not a cycle here.
     pub(super) fn check_threads(&self, begins: &[bool], limit: usize, work: &mut Work) -> Result<(), TooLarge> {
         if self.len() <= limit {
             return Ok(());

@@ -11,7 +11,7 @@ use super::machine::Table;
 use super::work::{Lists, Numbers, TooLarge, Work};
 use crate::automaton::{Automaton, ROOT, State};
 
-/// The cost, in units of work for each byte of the strings, of sorting their characters.
+/// To sort the characters of the strings costs this many units of work for each byte of the strings.
 pub(super) const LETTER: usize = 8;
 
 /// Each byte that the strings' automaton reads costs this many units of work.
@@ -54,7 +54,7 @@ fn letters_of(strings: &Automaton, work: &mut Work) -> Result<Vec<char>, TooLarg
     Ok(letters)
 }
 
-/// Makes the automaton `held` of the automaton `dfa`.
+/// Makes the automaton `held` from the automaton `dfa`. With `held`, streams hold the least text.
 struct LeastHold<'a> {
     dfa: &'a Dfa,
     alphabet: &'a Alphabet,
@@ -64,7 +64,7 @@ struct LeastHold<'a> {
     /// For each class of `alphabet`, the classes of the new automaton into which it is split.
     parts: Lists<Part>,
     later: Later<'a>,
-    /// The empty set of later matches, as its number in `later`.
+    /// The number that the empty set of matches has in `later`.
     nothing: u32,
     /// The keys of the states of `held`.
     states: Numbers,
@@ -232,8 +232,9 @@ impl Later<'_> {
 #[derive(Clone, Copy)]
 struct StringStep {
     next: State,
-    /// Whether the string of the state `next` began where the match began. If a string or a literal (a pattern that is
-    /// plain text) completes, true only if a string, not a literal, is the whole text of the match.
+    /// If `completes` is false: whether the string of the state `next` began where the match began. If `completes` is
+    /// true: whether the whole text of the match is a stop string or a marker, and not a literal (a pattern that is
+    /// plain text).
     is_whole: bool,
     completes: bool,
 }
@@ -253,10 +254,11 @@ impl Key {
             step = StringStep { next, is_whole, completes };
         }
         if step.completes && step.is_whole {
-            // If the whole text of the match is a stop string, the string fires, and the match ends. If it is a literal
-            // (a pattern that is plain text), the order of the patterns decides, which is not known here. `is_whole` is
-            // then set to false, which keeps a match that completes here. The same holds if the word that completes is
-            // only the end of the text of the match.
+            // If the whole text of the match is a stop string or a marker, this string wins, and the match ends:
+            // `is_whole` stays true. Otherwise `is_whole` becomes false, so that a match that completes here is kept.
+            // There are two such cases. The whole text may be a literal (a pattern that is plain text): then the order
+            // of the patterns decides, which is not known here. Or the string or literal that completes is only the
+            // end of the text.
             let is_string = |word: usize| word < strings.words().len() && strings.is_word(step.next);
             step.is_whole = strings.completed(step.next, true).is_none_or(is_string);
         }

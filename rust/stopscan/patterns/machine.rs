@@ -31,13 +31,13 @@ const _: () = assert!(MAX_STATES == 1 << (Cell::BITS - 3), "a cell has a state a
 #[derive(Clone, Copy)]
 pub(super) enum Follows {
     Anything,
-    /// A character of this kind, or the end of the text.
+    /// The next character has this kind. If the kind is `Kind::Edge`, the text ends here.
     Only(Kind),
 }
 
 impl Follows {
-    /// Returns the flags that are set in a cell if a pattern has matched before one of these characters. The converse
-    /// does not hold: a cell may have these flags without a match.
+    /// Returns the flags that a cell has if a pattern has matched, whichever of these characters comes next. The
+    /// converse does not hold: a cell may have these flags without a match.
     #[inline(always)]
     pub(super) fn bits(self) -> Cell {
         match self {

@@ -177,8 +177,8 @@ impl PatternState {
         if words.len() > words.stops() {
             self.markers.get_or_insert(*state);
         }
-        // The cost is linear: a byte makes the text of the state at most one byte longer, and each fallback makes it
-        // shorter. So there are at most as many fallbacks as bytes.
+        // All calls together take linear time. Each byte that is read makes the text of the state at most one byte
+        // longer, and each step of this loop makes it shorter. So there are at most as many steps as bytes.
         while machines.length(*state) >= length {
             *state = automaton.fallback(*state);
         }
@@ -218,8 +218,8 @@ impl PatternState {
         if hides_stops { self.hidden.held().max(self.held_for_markers) } else { self.held_for_markers }
     }
 
-    /// Returns how many bytes of the text must be kept in `text`: all from the first unfinished match on whose text is
-    /// not held. Returns 0 if there is no match of this kind.
+    /// Returns how many bytes at the end of the text must be kept in `text`: all from the beginning of the first
+    /// unfinished match whose text is not held. Returns 0 if there is no such match.
     fn kept(&self, hides_stops: bool) -> usize {
         self.visible.held().max(if hides_stops { 0 } else { self.hidden.held() })
     }
@@ -304,7 +304,7 @@ impl PatternState {
     /// Returns the unfinished matches for a snapshot. `held` is the held text of the stream.
     pub(crate) fn begun(&self, automaton: &Automaton, held: &str) -> SavedThreads {
         let (kept, begun) = (self.text.as_str(), self.begun_bytes());
-        // The text of a match that began first is kept or held.
+        // The text since the first unfinished match began is either kept in `self.text` or held.
         let text = if kept.len() >= begun { kept } else { &held[held.len() - begun..] };
         SavedThreads { text: text.into(), bytes: self.to_bytes(automaton) }
     }

@@ -67,8 +67,9 @@ pub(super) struct Threads {
     /// `compact` drops it.
     roots: Vec<u32>,
     states: Vec<Cell>,
-    /// If there are more groups than this, groups in equal states are merged. A merge sets it to a quarter more than
-    /// the groups that are left, so that the next merge does not follow at once. A value below `FEW` counts as `FEW`.
+    /// If there are more groups than this, groups in equal states are merged. This sets the limit a quarter above
+    /// the number of groups that are left, so that the next merge does not follow at once. A value below `FEW` counts
+    /// as `FEW`.
     merge_at: usize,
     /// The bitwise "or" of the cells of all groups. Groups that have ended since the last character count as well. So
     /// if a bit is not set here, it is not set in any cell, but the converse need not hold.

@@ -182,7 +182,7 @@ impl Loops {
         self.base + self.text.len()
     }
 
-    /// The number of bytes that `text` has at the next check.
+    /// The number of bytes that `text` has when the next search for loops is due.
     fn next_check(&self) -> usize {
         (self.end() / self.block + 1) * self.block - self.base
     }
@@ -214,14 +214,16 @@ impl Loops {
         let Loops { repeat, block, ref text, base, ref mut runs, .. } = *self;
         let doubled = ((base + text.len()) / block).trailing_zeros().min(MAX_DIVISIBLE);
         let last = repeat.reach(doubled, longest).min(text.len() / 2).min(text.len() - block);
-        // Let a known run have the period `p` and `k` bytes. With any period up to `k - p`, the search would only find
-        // this run again, so skip these periods.
+        // Let a known run have a period `p` of at most `block` bytes and, with its first copy, `k` bytes. The search
+        // only finds runs that have at least `block` bytes after their first copy. So a run with a period `q` up to
+        // `k - p` would share at least `p + q` bytes with the known run. Then both would repeat the same text (theorem
+        // of Fine and Wilf): the search would only find the known run again, so skip these periods.
         let known = runs.iter().filter(|run| run.period <= block);
         let known = known.map(|run| base + text.len() - run.start - run.period).max().unwrap_or(0);
         squares(text, known + 1..=last, block, |period, length| {
             let start = base + first_copy(text, period, length);
-            // Leave out the period of a known run. Also leave out a multiple of it, unless the known run begins later
-            // than the new one: the known run becomes a loop first, or at the same place.
+            // Leave out the period of a known run. Also leave out a multiple of it if the known run begins where the
+            // new one begins, or earlier: the known run then becomes a loop first, or at the same place.
             let is_known = |run: &Run| period % run.period == 0 && (run.start <= start || run.period == period);
             if !runs.iter().any(is_known) {
                 runs.extend(Run::new(&repeat, text, base, period, start));
@@ -241,7 +243,7 @@ impl Loops {
         3 * self.longest().max(self.block) + ROW
     }
 
-    /// Drops the text that no later check reads.
+    /// Drops the text that no later search for loops reads.
     fn compact(&mut self) {
         let keep = self.keep();
         if self.text.len() >= keep + keep / 4 {

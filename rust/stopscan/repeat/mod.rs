@@ -9,7 +9,7 @@
 //!    run of a complete loop has at least 192 bytes. A check searches for runs every 96 bytes (`Repeat::block`). So the
 //!    last check before the loop completes finds at least 96 bytes of the run. A longer period needs a longer run:
 //!    periods above 96 are searched at every second check, those above 192 at every fourth, and so on
-//!    (`Repeat::reach`). At a check, the run must be at least as long as its period. The text then ends with a
+//!    (`Repeat::reach`). A check only finds runs that are at least as long as their period. The text then ends with a
 //!    *square*: the same bytes twice.
 //! 2. **Search** (`search.rs`). A check compares four of the last bytes with the bytes one period before them, for
 //!    64 periods at once. If all four are equal, the length of the run is measured. If very many periods pass this
@@ -92,8 +92,8 @@ impl Repeat {
         self.count.saturating_mul(period).max(self.min_length)
     }
 
-    /// The number of bytes from one check (search for loops) to the next, which is at most `MAX_BLOCK`. It is half the
-    /// length that remains of the shortest possible loop after the first copy of its block.
+    /// The number of bytes from one check (search for loops) to the next. It is half the length of the shortest
+    /// possible loop without the first copy of its repeated text, but at most `MAX_BLOCK`.
     fn block(&self) -> usize {
         let least = self.min_length - self.min_length / self.count;
         least.div_ceil(2).min(MAX_BLOCK)
@@ -103,9 +103,10 @@ impl Repeat {
     /// is how often the number of this check can be divided by two. Long periods are looked for only at checks with a
     /// high `divisible`, because these checks are rare.
     ///
-    /// Two successive checks that look for the same period are at most `count - 2` periods apart. So a check comes
-    /// after the second copy of a loop and before the last. They are also at most `longest` bytes apart. So the kept
-    /// text still has the first two copies.
+    /// Take a period of at least `block` bytes. Two successive checks that look for it are at most `count - 2` periods
+    /// apart. So such a check comes between the end of the second copy of a loop and the end of its last copy. The two
+    /// checks are also at most `longest` bytes apart (the longest period that is allowed). So the kept text still has
+    /// the first two copies.
     fn reach(&self, divisible: u32, longest: usize) -> usize {
         let distance = self.block() << divisible;
         if self.count == 3 {

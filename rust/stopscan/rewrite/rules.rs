@@ -1,6 +1,6 @@
-//! Compiles the keys of a `RewriteSet` into a trie. Each node stands for a text with which keys begin. A node without a
-//! child for the next byte means that no longer key is possible: it tells which keys in its text are replaced, and at
-//! which node the search goes on.
+//! Compiles the keys of a `RewriteSet` into a trie. Each node stands for a text with which keys begin. If a stream is
+//! at a node that has no child for the next byte, the text of the node cannot become a longer key. The node then tells
+//! which keys in its text are replaced, and at which node the search goes on.
 //!
 //! The method is LinMaxMatch (Song et al., "Fast WordPiece Tokenization", 2021), which was made for tokenizers.
 
@@ -102,7 +102,7 @@ impl Rules {
         }
         let byte = self.trie.label(child);
         let (mut last, mut at) = (self.settled[parent], self.rests[parent]);
-        // Where the text of `at` begins in the text of `child`.
+        // The place in the text of the node `child` where the text of the node `at` begins.
         let mut start = self.depths[parent] - self.depths[at as usize];
         if parent == 0 {
             return;

@@ -208,8 +208,8 @@ impl<E: Emit> Stream<E> {
         let options = Options::default().include_stop(self.include_stop);
         match self.start {
             0 => options,
-            // Protected regions are named after their opening markers. If this marker is `answer`, node 0 has the same
-            // name. So do not use the name to set the option here.
+            // A protected region has the name of its opening marker. If this is `answer`, node 0 has the same name, and
+            // `Options::region` would lead to node 0. So this sets `start_protected` instead.
             1 if self.graph().protected().is_some() => options.start_protected(true),
             node => options.region(self.graph().name(node)),
         }
@@ -234,7 +234,7 @@ impl<E: Emit> Stream<E> {
     #[doc(hidden)]
     #[inline]
     pub fn memory_for<'a>(&self, texts: impl IntoIterator<Item = &'a str, IntoIter: Clone>) -> usize {
-        /// Shorter text has so few markers that their memory need not be counted.
+        /// Text of fewer bytes than this has so few markers that the memory for its segments need not be counted.
         const SHORT: usize = 64;
 
         let texts = texts.into_iter();

@@ -283,8 +283,8 @@ pub trait Decode: Sized {
     /// Returns a second decoder in the same state. The two go on independently.
     fn fork(&self) -> Result<Self, Self::Error>;
 
-    /// Whether the next token decodes to its own text if it consists of whole characters. For this no half character
-    /// may be pending.
+    /// Whether it is certain that a token of whole characters would decode to its usual text if it came next. It is not
+    /// certain, for example, if half a character is pending.
     fn is_idle(&self) -> bool;
 
     #[doc(hidden)]

@@ -27,7 +27,7 @@ pub(crate) struct Ledger {
     pub(crate) tally: Option<Box<Tally>>,
 }
 
-/// The region of a token that completes a marker, in `Tally::waiting`: it counts in no region.
+/// Stands for "no region" in `Tally::waiting`. A token that completes a marker counts in no region.
 pub(crate) const NO_REGION: u32 = u32::MAX;
 
 /// The token count of each region. A token belongs to the region of its last character. A token is counted as soon as
@@ -129,7 +129,7 @@ impl Tally {
         Tally { counts: vec![0; regions], ..Tally::default() }
     }
 
-    /// Adds all tokens that were not added yet, up to the position `last`. They all belong to `region`.
+    /// Adds to `waiting` all tokens up to the position `last` that were not added yet. They all belong to `region`.
     fn add(&mut self, last: usize, region: u32) {
         match self.waiting.back_mut() {
             Some(run) if run.1 == region => run.0 = last,

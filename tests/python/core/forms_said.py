@@ -8,8 +8,8 @@ from pathlib import Path
 from stopscan.segments import FORMATS
 from stopscan_conformance.reciter import SCRIPTS, Reciter
 
-# For each format: the tokens of an output, its text up to the END in the reasoning, and its text up to the END in the
-# answer.
+# For each format: the tokens of an output in which the stop `END` comes twice, its text before the `END` in the
+# reasoning, and its text before the `END` in the answer.
 HARMONY = list(map(str, SCRIPTS["harmony"]))
 MISTRAL = ["[THINK]", "Is it EN", "D?", "[/THINK]", "It is 5 or 6 EN", "D here"]
 FORMS = {

@@ -15,6 +15,6 @@ AVAILABLE_PROVIDERS["random"] = f"{HypothesisProvider.__module__}.{HypothesisPro
 
 COMMON = {"database": None, "deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("stopscan", max_examples=60, derandomize=True, backend="random", **COMMON)
-# New examples in each run. A failure prints how to reproduce it.
+# With this profile, hypothesis tries new examples in each run. A failure prints how to reproduce it.
 settings.register_profile("nightly", derandomize=False, print_blob=True, max_examples=1_000, **COMMON)
 settings.load_profile("stopscan")

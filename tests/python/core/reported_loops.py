@@ -28,8 +28,8 @@ class Report:
 
     @property
     def end(self) -> int:
-        """The offset at which the loop is complete. The loop begins with the first ``block``, and not inside
-        ``before``, because ``before`` and ``block`` end with different characters."""
+        """The offset at which the loop is complete. The loop begins with the first ``block``. If ``before`` ended with
+        the last character of ``block``, the loop would already begin with this character, so this is not allowed."""
         assert self.before[-1] != self.block[-1]
         return len(self.before) + max(self.repeat.count * len(self.block), self.repeat.min_length)
 

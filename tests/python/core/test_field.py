@@ -91,7 +91,7 @@ def test_mlx_lm_drops_held_text_at_eos() -> None:
 
 
 def test_mlx_lm_git_rereads_held_text() -> None:
-    """mlx-lm of August 2026 returns `## Tit# Title` for this text."""
+    """mlx-lm of August 2026 returns `## Tit# Title` for the text `## Title`, if `###` is a stop."""
     assert list(scan(["##", " Title"], "###")) == ["## Title"]
 
 

@@ -205,8 +205,8 @@ def test_a_stop_that_is_not_utf8() -> None:
         (b"x" * 65_535 + b"\xf0\x9fx", b"x" * 65_535, 65_535),
         ("é".encode() * 100_001 + b"\xfe", "é".encode() * 100_001, 200_002),
     ],
-    # Without these ids, pytest would name each test after its data. It puts the name of the running test into an
-    # environment variable, and the size of these is limited.
+    # Without these ids, the name of each test would contain its data, which may be long. pytest puts the name of the
+    # running test into an environment variable, and the size of environment variables is limited.
     ids=["alone", "in-text", "continuation", "cut-short", "broken", "surrogate", "overlong", "over-a-read", "late"],
 )
 def test_good_text_precedes_the_invalid_utf8_error(data: bytes, out: bytes, offset: int) -> None:
@@ -226,8 +226,8 @@ def test_agrees_with_scan(stream: tuple[Setup, list[str]]) -> None:
     setup, deltas = stream
     setup = setup if setup.stop or setup.visible else setup._replace(stop=("END",))
     setup = setup._replace(start_protected=False, regions=None, stop_in=None, region=None, repeat=None)
-    # `python -m stopscan` has no options for a start inside a region or for a graph of regions. Other tests try
-    # `--repeat`.
+    # `python -m stopscan` has no options for a start inside a region or for a graph of regions, so this test leaves
+    # both out. It also leaves out `--repeat`, which other tests try.
     arguments = [f"--stop={stop}" for stop in setup.stop] + [f"--visible={stop}" for stop in setup.visible]
     arguments += [word for pair in setup.protect for word in ("--protect", *pair)]
     arguments += ["--include-stop"] * setup.include_stop

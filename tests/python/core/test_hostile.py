@@ -67,7 +67,7 @@ def test_a_hundred_thousand_stops() -> None:
 
 
 def test_three_thousand_nested_stops() -> None:
-    """Only the shortest stop can ever fire, so nothing is held."""
+    """Every stop begins with the shortest stop, which fires first. So no other stop can fire, and nothing is held."""
     scanner = StopScanner(["a" * length for length in range(1, 3_001)])
     assert (scanner.feed("xyz"), scanner.held) == ("xyz", "")
     assert (scanner.feed("baaa"), scanner.match, scanner.unused) == ("b", StopMatch("a", 4), "aa")

@@ -70,7 +70,7 @@ def test_calls_take_no_memory(call: Callable[[], object]) -> None:
 
 
 def fails(call: Callable[[], object]) -> None:
-    # Without `pytest.raises`, which takes much longer than the call.
+    # This function does not use `pytest.raises`, which takes much longer than the call.
     try:
         call()
     except (TypeError, ValueError):
@@ -157,7 +157,9 @@ def test_stream_with_a_failed_source_is_collected() -> None:
     def stopped() -> weakref.ref[Source]:
         source = Source()
         stream = scan(source, "END")
-        assert next(stream) == "text "  # a cycle: stream, the error that `close` raised, its traceback, stream
+        # This call makes a cycle of references: from the stream to the error that `close` raised, from the error to its
+        # traceback, and from the traceback to the stream.
+        assert next(stream) == "text "
         return weakref.ref(source)
 
     source = stopped()

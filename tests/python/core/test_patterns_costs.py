@@ -20,8 +20,8 @@ ONCE_ENDLESS = [
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a process learns its size from /proc")
 def test_one_short_pattern_took_all_memory() -> None:
-    """Each pattern must compile in little memory. Before a fix, a pass over the automaton doubled a list at each
-    character."""
+    """Each pattern must compile in little memory. Before a fix, the compilation doubled a list at each character, so a
+    short pattern such as `\\w{30}!` took all memory."""
     code = textwrap.dedent(f"""
         import resource
         from pathlib import Path

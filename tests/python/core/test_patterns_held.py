@@ -33,8 +33,12 @@ def matches(pattern: str, length: int) -> list[str]:
 
 
 def can_match(pattern: str, begun: str, max_held: int) -> bool:
-    """Whether `begun` can become a match of `pattern` within `max_held` if more text follows. A pattern with `\\b` at
-    its end waits for the next character, so `begun` itself may be the match. Any other pattern would have fired."""
+    """Whether `begun` can become a match of `pattern` within `max_held` if more text follows.
+
+    Most patterns fire as soon as `begun` is a match. So if they have not fired, a match needs at least one more
+    character. A pattern with `\\b` at its end waits for the character after the match, so `begun` may already be the
+    match.
+    """
     longest = max_held + (not PATTERNS[pattern])
     least = len(begun) + (not PATTERNS[pattern])
     found = (word for length in range(least, longest + 1) for word in matches(pattern, length))

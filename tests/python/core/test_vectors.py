@@ -73,8 +73,8 @@ def check(subject: StopScanner | Reference, case: Case, size: int) -> None:
     if size == WHOLE:
         assert subject.unused == case["unused"]
     else:
-        # `unused` has only text of the piece that completed the stop, so it may be only the beginning of the expected
-        # text.
+        # `unused` is the text after the stop in the delta that completed the stop. Here each delta of the case is cut
+        # into pieces, so `unused` may be only the beginning of the expected text.
         assert case["unused"].startswith(subject.unused)
 
 

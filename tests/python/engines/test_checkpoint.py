@@ -180,8 +180,8 @@ def test_a_segmenter_takes_what_a_scanner_takes(checkpoint: Checkpoint) -> None:
 
 def test_default_with_undecodable_marker_is_left_out() -> None:
     """The marker ``<think>\\n`` is a special token and a newline. If special tokens are left out of the text, the
-    marker is never found. If its region is only a default, the region must then be ignored. Before a fix, some engines
-    refused the request."""
+    marker is never found. If its region is protected only by default, and not by the request, the region must then be
+    ignored. Before a fix, some engines refused the request."""
     form = {"answer": {"<think>\n": "reasoning"}, "reasoning": {"</think>": "answer"}}
     checkpoint = Checkpoint(TOKENIZER.backend, graph=form)
     pieces = ["<think>", "\n", "hm", " END"]

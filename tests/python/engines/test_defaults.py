@@ -94,7 +94,8 @@ def test_three_faults_turn_an_adapter_off(caplog: pytest.LogCaptureFixture) -> N
 
 
 def test_failures_count_for_each_hook() -> None:
-    """Failures are counted for each hook. With three hooks and two failures of each, stopscan must stay on."""
+    """Failures are counted for each hook, and three failures of one hook switch stopscan off. Two failures of each of
+    three hooks must not switch it off."""
     failures = Failures(logging.Logger("silent", 99))
     for _ in range(2):
         for hook in ("a", "b", "c"):

@@ -155,7 +155,8 @@ def test_of_several_choices_the_first_counts(order: list[int]) -> None:
 def test_a_call_of_another_choice_is_not_this_ones() -> None:
     chunks = [chat(index=1, tool_calls=TOOLS), chat("stop", 0), chat("stop", 1)]
     assert readings("openai", chunks) == [None, Finish("eos", raw="stop"), None]
-    reading = Reading("openai")  # fed with the choices alone, outside of their chunks
+    # Here `feed` gets the choices themselves, not the chunks that contain them.
+    reading = Reading("openai")
     assert [reading.feed(chunk["choices"][0]) for chunk in (chunks[0], chunks[2])][-1] == Finish(
         "tool_calls", raw="stop"
     )

@@ -131,7 +131,7 @@ NEAREST: dict[str, dict[str, str]] = {
     },
     "tgi": {**EOS, "abort": "length"},
 }
-NAMELESS = ("bedrock", "tgi")  # they report that a stop fired, but not which one
+NAMELESS = ("bedrock", "tgi")  # these APIs report that a stop fired, but not which one
 
 
 @pytest.mark.parametrize("reason", get_args(Reason))

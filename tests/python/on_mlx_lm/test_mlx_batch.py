@@ -246,8 +246,10 @@ def test_caches_of_prompts_are_used_and_returned(mlx: tuple[Any, Any], reciter: 
 
 def test_protected_reasoning_by_row(mlx: tuple[Any, Any], reciter: Reciter) -> None:
     ids = prompts(mlx, reciter, ["think", "split", "split"])
-    ids[0].append(mlx[1].think_start_id)  # as chat templates do
-    ids[1] = [mlx[1].think_start_id, *ids[1]]  # a marker in the user's own text
+    # The first prompt ends with the opening marker, as with many chat templates. So the answer begins in the reasoning.
+    ids[0].append(mlx[1].think_start_id)
+    # The second prompt has the opening marker in the user's own text, before other text. There it opens no region.
+    ids[1] = [mlx[1].think_start_id, *ids[1]]
     texts = batch_generate(*mlx, ids, stop="END", protect="reasoning").texts
     assert texts == ["Is it END?</think>It is 5 or 6 ", "This is the ", "This is the "]
     assert batch_generate(*mlx, ids, stop="END").texts == ["Is it ", "This is the ", "This is the "]

@@ -96,5 +96,6 @@ def test_wrong_values_change_no_other_request(failures: Failures) -> None:
                     changed.append((values, reply))
                 request = next(requests, None)
     assert (counted, escaped, changed, failures.off) == ([], [], [], False)
-    # Such as a temperature of 2**63. Faults of mlx-lm itself stay its own.
+    # Some requests, such as one with the temperature 2**63, end the thread that makes all answers. Each of them must
+    # also end this thread in mlx-lm without stopscan, which shows that the fault is in mlx-lm.
     assert all(ends(*each, server.ResponseGenerator, server.APIHandler) for each in ended)

@@ -265,7 +265,7 @@ def test_an_id_beyond_the_vocabulary_has_no_text(mlx: tuple[Any, Any], reciter: 
     assert tokenizer.backend_tokenizer.id_to_token(beyond) is None
 
     def detour(tokens: mx.array, logits: mx.array) -> mx.array:
-        """Makes the model write ``first``, an id that has no token, and ``second``."""
+        """After the token ``first``, makes the model write an id that has no token, and then ``second``."""
         target = {first: beyond, beyond: second}.get(tokens[-1].item())
         return logits if target is None else mx.where(mx.arange(logits.shape[-1]) == target, 200.0, logits)
 
@@ -305,7 +305,7 @@ def test_a_prompt_cache_ends_where_the_text_ends(
     prompt = tokenizer.encode(reciter.prompt("count"))
     caches = [RotatingKVCache(4) if kind == "rotating" else KVCache() for _ in range(2 if draft else 1)]
     for cache in caches:
-        model(mx.array([prompt * 3]), cache=[cache])  # three tokens that the caller had computed before
+        model(mx.array([prompt * 3]), cache=[cache])  # puts three tokens into the cache, before the generation
     if kind == "list":
         caches, model = [CacheList(cache) for cache in caches], OfLists(model)
     *_, last = stream_generate(

@@ -111,7 +111,7 @@ def test_a_row_goes_on_from_its_snapshot(mlx: tuple[Any, Any], reciter: Reciter,
     for token_id in ids[:place]:
         row.advance(token_id)
         with pytest.raises(ValueError, match="1 responses of this row were not passed"):
-            row.snapshot()  # refused, because the text of the response would be lost
+            row.snapshot()  # refused, because the snapshot would lose the text of this token
         text_so_far += row.text(going_on)
     other.restore(pickle.loads(pickle.dumps(row.snapshot())))
     assert (other.held, other.tokens_seen, other.finish) == (row.held, row.tokens_seen, row.finish)

@@ -247,6 +247,6 @@ def test_the_command(checkpoint: Path, reciter: Reciter, tmp_path: Path) -> None
             assert got == Answer("It is 5 or 6 ", "Is it END?", "stop", "END", 16)
         finally:
             process.send_signal(signal.SIGTERM)
-    # The line is in the log of mlx_lm.server, and only once.
+    # The log of the server must have this line exactly once.
     assert log.read_text().count("INFO - stopscan finds the stops; known regions") == 1
     assert "opening markers: reasoning (<think>)" in log.read_text()

@@ -28,9 +28,9 @@ def completion(running: Server, prompt: str, **body: Any) -> tuple[str, int]:
 def test_a_prompt_that_the_cache_has_whole_is_answered(tmp_path: Path, engine: str, stream: bool) -> None:
     """The second prompt has the tokens of the first prompt, its answer and the stop. Before a fix, such a prompt ended
     the generation thread, so mlx_lm.server never answered again."""
-    # The model has an id for each character of the script, so a character that occurs twice has two ids. The tokenizer
-    # would encode it into only one of them. No character occurs twice in "It's 5END". So this part of the prompt is
-    # encoded into the ids that the model generated.
+    # Each character of the script is a token of its own, so a character that occurs twice has two ids. The tokenizer
+    # encodes such a character into the id of its first occurrence. The script begins with "It's 5END", in which no
+    # character occurs twice. So this part of the second prompt is encoded into the ids that the model generated.
     reciter = Reciter({"chat": list("It's 5END and 6END.")})
     with serving(server.main, "--model", reciter.write(tmp_path)) as running:
         options = {"stop": ["END"], "stream": stream, **ENGINES[engine]}
@@ -55,6 +55,7 @@ def test_a_token_is_left_to_compute(trimmable: bool, length: int, monkeypatch: p
     assert 1 <= len(rest) <= length
     assert tokens[length - len(rest) :] == rest
     assert (cache is not None) == (trimmable and length > 1)
-    assert fetched[0][1] == []  # mlx-lm's cache leaves no token to compute, which would end mlx-lm's thread
+    # mlx-lm's own cache leaves no token to compute. With such a result, mlx-lm's generation thread would end.
+    assert fetched[0][1] == []
     assert server._nearest(caches.fetch_nearest_cache, "other", tokens) == (None, tokens)
     assert server._nearest(caches.fetch_nearest_cache, "other", []) == (None, [])

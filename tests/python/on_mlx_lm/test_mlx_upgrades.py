@@ -87,7 +87,7 @@ def other_reference(owner: Any, name: str, held: Any) -> Patch:
 
 
 def endless(*args: Any, **options: Any) -> Any:
-    """mlx-lm's loop, whose tokens are not those that the server looks at."""
+    """Runs mlx-lm's loop, but gives the server the id 0 for each token, instead of the id that the model wrote."""
     return (replace(response, token=0) for response in generate.stream_generate(*args, **options))
 
 

@@ -33,7 +33,7 @@ def register() -> None:
     from stopscan.sglang._scheduler import Stops
 
     Failures.LIMIT = 1 << 30
-    # The self-test would find the faults, and the server would not start.
+    # Skips the self-test. It would find the faults, and the server would not start.
     _selftest.problems = lambda hooks: []
     random = Random(os.getpid())
     for owner, names in {

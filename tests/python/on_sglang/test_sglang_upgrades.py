@@ -41,8 +41,8 @@ def changed(target: str, change: Callable[[Any], Any], monkeypatch: pytest.Monke
 ENTRY = _selftest.ENTRY
 CHAT = f"{ENTRY}openai.serving_chat.OpenAIServingChat"
 ANTHROPIC = f"{ENTRY}anthropic.serving.AnthropicServing"
-# For each function of a route that stopscan hooks: what a test needs to write a function that replaces it. This is the
-# word before `def`, a statement that gives the result, and the parameter that the hook reads.
+# The functions of sglang's routes that stopscan hooks. For each: the word before `def`, a statement that gives the
+# result, and the parameter that the hook reads. From these, a test writes another function in place of this one.
 ROUTES = {
     f"{ENTRY}http_server.serve_generate_request": ("async ", "return None", "obj"),
     f"{CHAT}._convert_to_internal_request": ("", "return None", "request"),

@@ -90,8 +90,8 @@ def own(recital: Path) -> dict[str, Any]:
 
 
 def generated(lm: Any, until: Any, *names: str, **generation: Any) -> tuple[list[str], int]:
-    """Sends a prompt for each of ``names``, which is the name in square brackets. Returns the answers and the number
-    of model steps."""
+    """Sends a prompt for each of ``names``. The prompt is the name in square brackets. Returns the answers and the
+    number of model steps."""
     generation = {"until": until, "max_gen_toks": 60, **generation}
     requests = [Instance("generate_until", {}, (f"[{name}]", generation), idx) for idx, name in enumerate(names)]
     steps: list[int] = []
@@ -123,8 +123,9 @@ def test_stop_of_many_tokens_ends_the_answer(own: dict[str, Any]) -> None:
 
 
 def test_special_token_ends_its_row_alone(own: dict[str, Any]) -> None:
-    """A stop may be a special token. Plain lm_eval (``hf``) ends a batch only when all rows have this token. Then it
-    decodes the rows without special tokens, so it does not find the stop in their text, and does not cut the text."""
+    """A stop may be a special token. With ``hf-stopscan``, it ends its row, and the text ends before it. Plain lm_eval
+    (``hf``) ends a batch only when all rows have this token. Then it decodes the rows without special tokens, so it
+    does not find the stop in their text, and does not cut the text."""
     long = OWN.text("long")
     assert generated(own["hf-stopscan"], ["<|end|>"], "special", "long")[0] == ["One", long]
     assert generated(own["hf"], ["<|end|>"], "special", "long")[0] == ["One two three", long]

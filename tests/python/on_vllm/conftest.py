@@ -36,7 +36,8 @@ def _uninstalled() -> Iterator[None]:
     yield
     if installed := sys.modules.get("stopscan.vllm._install"):
         installed.uninstall()
-        installed._adapter.parser_made(None, None)  # or the adapter keeps this test's parser for later tests
+        # Without this call, the adapter would keep this test's parser for later tests.
+        installed._adapter.parser_made(None, None)
 
 
 @pytest.fixture(scope="module", params=["fast", "slow"])

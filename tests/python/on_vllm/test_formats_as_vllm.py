@@ -124,7 +124,8 @@ def test_reasoning_and_answer_are_those_of_vllm(answer: Answer) -> None:
     config = config_of(answer.form)
     begins_in = SegmentSet(FORMATS[answer.form]).region_after(answer.prompt)
     if begins_in == "answer" and answer.text.startswith(("<think>", "<seed:think>")):
-        begins_in = "reasoning"  # vLLM begins there, and reads the opening marker in the text as a repeated one
+        # Here vLLM begins in the reasoning, and takes the opening marker in the text for a second one.
+        begins_in = "reasoning"
     ours = {
         part: "".join(text for region, text in answer.segments if region == part) for part in ("reasoning", "answer")
     }

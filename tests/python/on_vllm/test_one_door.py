@@ -75,7 +75,8 @@ def test_rendered_default_is_readable_by_any_process(tokenizer: Any, start: Any)
 
 @pytest.mark.parametrize(("stop", "cached"), [("END", True), ("x" * 2_000, False)], ids=["short", "long"])
 def test_only_short_options_are_cached(tokenizer: Any, start: Any, stop: str, cached: bool) -> None:
-    """Before a fix, clients could fill the cache with 256 large sets."""
+    """The stop set of a request must be cached only if the stops and the other options of the request are short. Before
+    a fix, clients could fill the cache with 256 large sets."""
     install()
     start(None, "deepseek_r1")
     assert answer(tokenizer, SamplingParams(stop=[stop], output_kind=RequestOutputKind.DELTA), "a") == "a"
@@ -134,7 +135,7 @@ def test_calls_that_are_dropped_are_not_content(tokenizer: Any, start: Any, pars
 def test_a_programs_own_install_stands_beside_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STOPSCAN_VLLM", "1")
     install(protect=["reasoning"], repeat=Repeat(5))
-    install_as_asked()  # as the plugin does when the first engine is made
+    install_as_asked()  # the plugin calls this function when the first engine is made
     assert _install._adapter.defaults == Defaults(protect=("reasoning",), repeat=Repeat(5))
 
 

@@ -152,7 +152,8 @@ def test_log_names_stopscan_and_its_regions_once(
 ) -> None:
     logger = logging.getLogger("vllm.stopscan")
     monkeypatch.setattr(logging.getLogger("vllm"), "propagate", True)
-    caplog.set_level(logging.INFO, logger.name)  # unlike an assignment, it makes the logger forget what it has cached
+    # A logger caches which levels are on. `set_level` clears this cache. An assignment to `logger.level` does not.
+    caplog.set_level(logging.INFO, logger.name)
     install()
     start(None, "deepseek_r1")
     lines = {record.message for record in caplog.records if record.name == logger.name}

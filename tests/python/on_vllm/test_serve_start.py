@@ -82,7 +82,7 @@ def test_the_default_of_a_server_with_parsers(tmp_path: Path) -> None:
     ("environment", "message"),
     [
         ({"STOPSCAN_VLLM_PROTECT": '["<a>"]'}, r"STOPSCAN_VLLM_PROTECT: '<a>' is not a region"),
-        # The path may lead to any program. The server ends before vLLM would start the program.
+        # In this test, the path of the frontend leads to Python. The server must end before vLLM starts this program.
         (
             {"VLLM_USE_RUST_FRONTEND": "1", "VLLM_RUST_FRONTEND_PATH": sys.executable},
             "stopscan: with VLLM_USE_RUST_FRONTEND=1, stops are found outside of Python",

@@ -117,7 +117,8 @@ def test_a_decoder_of_other_steps_is_not(steps: list[Any]) -> None:
 
 @pytest.mark.parametrize("make", [manual, llama, *SMALL], ids=name)
 def test_the_file_of_a_tokenizer_has_the_same_vocabulary(make: Any) -> None:
-    """A Rust program makes its vocabulary from this file."""
+    """A Rust program makes its vocabulary from the file of a tokenizer (`tokenizer.json`). It must be the same
+    vocabulary as the one that is made from the tokenizer object in Python."""
     tokenizer = load(make).tokenizer
     backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
     of_file = _stopscan.Vocabulary(backend.to_str().encode())
@@ -190,7 +191,9 @@ def test_real_text(vocabulary: Vocabulary) -> None:
         assert decoded(vocabulary.tokenizer, token_ids) == whole
         prompt = token_ids[: len(token_ids) // 3]
         while vocabulary.decode(prompt, True).endswith("\ufffd"):
-            prompt.pop()  # a character that begins in the prompt would come out in the stream
+            # The prompt must end with a whole character. Otherwise, the stream would emit the character that the prompt
+            # began, but the prompt's own text would end with U+FFFD.
+            prompt.pop()
         rest = decoded(vocabulary.tokenizer, token_ids[len(prompt) :], True, prompt)
         assert vocabulary.decode(prompt, True) + rest == whole
 

@@ -213,8 +213,8 @@ def test_no_stop_fires_in_an_end_token(native: bool, stop: str) -> None:
 
 
 def test_no_stop_fires_at_an_end_token_that_completes_a_character() -> None:
-    """The character does not belong to the end token alone, so the end token is not equal to the stop. Before a fix,
-    the reference said that the stop fires."""
+    """The stop is a character that earlier tokens began and that the end token completes. The text of the end token
+    alone is not equal to the stop, so the stop does not fire. Before a fix, it fired in the reference."""
     vocabulary = gemma()
     token_ids = [vocabulary.tokenizer.token_to_id(f"<0x{byte:02X}>") for byte in "见".encode()]
     scanner = agree(vocabulary.tokenizer, vocabulary.book, token_ids, ["见"], eos_token_ids=token_ids[-1:])

@@ -66,7 +66,8 @@ def test_a_prompt_that_ends_in_half_a_character(
 def test_run_of_bytes_over_the_prompt_keeps_its_character() -> None:
     """The prompt ends with the first byte of a character, and the stream begins with the remaining bytes. Before a fix,
     the remaining bytes were decoded without the first one, as invalid UTF-8."""
-    tokenizer = small_fallback().tokenizer  # a new one: the tokenizer that tests share must keep its decoder
+    # This test changes the decoder, so it makes its own tokenizer. It must not change the one that other tests share.
+    tokenizer = small_fallback().tokenizer
     tokenizer.decoder = decoders.Sequence(
         [decoders.ByteFallback(), decoders.Fuse(), decoders.Replace("▁", " "), decoders.Strip(" ", 1, 0)]
     )

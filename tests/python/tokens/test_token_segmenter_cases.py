@@ -63,7 +63,8 @@ def test_a_marker_of_several_tokens_some_of_them_special() -> None:
     tokenizer, ids = staged(names[0], "analysis", names[1], "Hm", special=names)
     segmenter = TokenSegmenter(tokenizer, markers, skip_special_tokens=False)
     assert segmenter.feed_many(ids) == [("reasoning", "Hm", 1)]
-    assert segmenter.tokens_in == {"answer": 2, "reasoning": 1}  # the third token completes the marker: in no region
+    # The third token completes the marker, so it counts in no region.
+    assert segmenter.tokens_in == {"answer": 2, "reasoning": 1}
 
 
 def test_every_end_is_reported_as_by_the_scanner() -> None:

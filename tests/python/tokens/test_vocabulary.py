@@ -227,7 +227,8 @@ def test_threads_share_it() -> None:
 
 
 def test_scanner_used_by_its_tokenizer_is_an_error() -> None:
-    """The scanner is locked while it calls the tokenizer's own `decode`."""
+    """The scanner is locked while it calls the tokenizer's own `decode`. If this `decode` feeds the same scanner, it
+    must get an error."""
 
     class Reentrant:
         backend_tokenizer = trained_bytes(add_prefix_space=False)

@@ -70,7 +70,9 @@ class Vocabulary:
             if not data:
                 return ids
             size = max(wish, 1)
-            if self.book.strays != "parts":  # `wish` counts characters. A space gets at least 1, not a byte token.
+            # If tokens are not parts of characters, `wish` counts characters, and 0 asks for byte tokens. For a space,
+            # 0 counts as 1.
+            if self.book.strays != "parts":
                 size = len(data.decode()[: max(wish, data[:1] == b" ")].encode())
             piece = next((data[:length] for length in range(size, 0, -1) if data[:length] in self.pieces), b"")
             if piece:

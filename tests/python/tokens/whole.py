@@ -40,9 +40,9 @@ class Whole:
     ) -> None:
         self.book, self.prompt, self.ids, self.skips = book, prompt_token_ids, token_ids, skip_special_tokens
         self.region_of = str if protect else region_of  # a protected region is named after its opening marker
-        self.silent: set[int] = set()  # the numbers of tokens without text, such as an EOS
+        self.silent: set[int] = set()  # the positions of tokens without text, such as an EOS
         self.regions: list[str | None] = []  # for each token, the region of its last character
-        self.marked = 0  # the number of the last token that was a marker without text
+        self.marked = 0  # the position of the last token that was a marker without text
         self.reference = reference or Reference(
             stop, visible=visible, protect=protect, include_stop=include_stop, start_protected=start_protected
         )

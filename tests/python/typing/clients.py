@@ -1,5 +1,5 @@
-"""mypy and pyright check this file, but it is not run. The functions of `stopscan_clients` must keep the types of
-events and answers that are dicts."""
+"""mypy and pyright check this file, but it is not run. The functions of `stopscan_clients` must return events and
+answers of the same type that the caller passed, such as `dict[str, Any]` or a `TypedDict`."""
 
 from __future__ import annotations
 

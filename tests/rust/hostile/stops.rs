@@ -66,8 +66,9 @@ fn as_many_stops_as_the_limit_allows() {
     let _alone = alone();
     let letters: Vec<char> = (' '..='~').collect();
     let letter = |number: usize| letters[number % letters.len()];
-    // 7,919 is a prime. So two stops with successive numbers begin with different characters. If stops had a common
-    // prefix, they would share states, and the automaton would be smaller.
+    // If stops had long common prefixes, they would share states, and the automaton would be smaller. To prevent
+    // this, 95 successive stops begin with 95 different characters. There are 95 letters, and the prime 7,919 has no
+    // common factor with 95. So `number * 7_919 % 95` has 95 different values for 95 successive numbers.
     let stop = |number: usize| (0..20).map(|place| letter((number * 7_919) >> place)).collect::<String>() + "é";
     let stops: Vec<String> = (0..MAX_SET_BYTES / 22).map(stop).collect();
     compile(&stops);

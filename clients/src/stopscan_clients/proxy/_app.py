@@ -36,7 +36,7 @@ HOP = b"""connection keep-alive proxy-authenticate proxy-authorization proxy-con
     upgrade expect host""".split()
 # RFC 9112, 3.2.2: a server must accept a request line with a whole URL instead of a path.
 ABSOLUTE = re.compile(rb"\Ahttps?://[^/]*", re.IGNORECASE)
-CLOSE = {"connection": "close"}  # for errors before the request was read to its end
+CLOSE = {"connection": "close"}  # a header of errors that are sent before the request was read to its end
 # If the body of a request has at most this many bytes and values, and is not compressed, it is parsed in the process
 # that serves the streams. This takes at most 0.04 seconds, even if the body has long numbers or many lists. All other
 # bodies are parsed in another process.
@@ -206,7 +206,8 @@ class _Proxy:
         target = path + b"?" * bool(query) + query
         try:
             url = self._url.copy_with(raw_path=target)
-        except httpx.InvalidURL:  # too long, or with a wrong character: no API that takes stops has such a path
+        except httpx.InvalidURL:
+            # The path is too long, or has a character that httpx refuses. No API that takes stops has such a path.
             url = self._url
         # With the extension `target`, httpx sends the path and the query as they came. Otherwise it would normalize the
         # path.
@@ -246,7 +247,7 @@ class _Exchange:
         """Returns the request's body. Raises ``HTTPException`` if the body is too long or too slow."""
         if not self.target.startswith(b"/"):
             raise HTTPException(400, "the target of the request is neither a path nor a URL", CLOSE)
-        if _has_two_lengths(self._scope["headers"]):  # RFC 9112, 6.3: may be an attempt to smuggle a request
+        if _has_two_lengths(self._scope["headers"]):  # RFC 9112, 6.3: such a request may smuggle in a second one
             raise HTTPException(400, "the request has a content-length beside a transfer-encoding", CLOSE)
         body = bytearray()
         with anyio.move_on_after(limits.request) as scope:
@@ -312,8 +313,8 @@ class _Exchange:
 
     async def send_error(self, error: HTTPException) -> None:
         """Sends an error in the API's form. If no answer has begun, the error is the answer. If a stream that is
-        scanned for stops has begun, the error is the last event of the stream. The end of a begun answer is never sent,
-        so the connection closes."""
+        scanned for stops has begun, the error is the last event of the stream. After an error in an answer that has
+        begun, the end of the answer is not sent, so the connection closes."""
         status, message = error.status_code, error.detail
         if status >= 500 and message != SHUTDOWN:
             log.warning("%s: %s", self.target.decode("latin-1"), message)

@@ -26,11 +26,16 @@ NULL = type(None)
 class Extras:
     """What a request has besides its prompt and its stops.
 
-    `options` are further fields of the request, `before` are earlier turns, and `prefix` is a text before the prompt in
-    the last message. `limits` are the fields of OpenAI's APIs that the token limit is written to. If `parts` is true,
-    the content is a list of parts. `body` has fields that replace those of the finished body, and `without` names
-    fields to leave out. `prompt` says in which form the prompt is sent ("list", "ids" or "ids-in-a-list"; see
-    `single`). `writing` is a key of `WRITINGS`, and says how the JSON is written.
+    - `options`: further fields of the request.
+    - `before`: earlier turns.
+    - `parts`: whether the content is a list of parts.
+    - `prefix`: a text before the prompt in the last message.
+    - `limits`: the fields of OpenAI's APIs that the token limit is written to.
+    - `body`: fields that replace those of the finished body.
+    - `prompt`: the form in which the prompt is sent ("list", "ids" or "ids-in-a-list"; see `single`).
+    - `without`: fields to leave out.
+    - `writing`: a key of `WRITINGS`, which says how the JSON is written.
+    - `headers`: further headers of the request.
     """
 
     options: Mapping[str, Any] = field(default_factory=dict)

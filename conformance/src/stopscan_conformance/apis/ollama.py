@@ -13,7 +13,7 @@ from stopscan_conformance.wire import Event, Wire
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 WORDS = {"stop": "eos", "length": "length"}
-COUNTS = ("prompt_eval_count", "eval_count")  # the API reference says that both may be missing
+COUNTS = ("prompt_eval_count", "eval_count")  # the API reference says that these fields may be missing
 
 
 def chat_body(model: str, request: Request) -> Data:

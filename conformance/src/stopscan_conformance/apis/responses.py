@@ -13,9 +13,9 @@ from stopscan_conformance.wire import Wire
 
 PARTS = {"output_text": "message", "reasoning_text": "reasoning", "summary_text": "reasoning"}
 LAST = {f"response.{status}": status for status in ("completed", "incomplete", "failed")}
-# Reasoning comes as a text or as a summary. Both have the same events in the same order, but with different names. The
-# keys are the names of a summary's events. `_growth_form` replaces them by the values: "content_part" is the name that
-# the events of a text have, and "summary_text" is the type of the part.
+# Reasoning comes as a text or as a summary. A summary has the same events in the same order as a text, but their names
+# differ. `_growth_form` replaces the names of a summary's events (the keys) by the values, so that it can check both in
+# the same way: "content_part" is the name in a text's events, and "summary_text" is the type of the part.
 SUMMARY = {"reasoning_summary_part": "content_part", "reasoning_summary_text": "summary_text"}
 REASONING = {"response.reasoning_text.delta", "response.reasoning_summary_text.delta"}
 

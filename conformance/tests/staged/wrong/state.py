@@ -164,8 +164,8 @@ def nth(which: Callable[[int], bool], then: Chunks, *, by_connection: bool = Fal
 
 
 def after_leaving(then: Chunks, *, held: bool = False) -> Chunks:
-    """Returns a function that answers the next request after a client has left with `then`, which has a defect. It
-    answers all other requests correctly. If `held` is true, clients that leave while no text is held change nothing."""
+    """Returns a function that uses `then`, which has a defect, for the next request after a client has left. It answers
+    all other requests correctly. If `held` is true, clients that leave while no text is held change nothing."""
 
     async def chunks(made: Generation) -> Parts:
         here = shared(made)
@@ -357,7 +357,7 @@ async def leaves_what_the_limit_held(made: Generation) -> Parts:
     last = ""
     async for kind, last in made.texts():
         yield kind, last
-    if made.end[0] == "length":  # then the last part is the held text
+    if made.end[0] == "length":  # if the limit ends an answer, its last part is the held text
         made.staged.memory["held"] = last
 
 

@@ -176,7 +176,8 @@ async def echoes(made: Generation) -> Parts:
 
 
 def only_first(*, tokens: int = 10**9, characters: int = 10**9) -> Make:
-    """Makes scanners that scan only the first tokens or characters, and send all later text unscanned."""
+    """Makes scanners that scan only the first `tokens` tokens or `characters` characters, and send all later text
+    unscanned."""
 
     class OnlyFirst(Around):
         def read(self, text: str) -> str:
@@ -189,7 +190,7 @@ def only_first(*, tokens: int = 10**9, characters: int = 10**9) -> Make:
 
 def anew_every(*, tokens: int = 0, characters: int = 0, loses: bool = False) -> Make:
     """Makes scanners that start over after every `tokens` tokens or `characters` characters. So they miss a stop that
-    begins before this place and ends after it. If `loses` is true, they also lose the text that is held there."""
+    has begun when they start over. If `loses` is true, they also lose the text that is held at this moment."""
 
     class AnewEvery(Around):
         def read(self, text: str) -> str:
@@ -209,8 +210,8 @@ def anew_every(*, tokens: int = 0, characters: int = 0, loses: bool = False) -> 
 
 
 def decoded_anew_every(count: int) -> type:
-    """Makes decoders that start over every `count` tokens. A character whose bytes lie before and after that place is
-    lost."""
+    """Makes decoders that start over every `count` tokens. So they lose a character if they have read only some of its
+    bytes when they start over."""
 
     class Anew(codecs.getincrementaldecoder("utf-8")):  # type: ignore[misc]
         number = 0

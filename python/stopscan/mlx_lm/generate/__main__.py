@@ -36,7 +36,7 @@ def main() -> None:
     def exact(*args: Any, **kwargs: Any) -> Generator[GenerationResponse, None, None]:
         try:
             return stream_generate(*args, stop=stops, include_stop=own.include_stop, protect=own.protect, **kwargs)
-        except (TypeError, ValueError) as error:  # such as a region that the model does not have
+        except (TypeError, ValueError) as error:  # for example, the model lacks a region of `--protect`
             parser.error(str(error))
 
     with patch.object(sys.modules["mlx_lm.generate"], "stream_generate", exact):

@@ -36,7 +36,7 @@ pub fn read(json: &[u8], given: bool) -> Result<Vocabulary, VocabularyError> {
 
 /// Returns an error if the tokenizers library would give an added token another id than the file does. If the model has
 /// a token with the same text, the library takes its id. Otherwise the library takes the next free id, which it finds
-/// by counting tokens. The count is wrong if there are gaps between the ids of the model, so these models are not
+/// by counting tokens. If there are gaps between the ids of the model, this count is wrong, so a model with gaps is not
 /// checked.
 fn check_ids(added_tokens: &[Added], model: &Tokens) -> Result<(), VocabularyError> {
     let of_model: HashMap<&str, u32> = (0..).zip(model.iter()).filter_map(|(id, token)| Some((token?, id))).collect();
