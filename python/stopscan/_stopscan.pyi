@@ -210,9 +210,9 @@ class StopMatch:
 class Repeat(_Copied):
     r"""A stop that fires when the text repeats itself, at the first character that completes a loop.
 
-    A loop is a block of at most ``max_period`` code points that comes at least ``count`` times in a row. A loop has at
-    least ``min_length`` code points, so a short block has to come more often. The oldest copy of a short block may be
-    incomplete. The stop is visible, and fires in every region.
+    A loop is a block of at most ``max_period`` code points that comes at least ``count`` times in a row. All copies
+    together have at least ``min_length`` code points, so a short block has to come more often. The oldest copy of a
+    short block may be incomplete: the end of the block is enough. The stop is visible, and fires in every region.
 
     Raises ``ValueError`` for a ``count`` below 3, a ``max_period`` outside of 1 to 65,536, or a ``min_length`` below
     32.
