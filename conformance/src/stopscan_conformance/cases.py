@@ -160,7 +160,7 @@ class Case:
         return self.at(space.least_failing(self._run.point, fails))
 
     def at(self, point: Point, /) -> Case:
-        """Returns the generated case of another point, through the same API."""
+        """Returns the generated case whose request is ``point``, through the same API."""
         return replace(self, stream=point.stream, name=str(point), _run=generated.Generated(APIS[self.api], point))
 
 

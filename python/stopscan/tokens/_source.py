@@ -32,9 +32,9 @@ class CarrierDecode(NamedTuple):
     """How the results of two ``decode`` methods differ: that of the tokenizer, and that of the carrier, which is the
     object that has the tokenizer."""
 
-    # The carrier's text is the tokenizer's, with spaces cleaned up.
+    # The carrier's `decode` gives the tokenizer's text, with spaces cleaned up.
     cleans_up: bool = False
-    # The carrier's text differs by rules that are not known.
+    # The two texts differ by rules that are not known.
     differs: bool = False
 
 

@@ -149,8 +149,8 @@ class Adapter:
             # of the answer as content, so stops must also fire in it.
             options = replace(options, default=tuple(name for name in options.default if name != "reasoning"))
             stops = engine.stops(options)
-        # Whether the request asks for something that vLLM cannot do. One such case: if the whole answer is a tool call,
-        # no stop may fire in it, so `stops` has fewer stops than `options`.
+        # Whether the request needs something that vLLM cannot do. In some answers not all stops may fire: in an answer
+        # that is only a tool call, none may. Then `stops` has fewer stops than `options`, and vLLM would use them all.
         beyond = len(stops) < len(options.stops) or bool(
             stops.patterns or stops.visible_patterns or stops.repeat or stops.protect or stops.regions
         )

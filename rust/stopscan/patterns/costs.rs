@@ -5,7 +5,7 @@ use super::work::{MAX_HOLD_WORK, MAX_WORK, Work};
 use crate::automaton::{Automaton, Config, Words};
 use crate::graph::Distinct;
 
-/// The patterns and the stop strings of a set with a single region. A pattern must not be given twice.
+/// The patterns and the stop strings of a set with a single region. No pattern may stand in `patterns` twice.
 #[doc(hidden)]
 pub struct PatternCosts<'a> {
     pub patterns: &'a [&'a str],

@@ -1,4 +1,4 @@
-"""Answers of test models, in formats whose markers an engine without stopscan does not know."""
+"""Answers of test models, with markers of reasoning and tool calls that an engine without stopscan does not know."""
 
 from __future__ import annotations
 
