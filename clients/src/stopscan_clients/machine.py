@@ -312,8 +312,8 @@ class Machine:
         return self.passages[place]
 
     def _scan(self, unit: Unit, event: Any, early: Out, fed: str | None = None) -> None:
-        """Feeds the texts of ``unit`` (``event``, or one choice of it) to its scanner, up to a stop. Held text of earlier
-        events that has to come before ``event`` is added to ``early``, as an event of its own."""
+        """Feeds the texts of ``unit`` (``event``, or one choice of it) to its scanner, up to a stop. Held text that has
+        to come before ``event`` is added to ``early``, as an event of its own."""
         passage = self.current = unit.passage
         tokens = self.row.beside.tokens.read(unit.json, unit.text)
         unit.given = [entry for _, entry in tokens]
