@@ -16,7 +16,7 @@ from workload import REALISTIC, ids, numbered, tokenizer, windows
 from stopscan import StopScanner, StopSet
 from stopscan.tokens import TokenScanner, Vocabulary
 
-PART = 2_000  # this many pieces are timed together: so few that other processes rarely interrupt them
+PART = 2_000  # deltas or token ids in one timed run: so few that other processes rarely interrupt it
 COUNTS = [1, 100, 10_000, SCANNERS]
 SHUFFLED = "shuffled in memory"
 

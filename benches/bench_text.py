@@ -114,7 +114,7 @@ def test_limit_of_text_that_is_held_each_time(ran: Ran, limit: Any) -> None:
 
 
 KINDS = {"4 realistic": REALISTIC, "64": numbered(64), "1,000": numbered(1000), "1,000 of letters": scattered(1000)}
-# For a kind of text and a kind of stops: `truncate` must be at least this many times as fast as hyperscan.
+# `truncate` must be at least this many times as fast as hyperscan. The keys are a kind of text and a kind of stops.
 OF_HYPERSCAN = {("english", "4 realistic"): 1.0, ("english", "64"): 1.0, ("cjk", "4 realistic"): 1.0}
 OF_HYPERSCAN |= {("cjk", "64"): 0.95}
 

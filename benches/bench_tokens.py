@@ -20,7 +20,7 @@ from stopscan import StopSet
 from stopscan.segments import SegmentSet
 from stopscan.tokens import TokenScanner, TokenSegmenter, Vocabulary
 
-WINDOW = 4_000  # ids in a round: the rounds together read 40,000 ids of one text in a row
+WINDOW = 4_000  # token ids in one timed run; the runs follow each other through one text of 40,000 ids
 COUNTS = [1, 4, 16, 64, 256, 1000]
 ROLES = ["\n\nHuman:", "### Instruction", "<|im_end|>", "</s>"]
 THINKING = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}}

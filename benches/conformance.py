@@ -83,9 +83,9 @@ def measure(column: Column, python: str, apis: Sequence[str], *, proxied: bool) 
                     run(Server(proxy.url if proxy else upstream, model=named, timeout=120), left, found)
             results |= found
             dead = [case for case in left if DEAD in found[case].detail]
-            # If the server died, run the cases again that failed because of that. If all cases in `left` failed, one of
-            # the first `AT_ONCE` cases, which run together, ended the server. Leave these out, so that the other cases
-            # run.
+            # If the server died, a new server gets the cases that failed because of that. If all cases of a run failed
+            # in this way, one of the first `AT_ONCE` cases, which run together, ended the server. These are then left
+            # out, so that the other cases can run.
             left = dead if len(dead) < len(left) else dead[AT_ONCE:]
     measured = {
         "title": column.title,

@@ -10,7 +10,8 @@ from stopscan_conformance import APIS
 
 @dataclass(frozen=True)
 class Column:
-    """A server. `command` may contain `{python}`, `{bin}` (the folder of Python), `{model}`, `{gguf}` and `{port}`."""
+    """A server. `command` starts it, and may contain `{python}`, `{bin}` (the folder of Python), `{model}`, `{gguf}`
+    and `{port}`."""
 
     title: str
     command: str

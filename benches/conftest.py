@@ -1,8 +1,9 @@
 """Fixtures of the micro-benchmarks: `bench` times a case with pytest-benchmark, `limit` compares a result with a limit.
 
-Two yardsticks are timed before each round of a case. The first is a bare loop, whose time is subtracted from the case.
-The second is an empty Python method. The report says how many times as long as this method the case takes. Other work
-on the machine slows the case and the yardsticks alike, so this ratio stays the same.
+A case is a function to time. It runs several times, in rounds. Before each round, two yardsticks are timed. The first
+is a bare loop, whose time is subtracted from the time of the case. The second is an empty Python method. The report
+says how many times as long as this method the case takes. Other work on the machine slows the case and the yardsticks
+alike, so this ratio stays the same.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ def fresh_all(pieces: Sequence[Any]) -> list[Any]:
 
 
 def feeding(make: Callable[[], Any]) -> Case:
-    """Returns a case that feeds each piece to the object that `make` returns. Checks that no text is cut or lost."""
+    """Returns a case that feeds each piece (delta or token id) to the object that `make` returns. Checks that no text
+    is cut or lost."""
 
     def check(pieces: Sequence[Any]) -> None:
         target = make()
@@ -106,7 +108,7 @@ class Times(NamedTuple):
 
     @property
     def net(self) -> float:
-        """The nanoseconds per piece without those of the bare loop."""
+        """The nanoseconds per piece (delta or token id), without those of the bare loop."""
         return self.case - self.yardsticks.get(LOOP, 0)
 
     @property
@@ -160,7 +162,7 @@ def bench(benchmark: Any, ran: Ran) -> Callable[..., None]:
         columns: Callable[[Times], dict[str, float]] = columns,
     ) -> None:
         case.check(inputs[0])
-        warm = inputs[0], *inputs  # the first round of all is not timed
+        warm = inputs[0], *inputs  # the first round is a warm-up, which does not count
         turns = iter([*warm, *(item for _ in range(passes - 1) for item in inputs)])
         seconds: dict[str, list[float]] = {name: [] for name in yardsticks}
         timed = {name: Case(own(yardstick.work), yardstick.prepare) for name, yardstick in yardsticks.items()}

@@ -1,5 +1,5 @@
-"""Times how long the stops take in one step of a generation, for each row. Compares `Stops` with the criteria and
-streamers of transformers and lm-evaluation-harness.
+"""Times how long the stops take in one step of a generation, for each row of the batch. Compares `Stops` with the
+criteria and streamers of transformers and lm-evaluation-harness.
 
     "$(ci/transformers-env)/bin/python" benches/transformers_loop.py
 

@@ -1,7 +1,7 @@
 """Checks the built site in Chromium.
 
-Code must look as in the source, links must lead somewhere, both palettes must have enough contrast. No page, code or
-table may be cut off on a desktop or on a phone. The search must find what people look for.
+Code must look as in the source, and links must lead somewhere. The light and the dark palette must have enough
+contrast. No page, code or table may be cut off on a desktop or on a phone. The search must find what people look for.
 
 mkdocs build --strict && python ci/check_site.py
 """

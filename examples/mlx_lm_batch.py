@@ -36,7 +36,7 @@ def answers(model: Any, tokenizer: Any, asked: list[tuple[str, list[str]]], max_
                 texts[response.uid] += row.feed(response.token)  # safe to send
                 if row.finish is not None:
                     running.remove(response.uid)
-                    if response.finish_reason is None:  # else mlx-lm has removed the row, at its limit
+                    if response.finish_reason is None:  # if there is a reason, mlx-lm itself has removed the row
                         generator.remove([response.uid])
     return [
         {

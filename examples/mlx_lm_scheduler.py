@@ -51,7 +51,7 @@ class Scheduler:
         self._running: dict[int, Request] = {}
 
     def add(self, prompt: str, stop: list[str], max_tokens: int = 100) -> int:
-        request = Request(self._tokenizer, stop)  # raises for bad stops, so no row is inserted then
+        request = Request(self._tokenizer, stop)  # raises for bad stops, before a row is inserted
         (uid,) = self._generator.insert([self._tokenizer.encode(prompt)], [max_tokens])
         self._running[uid] = request
         return uid

@@ -66,7 +66,7 @@ class Answer:
         return Finish.of(self.segments.match, "length" if self.tokens == self._max_tokens else "eos")
 
     async def read(self) -> AsyncIterator[tuple[str, str]]:
-        """Yields pieces of text, each after the name of its region. If the model fails, yields the held text first."""
+        """Yields pairs: a region, and a piece of its text. If the model fails, yields the held text first."""
         try:
             async for region, text, _ in self.segments:
                 yield region, text

@@ -38,7 +38,7 @@ def counting() -> tuple[Any, Any]:
     model.model.embed_tokens.weight.data += torch.eye(size)
     model.model.norm.weight.data += 1
     model.lm_head.weight.data += torch.eye(size).roll(1, 0)  # after a word, the model writes the next word
-    model.lm_head.weight.data[256, :256] = 2  # a prompt ends with a byte; then comes the first word
+    model.lm_head.weight.data[256, :256] = 2  # after a byte, which ends the prompt, the model writes the first word
     return model, tokenizer
 
 
@@ -56,7 +56,7 @@ def main() -> None:
             inputs = tokenizer(prompt, return_tensors="pt")
             model.generate(**inputs, max_new_tokens=500, stopping_criteria=[stops], streamer=stops)
         finally:
-            stops.close()  # also after an error, or the loop below would wait for ever
+            stops.close()  # also after an error: otherwise the loop over `streamer` would wait for ever
 
     thread = Thread(target=generate)
     thread.start()

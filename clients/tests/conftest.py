@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import certifi
-import hypothesis_profiles  # noqa: F401 (it sets how many examples are tried)
+import hypothesis_profiles  # noqa: F401 (the import sets how many examples Hypothesis tries)
 import pytest
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # otherwise the import of litellm downloads a list of prices

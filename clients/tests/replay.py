@@ -28,13 +28,13 @@ class Recording:
     events: list[Event] = field(default_factory=list)
     whole: Event | None = None  # the answer to a request that asks for no stream
     pause: int | None = None  # after this number of events the server waits
-    broken: bool = False  # the connection is lost after the last event
+    broken: bool = False  # whether the connection is lost after the last event
     sent: int = 0
     gone: threading.Event = field(default_factory=threading.Event)
     requests: list[Event] = field(default_factory=list)
 
 
-Answer = Recording | Callable[[str, Event], Recording]  # the function gets the path and the body of the request
+Answer = Recording | Callable[[str, Event], Recording]  # a function is called with the path and the body of the request
 
 
 def sse(event: Event) -> bytes:

@@ -50,7 +50,7 @@ class Running:
     def wait(self, seconds: float = 120) -> None:
         """Waits until the proxy answers. Limits the total time, not the number of tries."""
         end = time.monotonic() + seconds
-        with httpx.Client(base_url=self.url, trust_env=False) as client:  # all tries share one: a new client takes long
+        with httpx.Client(base_url=self.url, trust_env=False) as client:  # one client for all tries: making it is slow
             while (rest := end - time.monotonic()) > 0:
                 assert self.process.is_alive(), self.stop()
                 with contextlib.suppress(httpx.TransportError):

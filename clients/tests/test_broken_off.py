@@ -1,4 +1,4 @@
-"""What a reader gets if a stream with ``drain=True`` breaks off or reports an error. Each test names an old defect."""
+"""What a reader gets if a stream with ``drain=True`` breaks off or reports an error. Each test is for an old defect."""
 
 from __future__ import annotations
 

@@ -201,7 +201,7 @@ def test_an_end_waits_for_no_other_choice() -> None:
 
 def test_the_fast_path_does_not_scan_an_echoed_prompt() -> None:
     """The answer begins with a copy of the prompt, and the prompt contains the stop. A stop must not fire in this copy,
-    although its events have the form of those that the fast path takes."""
+    not even in the fast path, which scans the text of an event without parsing its JSON."""
     events = [wire.completions_chunk([wire.completions_choice(text)]) for text in ("Q: ", "EN", "D A", ": ", "4 END 5")]
     frames = [sse(event) for event in events]
     body = Body(Plan(ScanOptions(StopSet("END"), echoed=(len("Q: END A: "),)), True), "text/event-stream")

@@ -1,5 +1,5 @@
 """After a stop, and in the event of the stop, only known fields are sent, whatever else the server sends. The names of
-the known fields are written here by hand: the tests do not read them from the rows."""
+the known fields are written here by hand: the tests do not read them from the table in apis.py."""
 
 from __future__ import annotations
 

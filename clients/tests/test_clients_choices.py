@@ -17,7 +17,7 @@ from stopscan_clients import scan_events
 from stopscan_clients.machine import ScanOptions
 from stopscan_clients.request import choices_in
 
-Step = tuple[int, str]  # a choice and its next text; an empty text ends the choice
+Step = tuple[int, str]  # the index of a choice, and its next text; an empty text ends the choice
 
 steps = st.lists(st.tuples(st.integers(0, 2), st.text("abE", max_size=3)), min_size=1, max_size=12)
 stops = st.lists(st.text("abE", min_size=1, max_size=3), max_size=3)

@@ -310,7 +310,7 @@ def test_a_text_in_thousands_of_pieces_is_copied_once(monkeypatch: pytest.Monkey
         copied.append(len(items(value)))
         return items(value)
 
-    for module in ("paths", "machine"):  # each copy of a list is made from the result of `items`
+    for module in ("paths", "machine"):  # counts the lists that `put` and `Machine._edited` copy
         monkeypatch.setattr(f"stopscan_clients.{module}.items", counted)
     event, held = scan_events([{"choices": [{"index": 0, "delta": {"content": pieces}}]}], "END")
     assert len(pieces) <= sum(copied) < 10 * len(pieces)

@@ -33,7 +33,8 @@ def server() -> Iterator[Replay]:
 
 
 def loop(api: str) -> Recording:
-    """An answer that loops without end. The server waits after the fourth copy for the client to leave."""
+    """Returns an answer that repeats the text LOOP. After the fourth copy of it, the server waits for the client to
+    leave."""
     made = wire.WIRES[api]([LOOP] * 100)
     fourth = [number for number, event in enumerate(made, 1) if "the same line" in str(event)][3]
     return Recording(made, pause=fourth)

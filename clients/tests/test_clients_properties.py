@@ -25,8 +25,8 @@ stops = st.lists(st.text("abE", min_size=1, max_size=4), max_size=3)
 
 
 class Oracle:
-    """Computes which text must have been sent after each delta. At the end of a part, held text must have been sent
-    too."""
+    """Computes which text must have been sent after each delta. At the end of a part of the answer, held text must have
+    been sent too."""
 
     def __init__(self, api: str, stop: list[str], include_stop: bool) -> None:
         self.fresh = lambda: Reference(stop, include_stop=include_stop)

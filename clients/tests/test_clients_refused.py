@@ -1,5 +1,5 @@
-"""Sources, events and options that must be refused before anything is sent. Also tests the attribute ``closes`` of a
-stream."""
+"""Sources, events and options that `scan_events`, `ascan_events` and `truncate_response` must refuse, with an error.
+Also tests the attribute ``closes`` of a stream."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from stopscan_clients import ascan_events, scan_events, truncate_response
 def test_objects_of_clients_are_refused_with_advice() -> None:
     chunk = wire.chat(["one END"])[1]
     objects = [
-        # This client's chunk is a dict, but it is also refused, because its attributes are copies of its items.
+        # This client's chunk is a dict, but it is also refused, because it has its values also as attributes.
         ChatCompletionStreamOutput.parse_obj_as_instance(chunk),
         ChatCompletionChunk.model_validate(chunk),
         SimpleNamespace(type="ai", content="x"),

@@ -1,4 +1,5 @@
-"""Responses: a text comes in deltas, and then four closing events each repeat the whole text. All of them are cut."""
+"""Streams of OpenAI's Responses API. A text comes in deltas, and then four closing events each repeat the whole text. A
+stop must cut the text in all of these events."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Tests the APIs for which a row in `apis.py` is enough, so that they need no special tests. Each random stream or
-answer must be cut where a brute-force search finds the stop."""
+"""Tests the APIs for which a row in the table of `apis.py` is enough, so that they need no special tests. Each random
+stream or answer must be cut where a brute-force search finds the stop."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_answers(name: str, text: str, stops: list[str]) -> None:
     kept = truncate_response(answer, stops)
     if oracle.match is None:
         assert kept is answer
-    elif name != "conversations" or expected:  # if no text is left, the cut answer has no entry
+    elif name != "conversations" or expected:  # if no text is left, the cut answer has no entry for it
         assert reduce(lambda tree, key: tree[key], PATHS[name], kept) == expected
 
 

@@ -107,7 +107,8 @@ def test_a_visible_stop_ends_the_stream_at_once() -> None:
         out = list(scan_events(source, "END", include_stop=True))
         assert "more" not in repr(out)
         assert "more" in repr(list(source)), api
-        # In these APIs, the event with the stop comes out unchanged. In other APIs, a changed copy may come out.
+        # In the three APIs named here, the event with the stop comes out unchanged. In other APIs, a changed copy may
+        # come out.
         if api in ("anthropic", "bedrock", "responses"):
             at = next(number for number, event in enumerate(events) if "one END" in repr(event))
             assert out[at] is events[at]

@@ -70,8 +70,8 @@ def test_the_stops_of_a_request(server: Replay, proxied: Running) -> None:
 
 
 def test_stops_go_on_except_with_api_none(server: Replay, proxied: Running) -> None:
-    """For a whole answer, the proxy must send the stops on, so that the server ends the answer. ``--api none``
-    prevents that."""
+    """For a whole answer, the proxy must send the stops on, so that the server ends the answer. With ``--api none``, it
+    must not send them."""
     with running(server.url, "--api", "none") as faulty:
         for url, sent in ((proxied.url, ["END", "two"]), (faulty.url, None)):
             recording = Recording(whole=WHOLES["chat"]("one two"))

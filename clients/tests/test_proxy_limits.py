@@ -353,7 +353,8 @@ BODIES: dict[str, bytes] = {
 
 @pytest.mark.parametrize("name", BODIES)
 def test_a_long_body_is_read_beside_the_streams(server: Replay, name: str) -> None:
-    """Another process reads the body. (benches/proxy.py measures how long streams wait meanwhile.)"""
+    """The proxy must find the stop although another process reads the long body of the request. (benches/proxy.py
+    measures how long streams wait meanwhile.)"""
     model = server.record(Recording(wire.chat(["one E", "ND two"]))).encode()
     with running(server.url, "--stop", "END") as made:
         answer = httpx.post(f"{made.url}{CHAT}", content=BODIES[name].replace(b"%b", model), headers=JSON, timeout=120)
@@ -377,8 +378,8 @@ def test_a_long_body_is_read_beside_the_streams(server: Replay, name: str) -> No
 def test_slow_body_is_read_in_another_process(
     monkeypatch: pytest.MonkeyPatch, body: bytes, headers: dict[str, str], is_slow: bool
 ) -> None:
-    """A long body must be read in another process, so that streams do not wait. The limit once allowed bodies of 1 MiB
-    in the process that serves the streams, where reading took 0.47 s."""
+    """The proxy must read a long body in another process, so that streams do not wait. It once read bodies of up to 1
+    MiB in the process that serves the streams, and this took 0.47 s."""
     elsewhere = []
 
     async def run_sync(read: Any, cancellable: bool) -> Any:

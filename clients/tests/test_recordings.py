@@ -90,7 +90,8 @@ def test_cuts_of_recordings_equal_brute_force(name: str) -> None:
 
 def faults(api: str, event: Any) -> set[Any]:
     """Returns what the client's types find wrong in an event. A client has a type for each kind of event, and the event
-    is checked with all of them. What the types for other kinds find is left out."""
+    is checked with all of them. Some of them do not allow the event's ``type``: they are for other kinds of events, and
+    what they find is left out."""
     try:
         checker(api)(event)
     except ValidationError as error:

@@ -21,7 +21,8 @@ from stopscan_clients.framing import Aws
 
 
 def cohere(texts: list[str]) -> list[Any]:
-    """A stream as in https://docs.cohere.com/v2/docs/streaming and the types of cohere.v2."""
+    """Returns the events of a stream, in the form that https://docs.cohere.com/v2/docs/streaming and the types of
+    cohere.v2 describe."""
     block = {"type": "text", "text": ""}
     return [
         {"type": "message-start", "id": "1", "delta": {"message": {"role": "assistant", "content": []}}},

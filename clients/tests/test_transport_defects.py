@@ -337,8 +337,8 @@ def test_logprobs_of_a_chat_are_not_kept() -> None:
     ids=["pairs", "flat", "regions", "markers", "stop_in", "names", "nested"],
 )
 def test_endless_options_are_refused_early(monkeypatch: pytest.MonkeyPatch, parsed: Any) -> None:
-    """A request of 64 MB with such options, for example with very many regions, once kept a proxy busy for seconds,
-    while all other clients waited."""
+    """Options of more than 65,536 bytes must be refused before they are read. A request of 64 MB with such options, for
+    example with very many regions, once kept a proxy busy for seconds, while all other clients waited."""
     monkeypatch.setattr("stopscan_clients.request.read_options", None)
     monkeypatch.setattr("stopscan_clients.request.read_protect", None)
     content = json.dumps({"stopscan": parsed}).encode()

@@ -44,7 +44,7 @@ def cut(
 def body_of(framing: type[Lines], stop: list[str], fast: bool = True, **options: bool) -> Body:
     body = Body(Plan(ScanOptions(StopSet(stop), **options), True), "", False)
     body._alike._tries *= fast
-    # Sets the framing. Otherwise `Body` would find out the framing from the first bytes.
+    # Sets the framing, such as server-sent events. Otherwise `Body` would find out the framing from the first bytes.
     body._framing, body._framed = framing(), True
     return body
 

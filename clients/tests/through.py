@@ -57,7 +57,7 @@ def async_asker(url: str, api: str, transport: AsyncStopTransport) -> Ask:
         http = httpx2.AsyncClient(transport=transport)
         made = anthropic.AsyncAnthropic(base_url=url, api_key="none", max_retries=0, http_client=http)
     elif api == "gemini":
-        # Without this httpx client, the async half of google-genai would use aiohttp.
+        # Without this httpx client, the async client of google-genai would use aiohttp, and not the transport.
         options = {"base_url": url, "httpx_async_client": httpx2.AsyncClient(transport=transport)}
         made = genai.Client(api_key="none", http_options=options).aio
     else:

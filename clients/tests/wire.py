@@ -126,7 +126,7 @@ class ResponsesStream:
         self.events.append({"type": kind, "sequence_number": len(self.events), **fields})
 
     def item(self, item: Event) -> None:
-        """Adds an item that is complete at once, such as reasoning or a call."""
+        """Adds an output item that is complete at once, such as reasoning or a tool call."""
         index = len(self.output)
         self.add("response.output_item.added", output_index=index, item={**item, "status": "in_progress"})
         self.add("response.output_item.done", output_index=index, item=item)
@@ -214,7 +214,7 @@ def bedrock_whole(content: list[Event]) -> Event:
 
 
 def cohere(deltas: Deltas) -> list[Event]:
-    """A stream as in https://docs.cohere.com/v2/docs/streaming."""
+    """Returns the events of a stream, in the form of https://docs.cohere.com/v2/docs/streaming."""
 
     def content(kind: str, **fields: Any) -> Event:
         return {"type": kind, "index": 0, "delta": {"message": {"content": fields}}}

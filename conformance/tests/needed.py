@@ -35,7 +35,7 @@ KINDS = {
     "as before": {"absent"},  # the same as in earlier events
     "right if there": {"absent"},
     "object if there": {"absent", "null", "{}"},
-    "fixed": set(),  # none: the key has one right value, or its value must agree with other keys
+    "fixed": set(),  # no test value is right: the key has one right value, or its value depends on other keys
 }
 
 GENERATE = {

@@ -345,7 +345,8 @@ def test_official_clients_read_the_same(staged_url: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("defect", "name", "told"),
     [
-        ("chat: an error in the stream", "openai-chat", None),  # the kit gives the client no answer that has an error
+        # If an answer has an error, the kit does not also read it with the official client.
+        ("chat: an error in the stream", "openai-chat", None),
         ("anthropic: no names", "anthropic", "the client anthropic reads '', not 'This is the '"),
     ],
 )

@@ -196,7 +196,8 @@ def test_lines_come_as_cases_end_into_a_pipe_too(staged_url: str) -> None:
 
 
 def test_the_kit_needs_httpx_alone(tmp_path: Path) -> None:
-    """The kit and the checkpoint import no package but httpx. They must not import stopscan, which needs a compiler."""
+    """The kit needs no package but httpx, even to write its checkpoint (the command `reciter`). It must not import
+    stopscan, which needs a compiler."""
     others = ["anthropic", "gguf", "numpy", "ollama", "openai", "safetensors", "stopscan", "tokenizers"]
     script = (
         "import sys; from stopscan_conformance.__main__ import main; main(['reciter', sys.argv[1]]); "

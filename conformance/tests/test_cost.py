@@ -82,7 +82,7 @@ def goes_on(share: int) -> Findings:
         ([(1, 6.3, 10)] * 3, {"cost-of-a-stop": None}, 3),
         # In the first try, a disturbance made the measured time longer.
         ([(1, 10, 10)] + [(1, 1, 10)] * 3, {"cost-of-a-stop": None}, 4),
-        # The first try fell into a pause, so its time is short, although the server generates needlessly.
+        # The server generates needlessly, but pauses during the first try. So the measured time of this try is short.
         ([(1, 2.8, 10), (1, 19, 10), (1, 36, 10), (1, 19, 10)], goes_on(200), 4),
     ],
 )
@@ -125,7 +125,8 @@ def test_a_request_that_is_refused_is_not_supported(monkeypatch: pytest.MonkeyPa
         measured(STREAM, cost.by_length, unused)
 
 
-LONG = Asked(cost.LASTING, False)  # is sent first: when it is answered, the server has ended earlier requests
+# `by_length` and `by_company` send this request first. When it is answered, the server has ended all earlier requests.
+LONG = Asked(cost.LASTING, False)
 
 
 @pytest.mark.parametrize("load", [WHOLE, STREAM])

@@ -150,7 +150,7 @@ def kind_of(event: str) -> str:
 
 # The kit's check of the form accepts these changes to a correct stream of each API. The first set has the kinds of
 # events that may be missing, the second set the kinds that may come twice, and the third set the pairs whose order may
-# change. If the text is wrong then, other rules report it.
+# change. If a change makes the text wrong, other rules report it.
 RESPONSES = {f"response.{kind}" for kind in ("content_part.added", "content_part.done", "in_progress", "created")}
 RESPONSES |= {f"response.{kind}_text.done" for kind in ("output", "reasoning")}
 FREE: dict[str, tuple[set[str], set[str], set[tuple[str, ...]]]] = {

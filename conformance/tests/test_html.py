@@ -1,4 +1,4 @@
-"""The page of `--html`: each server has a column."""
+"""Tests the HTML page that the option `--html` writes. Its tables have a column for each server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ONLY = [
 
 @pytest.fixture(scope="module")
 def written(staged_url: str, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The page of a wrong server, with the right one beside it."""
+    """Returns the HTML page that compares a wrong server with a right one."""
     folder = tmp_path_factory.mktemp("html")
     right, wrong = folder / "right.json", f"{staged_url}/{quote('held text is lost at EOS')}"
     assert main([f"{staged_url}/right", *ONLY, "--json", str(right)]) == 0

@@ -39,7 +39,7 @@ RESET = ("ConnectError", "ReadError", "RemoteProtocolError")
 EXPECTED = {
     "no-stop": (),
     "held-at-the-limit": (),
-    "one-token": (),  # mlx-lm ends at this stop; it does not name the stop, but the kit does not judge that
+    "one-token": (),  # mlx-lm ends at a stop of one token. It does not name the stop, but the kit does not judge that
     "three-tokens": ("text", "cost"),
     "never-in-a-run": ("text",),
     "held-at-eos": ("text",),

@@ -26,7 +26,7 @@ def plain(recital: Recital) -> Recital:
 
 
 def scanned(task: Task) -> Recital:
-    """Returns the answer to the request that stopscan computes, token by token."""
+    """Returns the answer to `task` as stopscan computes it, token by token."""
     scanner = StopScanner(StopSet(task.stops, protect=[THINKING]))
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     text, tokens, reason, fires = "", 0, "eos", None

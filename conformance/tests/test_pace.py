@@ -17,7 +17,7 @@ from stopscan_conformance.oracle import Recital
 from stopscan_conformance.space import Point
 
 PACE = 0.002
-Chunks = list[tuple[float, int]]  # the time of each chunk, and the length of the text up to its end
+Chunks = list[tuple[float, int]]  # for each chunk: its time in seconds, and the length of all text up to its end
 
 
 def recited(among: str) -> Recital:

@@ -62,7 +62,7 @@ def test_a_server_is_probed_once_by_api(monkeypatch: pytest.MonkeyPatch) -> None
         ("no counts", "ollama-chat", ["counts no prompt tokens"]),
         ("reasoning left out", "openai-chat", []),
         ("reasoning in the text", "openai-chat", ["does not separate reasoning"]),
-        # Anthropic documents that an answer names the stop. So a missing name is a failure, and gets no line here.
+        # Anthropic documents that an answer names the stop. So `probe` does not list a missing name: it is a failure.
         ("a stop without its name", "anthropic", []),
     ],
 )
@@ -106,7 +106,7 @@ def test_nothing_to_measure(
         answered("abc"),
         answered(f"It is {ALPHABET}."),
         answered("", body='{"abc'),
-        answered("", status=500, error="500"),  # the cases report this status, and `probe` does not
+        answered("", status=500, error="500"),  # `probe` does not report a status of 500, but the cases do
         answered("ab", status=500),
     ],
 )

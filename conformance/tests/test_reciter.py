@@ -35,7 +35,7 @@ def tokenizer(checkpoint: Path) -> Tokenizer:
 
 def test_json_is_spelled_with_tokens_that_the_vocabulary_finds(tokenizer: Tokenizer) -> None:
     """Several tokens of the checkpoint may have the same text, and the tokenizer's `get_vocab` has only one of them. If
-    an answer must be JSON, vLLM allows only this token. So the script "json" must have no other."""
+    an answer must be JSON, vLLM allows only this one. So the script "json" has only tokens that `get_vocab` has."""
     ids = RECITER.token_ids("json")
     assert [tokenizer.get_vocab()[tokenizer.id_to_token(token_id) or ""] for token_id in ids] == ids
 

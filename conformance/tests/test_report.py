@@ -53,8 +53,8 @@ def printed(found: Report) -> list[str]:
 
 
 class Staged(Server):
-    """A `Server` at an address where nothing runs. `missing` says why it does not have Anthropic's API, or is None if
-    it has it."""
+    """A `Server` at an address where nothing runs. `missing` says why the server lacks Anthropic's API, or is None if
+    the server has this API."""
 
     def __init__(self, missing: str | None = None) -> None:
         super().__init__("http://127.0.0.1:9", model="reciter")

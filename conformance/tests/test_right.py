@@ -21,7 +21,7 @@ from stopscan_conformance.apis import Request
 from stopscan_conformance.client import ask
 
 APART = [case for case in EVERY if not case.timed]
-PATIENT = 120  # seconds, because the machine may be busy with other work
+PATIENT = 120  # the time limit of a request in seconds; long, because the machine may be busy
 # Cases that compare times. What they test does not depend on the API, so most of them run only for `openai-chat`. Those
 # with the topic "pace" run for three APIs.
 TIMED = [

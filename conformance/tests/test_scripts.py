@@ -1,4 +1,5 @@
-"""The default checkpoint recites the scripts of `named/`, in the same order on every file system."""
+"""Tests the scripts: the texts that a checkpoint recites. The default checkpoint has all scripts of the files in
+`named/`, in the same order on every file system."""
 
 from __future__ import annotations
 

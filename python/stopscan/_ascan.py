@@ -12,8 +12,8 @@ class AsyncStopStream(AsyncScanStream[str]):
 
     The async iterable of deltas is the source. At its end, the stream yields the held text. As soon as a stop fires,
     the stream closes the source. If the source raises, the error reaches the caller, and ``held`` keeps the withheld
-    text. If a task is cancelled while the stream closes the source, no text is lost: the next step yields the text
-    before the stop.
+    text. If a task is cancelled while the stream closes the source, no text is lost: the next ``__anext__`` returns
+    the text before the stop.
     """
 
     __slots__ = ()

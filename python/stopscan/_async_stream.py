@@ -30,7 +30,7 @@ class AsyncDeltaStream(Generic[Item]):
         "_running",
     )
 
-    _synchronous: ClassVar[str]  # the name of the function for sources that are not async; an error message has it
+    _synchronous: ClassVar[str]  # for errors: the function for sources that are not async, such as "scan"
 
     def __init__(self, deltas: AsyncIterable[str], reader: StopScanner | Segmenter | Rewriter, /) -> None:
         self._deltas = deltas
@@ -39,7 +39,7 @@ class AsyncDeltaStream(Generic[Item]):
         self._ready: list[Item] = []  # the items that are ready, in reverse order, so that `pop` returns the first
         self._running = False  # whether a task is in `__anext__` or `aclose`
         self._ended = False  # whether the source is not read any more
-        self._closing = False  # whether a close has begun; if its task is cancelled, the next step finishes the close
+        self._closing = False  # whether a close has begun; if its task is cancelled, the next `__anext__` finishes it
         self._closed = False
         self._error: Exception | None = None  # an error of the close after a stop; raised after the last item
 
@@ -70,9 +70,9 @@ class AsyncDeltaStream(Generic[Item]):
     async def aclose(self) -> None:
         """Closes the source and ends the stream. Items that are ready are still returned. Held text stays in ``held``.
 
-        If closing the source fails, the error reaches the caller. If another task is in the stream, ``aclose`` raises
-        ``RuntimeError``. In both cases the stream stays open, and ``aclose`` can be called again. If ``aclose`` is
-        cancelled, the next step or the next ``aclose`` closes the source.
+        If closing the source fails, the error reaches the caller. If another task is using the stream, ``aclose``
+        raises ``RuntimeError``. In both cases the stream stays open, and ``aclose`` can be called again. If ``aclose``
+        is cancelled, the next ``__anext__`` or ``aclose`` closes the source.
         """
         self._begin()
         try:
@@ -90,7 +90,8 @@ class AsyncDeltaStream(Generic[Item]):
 
     @property
     def held(self) -> str:
-        """The text that is withheld because it may still become a hidden stop, a marker that is left out, or a key."""
+        """The text that is withheld because it may still become a hidden stop, a marker that is not in the output, or a
+        key that is replaced."""
         return self._reader.held
 
     @property

@@ -29,7 +29,7 @@ impl<'py> Strings<'py> {
             strings.items.push(string.clone());
             return Ok(strings);
         }
-        // A mapping is iterable, but its values would be lost.
+        // Refuses a mapping: it is iterable, but its values would be lost.
         let is_list = object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>();
         if object.is_instance_of::<PyBytes>() || !is_list && object.cast::<PyMapping>().is_ok() {
             return Err(no_string(object, name));

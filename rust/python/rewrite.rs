@@ -1,4 +1,4 @@
-//! The Python classes that replace keys in streams of deltas.
+//! The Python classes that replace given texts (the keys) in streams of deltas.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,7 +13,8 @@ use crate::sets::short_repr;
 use crate::streams::{Delta, same_or_new};
 use crate::turns::{GIL, Turn, Turns};
 
-/// Keys and their replacements, compiled: immutable, hashable, picklable, shared by any number of threads and streams.
+/// Keys (the texts to replace) and their replacements, compiled: immutable, hashable, picklable, shared by any number
+/// of threads and streams.
 ///
 /// The text is read from left to right. If several keys begin at the same place, the longest of them is replaced. The
 /// search goes on after this key. All other text stays. Replacements are not searched for keys.

@@ -116,10 +116,10 @@ macro_rules! set_methods {
 ///   does not fire: its text is emitted. Without ``max_held`` the limit is 65,536, and a pattern that could withhold
 ///   ordinary text for ever is refused.
 /// - ``protect``: pairs of an opening and a closing marker. Between the markers, no stop except a loop fires. The two
-///   may be equal: one opens a region, and the next closes it.
+///   markers of a pair may be equal: one opens a region, and the next closes it.
 /// - ``regions``: a graph of regions as in ``SegmentSet``. In a ``StopSet`` the markers stay in the text. ``protect``
-///   is short for a graph with the region ``answer``, in which stops fire, and a region for each pair, named after the
-///   opening marker of the pair.
+///   is a short form of such a graph: it has the region ``answer``, in which stops fire, and a region for each pair,
+///   named after the opening marker of the pair.
 /// - ``stop_in``: the regions in which stops fire. The default is all regions; with ``protect``, only the answer.
 /// - ``repeat``: a ``Repeat`` that makes loops a stop.
 ///
@@ -134,7 +134,7 @@ macro_rules! set_methods {
 #[pyclass(module = "stopscan", frozen)]
 pub(crate) struct StopSet {
     pub(crate) core: stopscan::StopSet,
-    /// The name of the region of each node. A node is a region, or a state of a region.
+    /// For each node, the name of its region. A node is a region, or a state of a region.
     pub(crate) names: Vec<Py<PyString>>,
 }
 
@@ -316,7 +316,7 @@ pub(crate) struct SegmentSet {
     pub(crate) core: stopscan::SegmentSet,
     /// The names of the regions; a stream begins in the first.
     pub(crate) regions: Vec<Py<PyString>>,
-    /// The name of the region of each node. A node is a region, or a state of a region.
+    /// For each node, the name of its region. A node is a region, or a state of a region.
     pub(crate) names: Vec<Py<PyString>>,
 }
 
@@ -408,7 +408,7 @@ impl SegmentSet {
 /// A stop that fires when the text repeats itself, at the first character that completes a loop.
 ///
 /// A loop is a block of at most ``max_period`` code points that comes at least ``count`` times in a row. All copies
-/// together have at least ``min_length`` code points, so a short block has to come more often. The oldest copy of a
+/// together have at least ``min_length`` code points, so a short block has to come more often. The first copy of a
 /// short block may be incomplete: the end of the block is enough. The stop is visible, and fires in every region.
 ///
 /// Raises ``ValueError`` for a ``count`` below 3, a ``max_period`` outside of 1 to 65,536, or a ``min_length`` below

@@ -136,8 +136,8 @@ enum DeltaReader {
     Rewritten(Rewrites),
 }
 
-/// Returns `$look`, the value of a getter of a stream. Raises an error if the getter is called by the code of the
-/// source (the iterable of deltas). Other threads may call the getter while this code runs.
+/// The body of a getter of a stream. Returns `$look`, or `$rewritten` for a `RewriteStream`. Raises an error if the
+/// code of the source (the iterable of deltas) calls the getter. Other threads may call it while this code runs.
 macro_rules! look_at {
     ($streams:expr, $stream:ident => $look:expr, |$rewrites:pat_param| $rewritten:expr) => {{
         let streams = $streams;
@@ -386,8 +386,8 @@ impl Source {
         Ok(Running(&self.running))
     }
 
-    /// Raises an error if this thread is running the code of the source. This code may read only the attributes `match`
-    /// and `closes` of the stream, whose getters do not call this. Other threads may read all attributes meanwhile.
+    /// Raises an error if this thread is running the code of the source. This code may read only the attributes of the
+    /// stream whose getters do not call this function, such as `match`. Other threads may read all attributes.
     fn refuse_own_thread(&self) -> PyResult<()> {
         match self.running.load(Relaxed) == this_thread() {
             true => Err(in_use("stream", "a call on this thread")),

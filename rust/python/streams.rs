@@ -175,7 +175,7 @@ impl StopScanner {
     /// itself.
     ///
     /// After a match the text is ``""``. With ``armed=False``, a stop that completes inside ``delta`` does not fire. A
-    /// stop that begins inside ``delta`` and completes later, in armed text, does fire.
+    /// stop that begins inside ``delta`` and completes in a later delta with ``armed=True`` does fire.
     ///
     /// Raises ``TypeError`` for a delta that is not a string and ``UnicodeEncodeError`` for a lone surrogate. After an
     /// error the scanner is as before.
@@ -242,8 +242,8 @@ impl Segmenter {
     /// segments in a row always belong to different parts.
     ///
     /// After a match the list is empty. With ``armed=False``, a stop that completes inside ``delta`` does not fire. A
-    /// stop that begins inside ``delta`` and completes later, in armed text, does fire. Markers also count in unarmed
-    /// text.
+    /// stop that begins inside ``delta`` and completes in a later delta with ``armed=True`` does fire. Markers also
+    /// count with ``armed=False``.
     ///
     /// Raises ``TypeError`` for a delta that is not a string and ``UnicodeEncodeError`` for a lone surrogate. After an
     /// error the segmenter is as before.
@@ -388,11 +388,12 @@ pub(crate) trait PyEmit: Emit {
 
     fn core(set: &Self::Class) -> &Set<Self>;
 
-    /// Returns the name of the region of each node. A node is a region, or a state of a region.
+    /// Returns for each node the name of its region. A node is a region, or a state of a region.
     fn names(set: &Self::Class) -> &[Py<PyString>];
 
-    /// Returns `text` as output: a string, or a list with one segment. All of `text` must be safe to emit, and `text`
-    /// must not be empty. `node` and `part` say to which region and to which part of the stream it belongs.
+    /// Returns `text` as output: a string, or a list with one segment. The caller must only pass text that is not empty
+    /// and is safe to emit as a whole. `node` and `part` say to which region and to which part of the stream the text
+    /// belongs.
     fn whole<'py>(
         set: &Self::Class,
         node: u32,
@@ -569,10 +570,12 @@ impl<C: Core> Guarded<C> {
         result
     }
 
-    /// Fast path: reads `text` without waiting for the lock, and returns the open node. All of `text` is then safe to
-    /// emit. Returns `None` and changes nothing if the stream is not idle, or if `plain_length` returns `None` for
-    /// `text`. If the core needs the text itself, also returns `None` if a loop may complete in `text`, or if another
-    /// thread has the lock.
+    /// Fast path: reads `text` without waiting for the lock, and returns the current node (a region, or a state of a
+    /// region). All of `text` is then safe to emit.
+    ///
+    /// Returns `None` and changes nothing if the stream is not idle, or if `plain_length` returns `None` for `text`. If
+    /// the set has patterns or loops, also returns `None` if a loop may complete in `text`, or if another thread has
+    /// the lock.
     #[inline(always)]
     pub(crate) fn feed_plain(&self, text: &str) -> Option<u32> {
         let node = self.unlocked.idle_node()?;

@@ -416,8 +416,8 @@ impl<E: PyEmit> Tokens<E> {
             if known.len() == ids.len() && *native && known.iter().all(|&id| core.contains(id)) {
                 return self.emit(py, stream.try_feed_many(&known)?);
             }
-            // An unknown id is an error, but not after the end of the stream. So a copy of the stream first reads the
-            // ids before the unknown id.
+            // An unknown id is an error, unless it comes after the end of the stream. So a copy of the stream first
+            // reads the ids before the unknown id, to see whether they end the stream.
             let mut copy = stream.try_clone()?;
             let safe = self.emit(py, copy.try_feed_many(&known)?)?;
             if let (Some(token), None) = (tokens.get(known.len()), copy.finish()) {

@@ -1,9 +1,10 @@
 //! Lets calls from any number of threads use one stream, one at a time.
 //!
-//! If two calls change a stream at once, the second one is an error: the caller would not know in which order the text
-//! was read. A call that only reads waits, without the GIL, for the call that is running, and a call that changes the
-//! stream waits for calls that read. A call from inside another call on the same thread, such as from a source or an
-//! `__index__`, would wait for ever, and is an error.
+//! If two calls change a stream at once, the second one raises an error: the caller would not know in which order the
+//! stream got their texts. A call that changes nothing, such as a getter, waits for the call that is running, without
+//! the GIL. A call that changes the stream waits for calls that change nothing. A call from inside another call on the
+//! same thread, such as from the iterable that the outer call reads or from an `__index__` method, would wait for ever,
+//! so it raises an error.
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;

@@ -1,5 +1,6 @@
-//! The state of a stream that calls use without the stream's lock: how much plain text (in which no stop or marker
-//! begins) has passed, and which tokens the core, the stream behind the lock, must still read.
+//! The state of a stream that calls use without the stream's lock: how much plain text was read without it, and which
+//! tokens the core must still read. Plain text is text in which no stop or marker begins. The core is the stream behind
+//! the lock.
 //!
 //! Whenever CPython makes or frees an object, it may run finalizers and other threads, which may use the stream. So no
 //! function may read the state, call CPython, and then write the state. Only the functions of this file write the
@@ -20,7 +21,8 @@ use stopscan::{Emit, Set, Vocabulary};
 #[derive(Default)]
 #[repr(C)]
 pub(crate) struct Unlocked<U> {
-    /// The number of bytes that were read without the lock and not yet reported to the core.
+    /// The number of bytes that were read without the lock and not yet reported to the core (the stream behind the
+    /// lock).
     passed: AtomicUsize,
     /// If the shape of a text (the kinds of its bytes) passes this filter, no stop or marker begins in the text.
     filter: AtomicU64,
@@ -34,7 +36,8 @@ pub(crate) struct Unlocked<U> {
 }
 
 impl<U> Unlocked<U> {
-    /// Closes the fast path. Returns the length of the text that was read without the lock.
+    /// Closes the fast path, so that calls must take the lock. Returns the length of the text that was read without the
+    /// lock.
     pub(crate) fn close(&self) -> Place {
         let (bytes, continued) = (self.passed.swap(0, Relaxed), self.continued.swap(0, Relaxed));
         self.node.store(0, Relaxed);
@@ -42,15 +45,15 @@ impl<U> Unlocked<U> {
         Place { bytes, code_points: bytes - continued }
     }
 
-    /// Opens the fast path of a stream at `node` and in `part`, in which no stop or marker has begun. Text whose shape
-    /// passes `filter` is plain.
+    /// Opens the fast path of a stream that is at `node` and in `part`. Call this only if no stop or marker has begun.
+    /// Text whose shape (the kinds of its bytes) passes `filter` is plain.
     pub(crate) fn open(&self, node: u32, part: u32, filter: u64) {
         self.node.store(node + 1, Relaxed);
         self.part.store(part, Relaxed);
         self.filter.store(filter, Relaxed);
     }
 
-    /// The open node if the stream is idle.
+    /// Returns the current node if the fast path is open. Returns `None` if it is closed.
     #[inline(always)]
     pub(crate) fn idle_node(&self) -> Option<u32> {
         self.node.load(Relaxed).checked_sub(1)
@@ -72,14 +75,14 @@ impl<U> Unlocked<U> {
 }
 
 /// The most tokens in `UnreadTokens::ids`. A line break or a bracket often looks like the beginning of a stop, but the
-/// next few tokens mostly show that it is not. If they do not, the core reads the tokens.
+/// next few tokens mostly show that it is not. If they do not, the core (the stream behind the lock) reads the tokens.
 const MOST: usize = 4;
 
 /// Counts the tokens that were fed to a stream. Also keeps the ids of the tokens that the core (the stream behind the
 /// lock) has not read yet, because a stop or marker may have begun in the first of them.
 #[derive(Default)]
 pub(crate) struct UnreadTokens {
-    /// How many tokens were fed, including those that the core has read.
+    /// How many tokens were fed, whether the core has read them or not.
     seen: AtomicUsize,
     /// The state of the automaton that finds stops and markers, after it read `ids`. The root (0) if there are no ids.
     state: AtomicU32,
@@ -93,7 +96,7 @@ impl UnreadTokens {
         self.seen.load(Relaxed)
     }
 
-    /// Sets the count of fed tokens, after the core has read all of them.
+    /// Sets the count of fed tokens. Call this after the core (the stream behind the lock) has read all of them.
     pub(crate) fn set_seen(&self, seen: usize) {
         self.seen.store(seen, Relaxed);
     }

@@ -22,7 +22,7 @@ const TOKEN: usize = 64;
 /// tokenizer itself decodes.
 #[pyclass(module = "stopscan._stopscan", frozen, subclass)]
 pub(crate) struct Vocabulary {
-    /// Empty if the tokenizer itself decodes (`native` is false).
+    /// The vocabulary of the Rust library. It is empty if the tokenizer itself decodes (`native` is false).
     pub(crate) core: stopscan::Vocabulary,
     /// The text of each id as a Python string. `None` for an id without a token, for a special token, and for a token
     /// with a part of a character.

@@ -46,8 +46,8 @@ impl<E: Emit> Set<E> {
         graph.plain_length(node, text).or_else(|| begins_in_vain(graph, node, text))
     }
 
-    /// Whether streams need plain text itself, and not only its length. Patterns need the last character of the text,
-    /// and loops need all of it.
+    /// Whether streams need plain text (in which no stop or marker begins) itself, and not only its length. Patterns
+    /// need the last character of the text, and loops need all of it.
     pub fn needs_text(&self) -> bool {
         !self.graph().patterns().patterns.is_empty() || self.graph().repeat().is_some()
     }
@@ -103,7 +103,8 @@ impl<E: Emit> Stream<E> {
         self.part
     }
 
-    /// Counts text of this `length` as read. No stop or marker may begin in this text.
+    /// Counts text of this `length` as read. Call this only if no stop or marker completes in this text or is
+    /// unfinished at its end.
     pub fn skip(&mut self, length: Place) {
         self.read = self.read + length;
     }
@@ -122,7 +123,8 @@ impl<E: Emit> Stream<E> {
 
 #[doc(hidden)]
 impl RewriteSet {
-    /// Whether `text` is short and no key begins in it. If a stream holds nothing, it returns this text unchanged.
+    /// Whether `text` is short and no key (text to replace) begins in it. A rewriter that holds nothing returns such
+    /// text unchanged.
     #[inline(always)]
     pub fn is_plain(&self, text: &str) -> bool {
         self.0.trie().plain().code_points(text).is_some()

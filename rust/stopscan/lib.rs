@@ -31,7 +31,8 @@
 //!   that is taken out.
 //! - Nothing is lost: what `feed` and `flush` return, joined, is the text before the stop. If no stop fires, it is the
 //!   whole text.
-//! - In a protected region no stop fires, except a loop. No partial match crosses the edges of the region.
+//! - In a protected region no stop fires, except a loop (text that repeats). No partial match crosses the edges of the
+//!   region.
 //! - Offsets count code points. Byte offsets are also available.
 //!
 //! A [`TokenScanner`] and a [`TokenSegmenter`] take token ids instead of text. A [`Vocabulary`] has the bytes of each

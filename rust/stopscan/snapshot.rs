@@ -115,17 +115,17 @@ impl Snapshot {
         }
     }
 
-    /// Returns the value that `decode` reads from the bytes of the state. `decode` must read all bytes. With the value,
-    /// it returns the fingerprint of the set and the options of the stream that reads. If this is not the fingerprint
-    /// in the snapshot, the result is an error.
+    /// Returns the value that `decode` reads from the bytes of the state. `decode` also returns a fingerprint: that of
+    /// the set and the options of the stream that reads. Returns an error if `decode` returns `None` or does not read
+    /// all bytes, or if the snapshot has another fingerprint.
     pub(crate) fn decode<T>(
         &self,
         decode: impl FnOnce(&mut Reader<'_>) -> Option<(T, Fingerprint)>,
     ) -> Result<T, SnapshotError> {
         let (fingerprint, mut reader) = self.parts()?;
         match decode(&mut reader) {
-            // The checksum is correct, so the bytes are as they were written. That they cannot be read means that the
-            // stream that wrote them had another set.
+            // The checksum is correct, so the bytes are as they were written. If they still cannot be read, the stream
+            // that wrote them had another set.
             None => Err(SnapshotError::OtherSet),
             Some((_, other)) if other.to_bytes() != fingerprint => Err(SnapshotError::OtherSet),
             Some((state, _)) if reader.0.is_empty() => Ok(state),

@@ -17,7 +17,7 @@ impl Place {
         Place { code_points: code_points(text), bytes: text.len() }
     }
 
-    /// Returns the place where `text` begins if it ends at this place.
+    /// Returns the position at which `text` begins if it ends at this position.
     pub(crate) fn before(self, text: &str) -> Place {
         let length = Place::after(text);
         Place { code_points: self.code_points - length.code_points, bytes: self.bytes - length.bytes }
@@ -66,7 +66,7 @@ impl Clone for Held {
 /// delta. Otherwise it is in the buffer of `Held`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Released {
-    /// The range of the text in the buffer of `Held`. Empty if no text was held. It is stored as two places, because a
+    /// The range of the text in the buffer of `Held`. Empty if no text was held. It is stored as two offsets, because a
     /// slice would borrow the buffer.
     from: usize,
     to: usize,
@@ -75,7 +75,7 @@ pub struct Released {
 }
 
 impl Released {
-    /// Returns a `Released` of the whole delta. Call it only if no text was held.
+    /// Returns a `Released` that is the whole delta. Call this only if no text was held.
     #[inline(always)]
     pub(crate) fn all_of(delta: &str) -> Released {
         Released { of_delta: delta.len(), ..Released::default() }
@@ -160,10 +160,10 @@ impl Held {
     }
 }
 
-/// Marks a byte with which a word (a stop or a marker) may begin.
+/// A flag of a byte: a stop or marker may begin with it.
 const BEGINS: u8 = 1;
 
-/// Marks a byte of a code point of several bytes.
+/// A flag of a byte: it belongs to a code point of several bytes.
 const NOT_ASCII: u8 = 2;
 
 /// Recognises plain text: short text without the first byte of any stop or marker. If no stop or marker has begun
@@ -239,12 +239,12 @@ impl Plain {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape(u64);
 
-/// The kind of each byte. Newline and each punctuation mark have a kind of their own, because most stops begin with
-/// one.
+/// The kind of each byte: a number that similar bytes share. Newline and each punctuation mark have a kind of their
+/// own, because most stops begin with one of them.
 const KINDS: [u8; 256] = kinds();
 
-/// Stands for text whose kinds are not known. No byte has this kind. No filter lets it pass, so the text itself must be
-/// read.
+/// A kind that no byte has. It stands for text whose kinds of bytes are not known. No filter lets such text pass, so
+/// the text itself has to be read.
 const UNKNOWN: u8 = 47;
 
 /// The kind of the bytes that continue a code point. Filters ignore it: no stop or marker begins with such a byte.
@@ -299,9 +299,9 @@ fn kinds_of(bytes: impl IntoIterator<Item = u8>) -> u64 {
     bytes.into_iter().fold(0, |kinds, byte| kinds | 1 << KINDS[byte as usize]) & FILTER
 }
 
-/// Newline, space and each punctuation mark have a kind of their own. All digits have one kind, and all other control
-/// characters have one. Upper case letters share 5 kinds, lower case letters share 4, and the first bytes of characters
-/// that are not ASCII share 2.
+/// Returns the kind of each byte: a number that similar bytes share. Newline, space and each punctuation mark have a
+/// kind of their own. All digits have one kind, and all other control characters have one. Upper case letters share 5
+/// kinds, lower case letters share 4, and the first bytes of characters that are not ASCII share 2.
 const fn kinds() -> [u8; 256] {
     let mut kinds = [0; 256];
     let mut next = 0;

@@ -36,9 +36,9 @@ export! {
 
     /// Begins a new set: forgets the options that were set before.
     fn begin();
-    /// Takes the buffer as one argument of the next option.
+    /// Takes the text in the buffer as one argument of the option that is set next.
     fn push();
-    /// Sets an option. The first argument is its name, and the others are its value.
+    /// Sets an option from the arguments that `push` took. The first is the option's name, the others are its value.
     fn option();
     /// Makes a stream with the options that were set: a segmenter if `segmenter` is true, otherwise a scanner. Returns
     /// the stream's number, or -1 after an error.
@@ -50,25 +50,25 @@ export! {
     /// Drops a stream. Its number is used again.
     fn release(stream: usize);
 
-    /// Feeds the buffer to a stream. Returns the number of pieces of text that are safe to emit.
+    /// Feeds the text in the buffer to a stream. Returns the number of pieces of text that are safe to emit.
     fn feed(stream: usize, armed: bool) -> usize;
-    /// Passes the buffer through a stream without scanning it. Returns the number of pieces.
+    /// Passes the text in the buffer through a stream without scanning it. Returns the number of pieces of text.
     fn bypass(stream: usize) -> usize;
-    /// Ends a stream. Returns the number of pieces.
+    /// Ends a stream. Returns the number of pieces of text that are safe to emit.
     fn flush(stream: usize) -> usize;
     /// Goes back to the start of a stream.
     fn reset(stream: usize);
 
-    /// Gives the text of a piece of the last call.
+    /// Gives the text of a piece that the last `feed`, `bypass` or `flush` made.
     fn piece_text(index: usize) -> usize;
-    /// Gives the region of a piece of the last call.
+    /// Gives the region of a piece that the last `feed`, `bypass` or `flush` made.
     fn piece_region(index: usize) -> usize;
-    /// Returns the part to which a piece of the last call belongs.
+    /// Returns the number of the part to which a piece of the last `feed`, `bypass` or `flush` belongs.
     fn piece_part(index: usize) -> u32;
 
     /// Gives the text that a stream withholds.
     fn held(stream: usize) -> usize;
-    /// Gives the text after the stop in the delta that completed it.
+    /// Gives the text after the stop in the delta that completed the stop.
     fn unused(stream: usize) -> usize;
     /// Gives the name of the current region.
     fn region(stream: usize) -> usize;
@@ -83,7 +83,7 @@ export! {
     /// Returns where the stop ends, in code points.
     fn end(stream: usize) -> usize;
 
-    /// Gives the known formats of model output, one format a line. A line has the name, the source and the states,
-    /// separated by tabs.
+    /// Gives the known formats of model output, one format a line. A line has the format's name, its source and the
+    /// names of its states, separated by tabs.
     fn formats() -> usize;
 }

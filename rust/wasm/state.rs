@@ -14,7 +14,7 @@ pub struct State {
     /// Why the set cannot be made: the first error of its options.
     error: Option<String>,
     streams: Vec<Option<Box<dyn Reader>>>,
-    /// The numbers of the streams that were released.
+    /// The numbers of released streams. New streams get these numbers first.
     free: Vec<usize>,
     /// The output of the last call.
     pieces: Vec<Piece>,

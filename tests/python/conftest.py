@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-import hypothesis_profiles  # noqa: F401 (it sets how many examples are tried)
+import hypothesis_profiles  # noqa: F401 (the import sets how many examples hypothesis tries)
 import pytest
 
 # While pytest collects 9,000 tests, a million objects are made, and all stay alive. The garbage collector would search

@@ -1,4 +1,5 @@
-//! Tests that compiling patterns counts every step, with random sets that are like those that people write.
+//! The compiler of patterns counts its work in units, and gives up at a limit. These tests check that each unit counts.
+//! The sets are random, but like those that people write.
 
 use arbitrary::{Arbitrary, Unstructured};
 use stopscan::PatternCosts;
@@ -34,9 +35,9 @@ fn shares(mut spent: Vec<usize>) -> (usize, usize) {
     (spent[spent.len() / 2], spent[spent.len() * 9 / 10])
 }
 
-/// If the budget has one unit less than a set spends, the set must be refused: this shows that every unit counts. Also,
-/// most sets must spend far less than the limit: if compiling becomes more expensive, this test fails before sets of
-/// users are refused.
+/// If the limit is one unit of work less than compiling a set takes, the set must be refused: this shows that every
+/// unit counts. Also, most sets must need far less than the library's own limit: if compiling becomes more expensive,
+/// this test fails before sets of users are refused.
 #[test]
 fn an_automaton_is_refused_with_one_unit_less_than_it_spends() {
     let mut all = Vec::new();

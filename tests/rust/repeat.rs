@@ -120,9 +120,9 @@ fn what_is_forgotten_and_what_fired_repeats_nothing() {
     }
 }
 
-/// The library keeps text of about three times the longest period, and a little more that a search may need. It drops
-/// old text when it has a quarter more than that. The test counts bytes, and a character that is not ASCII may take up
-/// to four of them.
+/// A search needs only the newest text: about three times the longest period, and a little more. The library drops
+/// older text when it keeps a quarter more than a search needs. The test counts bytes, and a character that is not
+/// ASCII may take up to four of them.
 #[test]
 fn what_a_stream_keeps_is_bounded() {
     for (character, bytes) in [("a", 1), ("日", 4), ("🤦", 4)] {

@@ -361,7 +361,7 @@ LLAMA_ON_BEDROCK = WireFormat(
     usage=fields("prompt_token_count.# generation_token_count.# amazon-bedrock-invocationMetrics.#"),
     write=lambda end: {"stop_reason": "stop"},
     goes_on={"stop_reason": None},
-    path=r"/invoke(-with-response-stream)?$",  # the fields below are those of Anthropic's models
+    path=r"/invoke(-with-response-stream)?$",  # for any model; ``stops`` and ``limits`` are those of Anthropic's models
     stops="stop_sequences",
     limits="anthropic",
     errors="bedrock",
@@ -409,7 +409,7 @@ CONVERSATIONS = WireFormat(
     texts={"message.output.delta": Text("content")},
     over=("conversation.response.done", "conversation.response.error"),
     places=("output_index", "content_index"),
-    write=lambda end: {},  # the API has no field for the reason
+    write=lambda end: {},  # the API has no field for the finish reason
     piece={"type": "message.output.delta", "id": Ref("id"), **WHERE, "role": "assistant", "content": Ref("text")},
     keeps=("id", "item_id"),
     closing=((0, {"type": "conversation.response.done", "usage": Ref("usage")}),),
@@ -446,8 +446,8 @@ def is_error(event: Mapping[str, Any]) -> bool:
     return event.get("type") == "error" or (bool(event.get("error")) and not event.get("choices"))
 
 
-# Fields that do not show which API has sent an event. An event with no other sign of its API may be an error, or a
-# chunk of OpenAI or Azure with an empty list of choices.
+# Fields that do not show which API has sent an event. An event that has one of them, and no sign of its API, may be an
+# error, or a chunk of OpenAI or Azure with an empty list of choices.
 NEUTRAL = ("error", "choices", "usage", "done")
 
 

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from stopscan_clients.paths import dotted, get, items, members, put, without
 
-Token: TypeAlias = tuple[int, Any]  # the offset of the token in the text, in code points, and its entry
+Token: TypeAlias = tuple[int, Any]  # a token's offset in the text, in code points, and its entry, such as the logprob
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class Tokens:
 
     path: str = ""
     columns: tuple[str, ...] = ()
-    offsets: str = ""  # the column with the offset of each token; the first offset need not be 0
-    single: bool = False  # ``path`` leads to one entry, not to a list
+    offsets: str = ""  # the name of the column with the tokens' offsets; the first offset need not be 0
+    single: bool = False  # whether ``path`` leads to the entry of a single token, not to a list of entries
 
     def of(self, unit: Any) -> Any:
         """Returns the entries of the tokens in a choice or event as the API wrote them, or ``None`` if there are
@@ -66,8 +66,8 @@ class Tokens:
             return put(unit, entries[0], *path) if entries else without(unit, *path)
         if not self.columns:
             return put(unit, entries, *path)
-        # The API may have sent an empty `value` in this event. All columns are needed nevertheless if held text of
-        # earlier events is sent in this event, because the entries of that text are sent in it, too.
+        # The API may have sent an event without columns. If held text of earlier events is sent in this event, the
+        # entries of that text are sent in it, too, so all columns are added.
         columns = members(value) or dict.fromkeys(self.columns, ())
         lists = {
             name: [entry[i] for entry in entries]
@@ -85,7 +85,8 @@ def _spelled(entry: Any, place: int) -> tuple[int, int]:
     how many characters begin in all earlier tokens. A token that begins inside a character gets the offset of that
     character.
 
-    Reads the ``bytes`` of the entry if there are any. Its ``token`` is a string, which cannot contain half a character.
+    Reads the ``bytes`` of the entry or, if it has none, its ``token``. This is a string, which cannot contain half a
+    character.
     """
     raw = [byte for byte in items(get(entry, "bytes")) if isinstance(byte, int)]
     if raw:
@@ -101,11 +102,11 @@ class Spans:
     remarks that end in the kept text are kept."""
 
     path: str
-    end: tuple[str, ...]  # the paths in a remark at which its end may be
-    in_bytes: bool = False  # the end is counted in bytes of UTF-8
-    # Three paths, for remarks that may be about one piece of the text. The first leads to the index of the piece in a
-    # remark, the second to the list of pieces, and the third to the text of a piece. A remark without an index is about
-    # the whole text.
+    end: tuple[str, ...]  # the paths in a remark where it may say at which offset of the text it ends
+    in_bytes: bool = False  # whether this offset counts bytes of UTF-8, not characters
+    # If the text is a list of pieces, a remark (such as a citation) may be about one of them. It then has the index of
+    # this piece. The first path leads from the remark to this index, the second from the choice, event or answer to the
+    # list of pieces, and the third from a piece to its text. A remark without an index is about the whole text.
     piece: tuple[str, str, str] = ("", "", "")
 
     def cut(self, unit: Any, text: str) -> Any:

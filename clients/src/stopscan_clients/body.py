@@ -32,15 +32,17 @@ class Alike:
     """Fast path for events that differ only in their text. Remembers the bytes before and after the text of an event:
     an event with the same bytes around its text needs no parsing."""
 
-    TRIES = 5  # learn from at most this many events: if they all differ, each probably has its own id or number
+    # At most this many events are remembered, one after another. If not only their texts differ, each event of the
+    # stream probably has its own id or number.
+    TRIES = 5
 
     def __init__(self) -> None:
-        self.passage: Passage | None = None  # the passage to which the text of the remembered event belongs
+        self.passage: Passage | None = None  # the text of the stream to which the remembered event belongs
         self._before = self._behind = b""
         self._tries = self.TRIES
 
     def learn(self, frame: bytes, event: Any, framing: Lines, machine: Machine) -> None:
-        """Remembers the bytes around the text of an event that the machine has returned unchanged."""
+        """Remembers the bytes around the text of an event that the state machine has returned unchanged."""
         sole = machine.sole(event) if self._tries > 0 else None
         self._tries, self.passage = self._tries - 1, None
         if sole is None:
@@ -53,8 +55,8 @@ class Alike:
                 self.passage, self._before, self._behind = machine.current, before + b'"', b'"' + behind
 
     def text(self, frame: bytes) -> str | None:
-        """Returns the text of a frame if only the text differs from that of the remembered event, otherwise
-        ``None``."""
+        """Returns the text of a frame (the bytes of an event) if only this text differs from the remembered event,
+        otherwise ``None``."""
         begin, end = len(self._before), len(frame) - len(self._behind)
         if begin >= end or not frame.endswith(self._behind) or not frame.startswith(self._before):
             return None
@@ -99,16 +101,16 @@ class Body:
         self.over = False  # the body was read to its end
         self._options, self._on_match = plan.options, on_match
         self._strict = strict and len(plan.options.stops) > 0
-        self._refuses = self._strict and (plan.own or media in EVENTS)  # a body that is not understood is an error
+        self._refuses = self._strict and (plan.own or media in EVENTS)  # a body that is not understood raises an error
         self._streamed, self._media = plan.streamed or media in EVENTS, media
         self._head = bytearray()  # the beginning of a body whose framing is not known yet
-        self._whole = False  # the body is one whole answer
-        self._raw = False  # the body is passed on unchanged
-        self._framed = media == AWS  # the framing is known
+        self._whole = False  # whether the body is one whole answer
+        self._raw = False  # whether the body is passed on unchanged
+        self._framed = media == AWS  # whether the framing is known
         self._framing: Lines = Aws() if media == AWS else Lines()
         self._machine: Machine | None = None
         self._alike = Alike()
-        self._calm = False  # the fast path may be tried: nothing is held, and no event waits
+        self._calm = False  # whether the fast path may be tried: no text is held, and no event waits
         self._reported: set[int] = set()
 
     def feed(self, data: bytes) -> bytes:
@@ -131,7 +133,8 @@ class Body:
             if self._raw:
                 yield data
                 return
-            # Leading blanks are passed on at once. In `_head`, they would be read again with each piece of the body.
+            # Blanks before the body are passed on at once. In `_head`, they would be read again with each piece of the
+            # body.
             if not self._head:
                 rest = data.lstrip(BLANK)
                 yield data[: len(data) - len(rest)]
@@ -166,8 +169,8 @@ class Body:
         if not self._framed:
             yield self.whole(bytes(self._head))
             return
-        payload = framing.payload(last) if framing.as_read else None  # `Array` and `Aws` mark the end of each frame
-        if self._machine is not None and payload != DONE and loads(payload) is None:  # `last` is not an event
+        payload = framing.payload(last) if framing.as_read else None  # in `Array` and `Aws`, no whole event is left
+        if self._machine is not None and payload != DONE and loads(payload) is None:  # `last` is no whole event
             tail = framing.tail()
             yield self._held_events(False)
             yield tail + framing.closing(False)
@@ -233,8 +236,8 @@ class Body:
                 del wrong  # otherwise the traceback of the error would keep the answer in memory
 
     def _fast(self, frame: bytes) -> bytes | None:
-        """Fast path: returns the output for a frame that differs from the remembered frame only in its text. Returns
-        ``None`` for any other frame."""
+        """Fast path: returns the output for a frame (the bytes of an event) that differs from the remembered frame only
+        in its text. Returns ``None`` for any other frame."""
         text, passage = self._alike.text(frame), self._alike.passage
         if not text or passage is None:
             return None

@@ -24,8 +24,8 @@ def dumps(event: Any) -> bytes:
 class Lines:
     """Lines with one JSON object each. The other framings override what differs."""
 
-    gap = b"\n"  # the end of a frame
-    as_read = True  # an unchanged frame is written as it came
+    gap = b"\n"  # the bytes that end a frame, such as an event or a comment
+    as_read = True  # whether an unchanged frame is written as it came
 
     def __init__(self) -> None:
         self.rest = bytearray()  # the beginning of a frame that has not ended
@@ -62,7 +62,7 @@ class Lines:
         return dumps(event) + self.gap
 
     def out(self, frame: bytes) -> bytes:
-        """Returns the bytes to write for a frame, with the separator before it."""
+        """Returns the bytes to write for a frame, with any separator before it, such as the comma in a JSON array."""
         return frame
 
     def fails(self, frame: bytes) -> bool:
@@ -93,7 +93,7 @@ class Sse(Lines):
         if not self.rest and data[-2:] == b"\n\n" and data.find(b"\n\n") == len(data) - 2 and b"\r" not in data:
             return [data]
         self.rest += data
-        until = len(self.rest) - self.rest.endswith(b"\r")  # the CR may be half of CR LF
+        until = len(self.rest) - self.rest.endswith(b"\r")  # a CR at the end may be the first half of CR LF
         ends = [0, *(match.end() for match in BLANK_LINE.finditer(self.rest, self._seen, until))]
         self._seen = max(0, len(self.rest) - ends[-1] - 3)
         return self._taken(ends[1:])
@@ -220,7 +220,7 @@ class Aws(Lines):
         headers = {":exception-type": "internalServerException", ":content-type": "application/json"}
         return _message({**headers, ":message-type": "exception"}, dumps(error))
 
-    _like = b""  # the last message: new messages copy its headers
+    _like = b""  # the last message that was read: `made` copies its headers
 
 
 def _parts(frame: bytes) -> tuple[dict[str, str], bytes]:

@@ -36,8 +36,8 @@ class ScanOptions:
     stops: StopSet
     include_stop: bool = False
     drain: bool = False
-    begin: Mapping[str, Any] = field(default_factory=dict)  # the scanner's options for the region at the start
-    choices: int = 1  # the number of choices that are expected
+    begin: Mapping[str, Any] = field(default_factory=dict)  # `StopScanner` options: the region in which the text begins
+    choices: int = 1  # how many choices the request asks for
     echoed: tuple[int, ...] = ()  # the lengths of the prompts that the choices repeat at their start
     min_tokens: int = 0  # no stop fires in this many tokens at the start of a choice
     hides_tokens: bool = False  # drop the logprobs of a whole answer: the client did not ask for them
@@ -57,7 +57,7 @@ class ScanOptions:
         return self.echoed[at] if at < len(self.echoed) else 0
 
     def truncate(self, text: str) -> tuple[str, StopMatch | None]:
-        if self.min_tokens:  # no stop fires in the first tokens, and the text does not show where these end
+        if self.min_tokens:  # a text does not show where its first `min_tokens` tokens end, so it is not cut
             return text, None
         return self.stops.truncate(text, include_stop=self.include_stop, **self.begin)
 
@@ -68,21 +68,21 @@ class Passage:
 
     def __init__(self, place: Path, options: ScanOptions, matches: dict[int, StopMatch], repeated: bool) -> None:
         self.place = place  # the index of the choice, then the indexes of the block, or of the item and the part
-        self._repeated = repeated  # later events repeat the text and the entries of its tokens
+        self._repeated = repeated  # whether later events repeat the text and the entries of its tokens
         self.scanner = options.scanner()
         self.match: StopMatch | None = None
         self.held = ""
         self.sent: list[str] = []  # the texts that were sent
-        self.entries: list[Any] = []  # the entries of their tokens; kept only if later events repeat them
+        self.entries: list[Any] = []  # the entries (logprobs) of the sent tokens; kept only if later events repeat them
         self.event: Any = None  # the event with the last text of the passage; `unit` is the choice in that event
         self.unit: Unit | None = None
-        self.finished = False  # the API has ended the passage
-        self.whole = ""  # all text that has come, if each event has all text so far
-        self.echoed = options.echo(place[0])  # remaining characters of the prompt, which are not scanned
-        self.unarmed = options.min_tokens  # remaining tokens in which no stop fires
-        self.begun = False  # an event of the passage has come
+        self.finished = False  # whether the API has ended the passage
+        self.whole = ""  # for APIs that send all text so far in each event: that text
+        self.echoed = options.echo(place[0])  # remaining characters of the repeated prompt, which are not scanned
+        self.unarmed = options.min_tokens  # how many tokens are still to come in which no stop fires
+        self.begun = False  # whether an event of the passage has come
         self._matches, self._options = matches, options
-        self._tokens: list[Token] = []  # the tokens of the held text, with offsets in it
+        self._tokens: list[Token] = []  # the tokens of the held text, with their offsets in that text
 
     @property
     def unsettled(self) -> bool:
@@ -156,10 +156,10 @@ class Unit:
     runs: list[Run]
     passage: Passage
     finished: bool = False
-    behind: bool = False  # its text is after a stop
+    behind: bool = False  # whether a stop in an earlier event has ended this choice
     outs: list[str] = field(default_factory=list)  # the safe text of each run that was scanned
-    entries: list[Any] = field(default_factory=list)  # the entries of the tokens of `outs`
-    given: list[Any] = field(default_factory=list)  # the entries as the event had them
+    entries: list[Any] = field(default_factory=list)  # the entries (logprobs) of the tokens in `outs`
+    given: list[Any] = field(default_factory=list)  # the entries that the event had when it came
 
     @property
     def text(self) -> str:
@@ -175,7 +175,7 @@ class End:
     source: Any
     passages: list[Passage]
     units: list[Unit] = field(default_factory=list)  # the choices of the event, if the API has choices
-    behind: Out = field(default_factory=list)  # what came after the event, and must also be sent after it
+    behind: Out = field(default_factory=list)  # comments and pings that came later: they are sent after the event
 
 
 class Machine:
@@ -189,9 +189,9 @@ class Machine:
         self.matches = {} if matches is None else matches
         self.ended = False  # stops have ended all choices
         self.passages: dict[Path, Passage] = {}
-        self.current: Passage | None = None  # the passage of the last text
-        self._source: Any = None  # what the caller gave with the event that is read now
-        self._openings: Out = []  # events that open a passage and wait for its first text, and later events
+        self.current: Passage | None = None  # the passage (a text of the stream) that got the last text
+        self._source: Any = None  # the `source` that the caller passed with the event that is now read
+        self._openings: Out = []  # events that wait for the first text of a passage: its opening event, and later ones
         self._ends: list[End] = []
         self._unclosed: dict[int, Passage] = {}  # with `drain`: passages whose closing events have not been sent yet
 
@@ -213,11 +213,11 @@ class Machine:
         return passage is not None and not (passage.held or passage.echoed or passage.unarmed or waits)
 
     def sole(self, event: Any) -> tuple[Path, str] | None:
-        """Returns the path of the text in ``event``, and the text. Call it only with an event that the machine has sent
-        unchanged.
+        """Returns the path of the text in ``event``, and the text. The fast path may then be used for later events that
+        differ from this one only in the text. Call it only with an event that the machine has sent unchanged.
 
-        Returns ``None`` if the fast path cannot be used for the events that follow: if this event has no text, a second
-        text, logprobs or a call, begins a passage, or ends a choice.
+        Returns ``None`` if the event does not suit the fast path: if it has no text, a second text, logprobs or a call,
+        begins a passage, or ends a choice.
         """
         row, passage = self.row, self.current
         if passage is None or passage.unit is None or passage.event is not event or row.cumulative:
@@ -271,9 +271,9 @@ class Machine:
         return self._memory.numbered(out)
 
     def _resolved(self, goes_on: Set[Passage], confirms: bool = True, of: Set[Passage] | None = None) -> Out:
-        """Releases the waiting events. If ``of`` is given, releases only events that end a passage in ``of``. Returns
-        these events and the held text of their passages. A passage in ``goes_on`` keeps its held text, because more of
-        its text has come."""
+        """Releases the waiting events, by which the API has ended passages (texts of the stream). Returns these events
+        and the held text of their passages. If ``of`` is given, releases only events that end a passage in ``of``. A
+        passage in ``goes_on`` keeps its held text, because more of its text has come."""
         out: Out = []
         ends, self._ends = self._ends, []
         for end in ends:
@@ -324,7 +324,7 @@ class Machine:
         passage.begun = True
         if unit.text:
             passage.event, passage.unit = event, unit
-        elif not unit.runs and tokens and passage.held:  # tokens of half a character: they wait with the held text
+        elif not unit.runs and tokens and passage.held:  # half a character adds no text: its tokens wait with held text
             passage.feed("", tokens)
         elif not unit.runs:
             unit.entries = unit.given
@@ -518,7 +518,7 @@ class Blocks(Machine):
 
     def __init__(self, row: WireFormat, options: ScanOptions, matches: dict[int, StopMatch] | None = None) -> None:
         super().__init__(row, options, matches)
-        self._opened: set[Path] = set()  # the places in the message for which an event was sent
+        self._opened: set[Path] = set()  # the indexes of the blocks, items and parts of which an event was sent
 
     def _read(self, event: Any, fed: str | None) -> Out:
         kind = self.row.kind(event) or ""
@@ -570,9 +570,9 @@ class Blocks(Machine):
         return self._queued(kind, place, new, early, begins)
 
     def _end_others(self, place: Path, early: Out) -> Passage | None:
-        """Ends all passages except the one at ``place``: the next event begins or continues that one. Adds the held
-        text of the ended passages to ``early``, as events. If a stop fires at the end of a passage, returns that
-        passage."""
+        """Ends all passages (texts of the message) except the one with the indexes ``place``, which an event begins or
+        continues. Adds the held text of the ended passages to ``early``, as events. If a stop fires at the end of a
+        passage, returns that passage."""
         for passage in self.passages.values():
             if not passage.within(place) and passage.unsettled:
                 early += self._flushed(passage)

@@ -96,7 +96,7 @@ def native_stops(api: str, stop: StopSet | str | Iterable[str] | None, /) -> tup
     able = [stop for stop in stops.stop if limit.blank or stop.strip()]
     hidden = StopSet(stops.stop)
     able = [stop for stop in able if hidden.find(stop[:-1]) is None]
-    backwards = sorted({stop[::-1] for stop in able})  # a stop sorts before the longer stops that end with it
+    backwards = sorted({stop[::-1] for stop in able})  # so a stop comes right before the longer stops that end with it
     ending = {stop[::-1] for stop, later in pairwise(backwards) if later.startswith(stop)}
     able = [stop for stop in able if stop not in ending]
     scanner, others = StopScanner(able), [*stops.visible]

@@ -22,8 +22,8 @@ class Outline(Memory):
     def __init__(self, api: Any) -> None:
         super().__init__(api)
         self._answer: Any = {"object": "response"}  # the response so far
-        self._last: int | None = None  # the number of the last event that was sent
-        self._sent = 0  # the number of the last event of the API that was sent
+        self._last: int | None = None  # the `sequence_number` of the last event that was sent
+        self._sent = 0  # the `sequence_number` of the last event that was sent and that the API itself made
         self._numbers: dict[Any, int] = {}  # from the id of an item to its index, for events without an index
 
     def place(self, event: Any) -> Path:
@@ -90,5 +90,5 @@ class Outline(Memory):
 
 def _without_missing(nodes: list[Any], last: bool) -> list[Any]:
     """Returns the items or parts in ``nodes`` of which the client has received an event. ``None`` in ``nodes`` stands
-    for an item or part that never came. The client knows the last one only if ``last`` is true."""
+    for an item or part that never came. The client has received an event of the last one only if ``last`` is true."""
     return [node for node in (nodes if last else nodes[:-1]) if node is not None]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, TypeAlias
 
-Path: TypeAlias = tuple[Any, ...]  # keys, and list indexes, which are not negative
+Path: TypeAlias = tuple[Any, ...]  # a path in parsed JSON: keys, and list indexes, which are never negative
 MOST_INDEXES = 1 << 16  # larger indexes from a server are ignored: `put` makes a list as long as its index
 
 
@@ -49,7 +49,7 @@ def named(paths: tuple[str, ...]) -> dict[Any, Any]:
     """Returns the dotted ``paths`` as a tree of their keys: a dict of dicts, with empty dicts as leaves. In a path,
     ``*`` stands for each element of a list. ``a.#`` stands for all values in ``a``, at any depth, except strings.
     ``a.#.b`` also stands for the strings in fields named ``b``."""
-    tree: dict[Any, Any] = {None: {}}  # never empty, because ``only`` keeps everything for an empty dict
+    tree: dict[Any, Any] = {None: {}}  # not empty even without paths: ``only`` keeps all fields for an empty dict
     for path in paths:
         inner = tree
         for key in dotted(path):

@@ -153,7 +153,7 @@ def _decompressed(content: bytes, encodings: str, most: int) -> bytes:
 
 
 def _inflated(content: bytes, most: int) -> bytes:
-    for bits in (47, -15):  # the header of gzip or zlib, and deflate without a header, which some clients send
+    for bits in (47, -15):  # first as gzip or zlib, then as deflate without a header, which some clients send
         inflating = zlib.decompressobj(bits)
         with suppress(zlib.error):
             out = inflating.decompress(content, most + 1)
@@ -218,10 +218,11 @@ def _options(own: ScanOptions, field: str, body: Any, limits: Limits) -> ScanOpt
     graph = {name: given.pop(f"stopscan.{name}", None) for name in REGIONS}
     given.setdefault("stopscan.max_held", own.stops.max_held)
     defaults = Defaults(repeat=own.stops.repeat, limits=limits)
-    known = (*OPTIONS, *REGIONS)  # an error about an unknown field also lists `REGIONS`, which `given` no longer has
+    known = (*OPTIONS, *REGIONS)  # with `REGIONS`, because an error about an unknown field lists all fields
     try:
         others = {"stop": stop, "min_tokens": body.get("min_tokens"), **keeps_stop}
-        # With a `default`, `read_options` accepts `start_protected`. `start_region` checks it below, against the
+        # Without protected regions, `read_options` would refuse `start_protected`. It does not see the regions of the
+        # request, so it gets the usual names as `default`. `start_region` below checks the option again, against the
         # regions of the set.
         read: Any = read_options(given, defaults, default=NAMES, prefix="stopscan.", fields=known, own=others)
     except ValueError as error:
@@ -235,7 +236,7 @@ def _options(own: ScanOptions, field: str, body: Any, limits: Limits) -> ScanOpt
         begin=own.begin if read.start_protected is None else {"region": start_region(stops, "", read.start_protected)},
         echoed=echoed_in(body) if len(stops) else (),
     )
-    options.scanner()  # raises for a wrong region here, before the stream begins
+    options.scanner()  # made only to raise an error for a wrong region before the stream begins
     return options
 
 

@@ -109,7 +109,7 @@ class _Events(Generic[E]):
         over: Exception = StopAsyncIteration()
         try:
             await self._shut()
-        except Exception as error:  # raised after the events up to the stop
+        except Exception as error:  # this error is raised after the events up to the stop
             over = error
         self._over, self._closing = over, False
 
@@ -274,5 +274,5 @@ def _options(stop: Any, include_stop: Any, drain: Any, region: Any, choices: Any
         raise ValueError(f"choices must be a positive integer, not {choices!r}")
     begin = {} if region is None else {"region": region}
     options = ScanOptions(StopSet(stop), include_stop, drain, begin, 1 if choices is None else choices)
-    options.scanner()  # raises for a wrong option here, before the first event
+    options.scanner()  # made only to raise an error for a wrong option before the first event
     return options

@@ -47,7 +47,7 @@ def at_once(step: Callable[[], Any]) -> Callable[[], Any]:
 def each(pieces: AsyncGenerator[Any, None]) -> Iterator[Any]:
     """Yields the items of an async generator that never waits."""
     hooks = sys.get_asyncgen_hooks()
-    sys.set_asyncgen_hooks(None, None)  # otherwise an event loop of this thread would close the generator
+    sys.set_asyncgen_hooks(None, None)  # so that an event loop in this thread does not later close the generator
     try:
         step = pieces.__anext__()
     finally:

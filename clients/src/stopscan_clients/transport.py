@@ -81,7 +81,7 @@ class _Transport:
         if transport is not None and not hasattr(transport, self._HANDLE):
             raise TypeError(f"transport needs a method {self._HANDLE}: {type(transport).__name__} has none")
         self._options = ScanOptions(StopSet(stop), include_stop, drain)
-        self._options.scanner()  # raises for a wrong option here, before the first answer
+        self._options.scanner()  # made only to raise an error for a wrong option before the first answer
         self._api, self._on_match, self._strict = api, on_match, strict
         self._given = transport
         self._own: dict[Any, Any] = {}  # the transports that are made if none was given, by package and proxy URL

@@ -20,7 +20,7 @@ class Text:
     pieces may have no text."""
 
     path: str
-    when: tuple[str, str | bool] | None = None  # a field that the event must also have, and the value of that field
+    when: tuple[str, str | bool] | None = None  # there is text only if this field of the event has this value
 
 
 class Run(NamedTuple):
@@ -28,7 +28,7 @@ class Run(NamedTuple):
 
     paths: tuple[Path, ...]
     text: str
-    ended: bool  # a call or other content follows, which ends the text
+    ended: bool  # whether a call or other content follows, which ends the text
 
 
 class Ref(str):
@@ -93,15 +93,15 @@ def _filled(template: Any, facts: Mapping[str, Any]) -> Any:
 @dataclass(frozen=True, kw_only=True)
 class WireFormat:
     name: str
-    # How to recognize the events and answers of the API.
-    kinds: tuple[str, ...] = ()  # prefixes of kinds that no field below lists; a kind is the ``type`` or the only key
-    signs: tuple[str, ...] = ()  # for events without kinds: an event has a value at one of these paths (``has``)
+    # How to recognize the events and answers of the API. The kind of an event is its ``type`` or its only key.
+    kinds: tuple[str, ...] = ()  # prefixes of more kinds of events, which no field below lists
+    signs: tuple[str, ...] = ()  # for events without kinds: each event has a value at one of these paths (``has``)
     answers: tuple[str, ...] = ()  # the paths by which a whole answer is recognized; empty: those in ``signs``
-    kind_is_key: bool = False  # an event is a dict with its kind as the only key
+    kind_is_key: bool = False  # whether an event is a dict with its kind as the only key
     # Where an event has text.
     each: str | None = None  # the field with the choices; "" if the event is the only choice; None if events have kinds
-    number: str = "index"  # the field with the number of a choice
-    cumulative: bool = False  # each event has all of the text so far
+    number: str = "index"  # the field with the index of a choice
+    cumulative: bool = False  # whether each event has all of the text so far
     texts: Mapping[str | None, Text]  # by the kind of the event; the key is ``None`` if events have no kinds
     is_text: Callable[[Any], bool] = lambda piece: bool(get(piece, "type") == "text")
     key: str = "text"  # the field with the text of a piece
@@ -109,14 +109,14 @@ class WireFormat:
     calls: tuple[str, ...] = ()
     # What ends a text.
     words: tuple[str, ...] = ()  # the fields by which a choice says that it ends
-    finished: Callable[[Any], Any] = lambda unit: True  # returns ``None`` if the choice has ``words`` but has not ended
-    final: bool = True  # whether no text of a choice follows its end
+    finished: Callable[[Any], Any] = lambda unit: True  # ``None`` if a choice goes on although one of ``words`` is set
+    final: bool = True  # whether a choice gets no more text after its end
     # For each kind of event that begins a part: the path of a field, and the values that this field has if the part is
     # text.
     opens: Mapping[str, tuple[str, tuple[Any, ...]]] = field(default_factory=dict)
-    ends: tuple[str, ...] = ()  # kinds that end the parts at the event's place
-    over: tuple[str, ...] = ()  # kinds that end the message
-    repeats: Mapping[str, str] = field(default_factory=dict)  # by kind: the path where an event repeats earlier text
+    ends: tuple[str, ...] = ()  # kinds of events that end the parts to which they belong
+    over: tuple[str, ...] = ()  # kinds of events that end the message
+    repeats: Mapping[str, str] = field(default_factory=dict)  # kinds of events that repeat text: its path in the event
     # Fields that must be cut or dropped when the text is cut. Their paths begin at a choice or, if the API has no
     # choices, at an event.
     beside: Beside = NOTHING
@@ -144,7 +144,7 @@ class WireFormat:
     default: Mapping[str, Any] = field(default_factory=dict)
     memory: type[Memory] = Memory
     # Whole answers.
-    whole: WireFormat | None = None  # the row for whole answers with choices, if it is another one
+    whole: WireFormat | None = None  # the row for whole answers with choices, if they need a row of their own
     answer: str = ""  # if there are no choices: the path of the pieces of text, with ``*`` for each element of a list
     beside_answer: Beside = NOTHING
     beside_piece: Beside = NOTHING  # the fields beside the text, in the piece in which a stop fired
@@ -152,7 +152,7 @@ class WireFormat:
     # Requests.
     path: str = ""  # a pattern for the paths of requests; the first row with a fitting pattern is used
     stops: str = "stop"
-    choices: tuple[str, ...] = ("n",)  # fields with the number of choices
+    choices: tuple[str, ...] = ("n",)  # the fields in which a request says how many choices it wants
     done: bool = False  # the API's server-sent events end with ``[DONE]``
     limits: str = ""  # the API's name in ``native.LIMITS``, if not ``name``; without an entry, no stops are sent
     errors: str = ""  # if errors have the form of another API: the name of that API
@@ -168,7 +168,7 @@ class WireFormat:
 
     @cached_property
     def text_path(self) -> Path:
-        """The path of the text, or of the list of its pieces."""
+        """The path at which a choice or event has its text, or a list of pieces of the text."""
         return dotted(next(iter(self.texts.values())).path)
 
     @cached_property
@@ -209,7 +209,7 @@ class WireFormat:
         return any(get(unit, *dotted(word)) for word in self.words) and self.finished(unit) is not None
 
     def ended(self, unit: Any, match: Any) -> Any:
-        """Returns the choice with the fields of its end at a stop."""
+        """Returns the choice with the fields that report a stop, such as the finish reason."""
         for path, value in self.write(Finish.of(match)).items():
             unit = put(unit, value, *dotted(path))
         return unit
@@ -219,7 +219,7 @@ class WireFormat:
         return get(event, *dotted(path)) in values
 
     def runs(self, unit: Any, kind: Any = None) -> list[Run]:
-        """Returns the texts of a choice, or of an event of this kind, in order."""
+        """Returns the texts of ``unit``, which is a choice or an event of the kind ``kind``, in order."""
         text = self.texts.get(kind)
         if text is None or (text.when is not None and get(unit, *dotted(text.when[0])) != text.when[1]):
             return []

@@ -51,12 +51,13 @@ class Result(NamedTuple):
 
     @property
     def broken(self) -> dict[str, str]:
-        """The rules that are broken, of all levels, and what came instead."""
+        """The broken rules of all levels, each with a text that says what came instead."""
         return {rule: fault for rule, fault in self.findings.items() if fault is not None}
 
     @property
     def columns(self) -> Mapping[Column, str | None]:
-        """The findings by promise, which is a group of rules (`COLUMNS`)."""
+        """The findings by promise, which is a group of rules (`COLUMNS` has all promises). The value for a promise says
+        what is wrong, or is None if its rules are kept."""
         return columns_of(self.findings)
 
     @property
@@ -160,7 +161,7 @@ class Case:
         return self.at(space.least_failing(self._run.point, fails))
 
     def at(self, point: Point, /) -> Case:
-        """Returns the generated case whose request is ``point``, through the same API."""
+        """Returns the generated case whose request is ``point``, through the API of this case."""
         return replace(self, stream=point.stream, name=str(point), _run=generated.Generated(APIS[self.api], point))
 
 
@@ -218,8 +219,8 @@ def _cases(api: Api, points: Sequence[Point]) -> Iterator[Case]:
 
 
 def _without_stops(point: Point) -> Point:
-    """Returns a copy of the generated request `point` without stops. Without a stop, the fields for its place in the
-    text mean nothing, so the copy has their defaults."""
+    """Returns a copy of the generated request `point` without stops. The fields that say where in the text the stop is
+    have no meaning then, so the copy has their defaults."""
     least = Point()
     return replace(point, among="none", place=least.place, skip=least.skip, length=least.length)
 

@@ -28,7 +28,7 @@ from stopscan_conformance.probe import probe
 from stopscan_conformance.single import TOO_FAST, NotSupported, Single
 
 OTHERS = 16
-FEW, LASTING = 100, 800  # the tokens of a measured answer, and of a long answer that a client leaves or a stop ends
+FEW, LASTING = 100, 800  # tokens of a measured answer; tokens of a long answer that a client leaves or a stop ends
 TRIES = 6  # the most tries to see a stream come at a good pace; one good try is enough
 ENOUGH_TRIES = 3  # tries that must agree, because two tries share a scale that may be disturbed (see also `_decided`)
 TOO_MUCH = 0.6  # a larger `Times.share` is a fault: it is near 0 if the server stops generating, near 1 if not
@@ -105,9 +105,10 @@ class Cost:
 
 
 def _decided(tried: Sequence[Times]) -> bool:
-    """Returns whether enough tries were made to know whether the server does the needless work. They are enough if
-    `ENOUGH_TRIES` of them are on the same side of `TOO_MUCH`. Two are enough if their shares are less than half of
-    `TOO_MUCH`."""
+    """Returns whether enough tries were made to know whether the server does the needless work. The share of a try says
+    where its time lies between the time of little work (0) and the time of much work (1). The tries are enough if
+    `ENOUGH_TRIES` of the shares are on the same side of `TOO_MUCH`. Two tries are enough if both shares are less than
+    half of `TOO_MUCH`."""
     done = sum(times.share > TOO_MUCH for times in tried)
     quiet = sum(times.share < TOO_MUCH / 2 for times in tried)
     return max(done, len(tried) - done) >= ENOUGH_TRIES or quiet == len(tried) == 2
@@ -129,8 +130,8 @@ async def by_company(server: Server, load: Load) -> tuple[float, float]:
     few = replace(load.tokens(FEW), stream=False)
     requests = [*[few] * OTHERS, load.tokens(FEW)]
     *_, beside = await asyncio.gather(*(_seconds(server, load, request) for request in requests))
-    # The works are measured after the server has done much work, and a server may be slower then. So the request that
-    # runs alone is also measured after much work, at the end.
+    # `Cost` compares these two times with others, which it measures after the server has done much work. A server may
+    # be slower then. So the request that runs alone is also measured after much work, at the end.
     return await _seconds(server, load, load.tokens(FEW)), beside
 
 
@@ -203,10 +204,11 @@ GATHERED = 4  # chunks that may come together, because a step of speculative dec
 # Counted in tokens. If held text comes later than this after it became safe, that is a fault. Text that comes at once
 # is 0 tokens late, and text that waits for the next token is 1 token late.
 BEHIND = 0.6
-# How many tokens the last burst may have above the usual size of a burst (the 90th percentile). It may be larger than
-# others, because the last token may come together with the token before it and with held text.
+# A burst is chunks that come nearly together. The last burst may have this many tokens more than the usual size of a
+# burst (the 90th percentile), because the last token may come together with the token before it and with held text.
 MANY_MORE = 2
-# Samples. If there are fewer, they are not judged: two or three disturbances would change the median or the quartile.
+# `_gathered` and `_after_holds` judge a stream only if it has at least this many values for them. With fewer, two or
+# three disturbances would change the median or the quartile.
 ENOUGH = 12
 
 
@@ -266,7 +268,8 @@ def unevenness(answer: Answer, recital: Recital, /) -> str | None:
 
 
 def _crowded(known: Sequence[int], awake: Sequence[bool], total: int) -> str | None:
-    """Returns a complaint if most tokens come in large bursts. Counts only tokens that came while this process ran."""
+    """Returns a complaint if most tokens come in large bursts. (A burst is chunks that come nearly together.) Counts
+    only tokens that came while this process ran."""
     seen, came = [], 0
     for step, was_awake in zip((after - before for before, after in pairwise([0, *known])), awake, strict=True):
         came += step if was_awake else 0
@@ -275,8 +278,8 @@ def _crowded(known: Sequence[int], awake: Sequence[bool], total: int) -> str | N
 
 
 def _end(bursts: list[tuple[float, int]], known: list[int], answer: Answer, pace: float) -> str | None:
-    """Returns a complaint if the server delays text until the end. Then the last burst has many more tokens than the
-    earlier ones, or the end comes late. Tokens that may have come while this process slept do not count."""
+    """Returns a complaint if the server delays text until the end. Then the last burst of chunks has many more tokens
+    than the earlier bursts, or the end comes late. Tokens that may have come while this process slept do not count."""
     times = [*(time for time, _ in bursts), answer.last]
     gaps = [after - before for before, after in pairwise(times)]
     *before, late = [now - earlier for earlier, now in pairwise([0, *known])]
@@ -291,8 +294,8 @@ def _end(bursts: list[tuple[float, int]], known: list[int], answer: Answer, pace
 
 
 def _inner(bursts: list[tuple[float, int]], recital: Recital) -> str | None:
-    """Returns a complaint if many bursts end inside the text of a token. The whole text of a token becomes safe to send
-    at the same moment, so a server should not split it."""
+    """Returns a complaint if many bursts (chunks that come nearly together) end inside the text of a token. The whole
+    text of a token becomes safe to send at the same moment, so a server should not split it."""
     safe = {*recital.safe}
     wrong = [end for _, end in bursts if end not in safe]
     if len(wrong) > len(bursts) / 4:
@@ -304,8 +307,8 @@ def _inner(bursts: list[tuple[float, int]], recital: Recital) -> str | None:
 def _gathered(
     ends: Sequence[int], bursts: Sequence[tuple[float, int]], known: Sequence[int], awake: Sequence[bool]
 ) -> str | None:
-    """Returns a complaint if most bursts have many chunks. A few such bursts are not a fault: chunks also come together
-    after a pause of a correct server or of this process."""
+    """Returns a complaint if most bursts (chunks that come nearly together) have many chunks. A few such bursts are not
+    a fault: chunks also come together after a pause of a correct server or of this process."""
     counts = []
     for (_, first), (_, last), tokens, was_awake in zip(
         bursts, bursts[1:], (after - before for before, after in pairwise(known)), awake[1:], strict=False

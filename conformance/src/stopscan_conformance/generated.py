@@ -99,7 +99,7 @@ class Generated:
             await ask(server, api, request, kept=kept)
 
 
-@lru_cache(500)  # kept, because a point is used often: beside other points, and for each server of tests/measure.py
+@lru_cache(500)  # cached: many cases use the same requests, and tests/measure.py uses them for each server
 def single_of(api: Api, point: Point, limit: int | None = None) -> Single:
     """Returns the request that `point` describes and its correct answer, without the requests that run before it or at
     the same time. If `limit` is given, it replaces the point's limit of tokens."""
@@ -148,8 +148,8 @@ def _before(point: Point) -> Iterator[Point]:
 
 
 def _beside(point: Point) -> Iterator[Point]:
-    """Yields the requests that run at the same time as the request of `point`, as points. Three kinds take turns: the
-    script `deep`, a script `looks-…`, and a copy of `point` without other requests."""
+    """Yields the requests that run at the same time as the request of `point`. A point describes each of them. Three
+    kinds take turns: a request for the script `deep`, one for a script `looks-…`, and the request of `point` itself."""
     alone = replace(point, company=1, kept=0, after="nothing")
     for number in range(1, point.company):
         if number % 3 == 0:

@@ -100,8 +100,8 @@ RULES: Mapping[str, Rule] = {rule.name: rule for rule in _RULES}
 
 @dataclass(frozen=True, eq=False)
 class Expected:
-    """The texts, ends and token counts that are correct in an answer. `also` has texts that break only one rule, which
-    is less strict. Its keys are the names of these rules."""
+    """The texts, ends and token counts that are correct in an answer. `also` has wrong texts that break only a rule of
+    the level "advice". Its keys are the names of these rules."""
 
     answers: tuple[tuple[str, str], ...]  # pairs of text and reasoning, one for each way to separate them
     ends: tuple[End, ...]
@@ -111,8 +111,8 @@ class Expected:
     finish: str = "finish-reason"  # the name of the rule that a wrong finish reason breaks
     worded: bool = False  # the API has a finish reason of its own for stops
     also: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
-    most: float = inf  # the limit of tokens
-    least: int = 0  # the tokens of the visible text
+    most: float = inf  # the token limit of the request
+    least: int = 0  # how many tokens the visible text has
     rest: str = ""  # the text after the answer, up to the end of the last token: the stop, and text after it
     stopped: bool = False  # a stop string ends the answer, although the API may not say so
     api: str = ""  # the name of the API; `sentences.json` says which faults of form its reference forbids

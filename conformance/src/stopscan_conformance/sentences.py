@@ -17,7 +17,7 @@ from typing import Any
 
 from stopscan_conformance.scripts import FOLDER, written
 
-REFUSES = "refuses-a-documented-form"  # a rule; each of its sentences lists the cases that send such a form
+REFUSES = "refuses-a-documented-form"  # the name of a rule; its sentences list the cases whose requests they document
 _WRITTEN: Mapping[str, Any] = written(FOLDER / "sentences.json")
 VERSIONS: Mapping[str, str] = _WRITTEN["versions"]
 DOCUMENTS: Mapping[str, str] = _WRITTEN["documents"]

@@ -19,8 +19,8 @@ EARLY = 0.05  # seconds: a client does not leave a whole answer before this time
 
 
 async def together(runs: Sequence[Awaitable[Findings]]) -> list[Findings]:
-    """Runs all `runs` at the same time, and returns their results. If one of them raises an error, waits for the others
-    and then raises the error."""
+    """Waits for all `runs` at the same time, and returns their results. If one of them raises an error, waits for the
+    others and then raises the error."""
     findings: list[Findings] = []
     for result in await asyncio.gather(*runs, return_exceptions=True):
         if isinstance(result, BaseException):
@@ -30,7 +30,8 @@ async def together(runs: Sequence[Awaitable[Findings]]) -> list[Findings]:
 
 
 def at_once(every: Sequence[Run]) -> Run:
-    """Returns a run that starts all runs of `every` at the same time."""
+    """Returns a function that starts all runs of `every` at the same time. A run is a function that sends requests to a
+    server."""
 
     async def run(server: Server) -> Findings:
         return merged(await together([part(server) for part in every]))
@@ -39,8 +40,9 @@ def at_once(every: Sequence[Run]) -> Run:
 
 
 def in_turn(every: Sequence[Run]) -> Run:
-    """Returns a run that does the runs of `every` one after another. It ends early if one of them finds something
-    wrong: the server may no longer answer, and each further request would only wait for its timeout."""
+    """Returns a function that does the runs of `every` one after another. A run is a function that sends requests to a
+    server. The returned function ends early if a run finds something wrong: the server may no longer answer, and each
+    further request would only wait for its timeout."""
 
     async def run(server: Server) -> Findings:
         findings: list[Findings] = []
@@ -54,7 +56,7 @@ def in_turn(every: Sequence[Run]) -> Run:
 
 
 def on_one_connection(every: Sequence[Single]) -> Run:
-    """Returns a run that sends the requests one after another, on a connection that stays open."""
+    """Returns a function that sends the requests to a server one after another, on a connection that stays open."""
 
     async def run(server: Server) -> Findings:
         async with server.connect() as kept:
@@ -72,7 +74,7 @@ async def leave(server: Server, api: Api, request: Request, clients: int, pieces
 
 
 def leaving(abandoned: Single, pieces: int = 1) -> Run:
-    """Returns a run in which several clients ask for a stream and leave after `pieces` pieces of text."""
+    """Returns a function in which several clients ask a server for a stream and leave after `pieces` pieces of text."""
 
     async def run(server: Server) -> Findings:
         await leave(server, abandoned.api, abandoned.request, LEAVING, pieces)
@@ -82,9 +84,9 @@ def leaving(abandoned: Single, pieces: int = 1) -> Run:
 
 
 def leaving_early(abandoned: Single, short: Single) -> Run:
-    """Returns a run in which several clients ask for a long whole answer, and leave while the server still generates
-    it. The time at which they leave depends on the speed of the server. To measure the speed, the run first sends the
-    request `short`."""
+    """Returns a function in which several clients ask for a long whole answer, and leave while the server still
+    generates it. The time at which they leave depends on the speed of the server. To measure the speed, the function
+    first sends the request `short`."""
 
     async def run(server: Server) -> Findings:
         seconds = (await ask(server, short.api, short.request)).seconds
@@ -101,9 +103,9 @@ def leaving_early(abandoned: Single, short: Single) -> Run:
 
 
 def prompted_twice(single: Single, before: str = "") -> Run:
-    """Returns a run that sends the request twice. The two answers must have different ids. The second prompt is the
-    text `before`, and then the first prompt. If `before` is empty, the server must count equally many prompt tokens.
-    Otherwise it must count more for the second prompt."""
+    """Returns a function that sends the request twice. The two answers must have different ids. The second prompt is
+    the text `before`, and then the first prompt. If `before` is empty, the server must count equally many prompt
+    tokens. Otherwise it must count more for the second prompt."""
 
     async def run(server: Server) -> Findings:
         if before and not (await probe(server, single.api)).count_prompt:
@@ -152,7 +154,7 @@ class Rows:
         return self.judged(answer, can)
 
     def judged(self, answer: Answer, can: Can = Can()) -> Findings:  # noqa: B008
-        """Returns what is wrong with the answers (rows)."""
+        """Returns what is wrong with the answers to the request."""
         rows: dict[int, Answer] = {}
         for part in self.api.read(answer.wire, self.rows[0].request):
             if part.row is not None:

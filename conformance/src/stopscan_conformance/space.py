@@ -37,8 +37,8 @@ class Point:
     limit: str = "enough"  # the limit of tokens, relative to the place of the stop
     says: str = "nothing"  # what else the request says: options, earlier turns
     usage: str = "asked"
-    company: int = 1  # requests at once
-    kept: int = 0  # earlier requests on the connection
+    company: int = 1  # how many requests run at once
+    kept: int = 0  # how many requests the connection has had before
     after: str = "nothing"  # what happens just before: a client leaves, a request is refused
     stream: bool = False
 
@@ -186,7 +186,7 @@ def _deep_borders() -> Iterator[Point]:
 
 
 def _around_reasoning() -> Iterator[Point]:
-    for index, place in enumerate((59, 60, 61, 80)):  # tokens of the answer: the first three, and a later one
+    for index, place in enumerate((59, 60, 61, 80)):  # the first three tokens after the reasoning, and a later one
         yield Point(script="thought", place=place, length=4, stream=bool(index % 2))
         yield Point(script="thought", place=place, length=1, stream=not index % 2)
     for limit in ("in-reasoning", "after-reasoning"):
@@ -195,8 +195,8 @@ def _around_reasoning() -> Iterator[Point]:
 
 
 def _pairs() -> Iterator[Point]:
-    """Yields points (requests) in which two fields of `names` have been changed. For any two fields, there is a point
-    for each combination of their values, except the first value of a field. Every second point is a stream."""
+    """Yields points (requests) for every two fields of `names`: one for each combination of the values of these two
+    fields. The first value of each field is left out. Every second point is a stream."""
     stream = False
     names = ("among", "limit", "says", "usage", "after", "length")
     for at, first in enumerate(names):
@@ -368,8 +368,8 @@ PAIRS: Mapping[str, tuple[Point, Point]] = {
 # The other options of a request.
 CHATS = ("openai-chat", "anthropic", "ollama-chat")
 LONG_PROMPT = "Here is what was said before, and it is long. " * 60
-# What each value of `Point.says` adds to a request. The value has a list of entries, and the first entry for the API is
-# used. An entry with the key `apis` is only for these APIs. An entry without it is for all APIs.
+# What each value of `Point.says` adds to a request. The value has a list of entries, and the first entry for the
+# request's API is used. An entry with the key `apis` is only for these APIs. An entry without it is for all APIs.
 OPTIONS: Mapping[str, list[dict[str, Any]]] = written(FOLDER / "options.json")
 
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from staged.request import Ask
 
 CHECKPOINT = Reciter()
-PACE_SECONDS = 2e-3  # for each token of the script "paced", whose streams are judged by their pace
-STEP_SECONDS = 60e-6  # for each token of scripts in cases that compare the times of requests
+PACE_SECONDS = 2e-3  # the wait for each token of the script "paced", whose streams are judged by their pace
+STEP_SECONDS = 60e-6  # the wait for each token of the scripts in cases that compare the times of requests
 PART_OF = {b"<think>": "reasoning", b"</think>": "answer"}
 EOS = b""
 
@@ -64,7 +64,7 @@ class Generation:
         self.staged = staged
         self.ask = ask
         self.tokens = 0
-        self.spelled: list[str] = []  # the texts of the tokens, whose log probabilities are sent
+        self.spelled: list[str] = []  # the text of each token so far, for the log probabilities
         self.end: tuple[str, str | int | None] = ("eos", None)
         name = ask.prompt.rpartition("[")[2].removesuffix("]")
         self.script = name

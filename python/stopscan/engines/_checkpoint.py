@@ -184,7 +184,7 @@ def _compiled(
 
 
 def _named(error: ValueError) -> ValueError:
-    """Returns ``error`` with a message that begins with the name of an option."""
+    """Returns ``error`` with a message that begins with the name of an option. If it has none, adds ``protect: ``."""
     first = str(error).split(maxsplit=1)[0].rstrip(":")
     options = {*EngineOptions.__annotations__, *StopOptions.__annotations__}
     return error if first in options else ValueError(f"protect: {error}")

@@ -131,7 +131,8 @@ class StopOptions:
     - ``stops`` may be a ``SegmentSet``. It has its own regions, and takes no ``protect`` and no ``start_protected``.
     - ``protect``: the regions that the request names. If it is ``None``, no stop fires in those regions of ``default``
       that the model has.
-    - ``default``: the operator's regions, or else those that the route separates from the answer.
+    - ``default``: the regions that the operator protects by default, or else those that the route separates from the
+      answer.
     - ``asks`` is whether the request itself has a stop of any kind. A default does not count.
     """
 
@@ -189,7 +190,7 @@ def read_options(
             part = READERS[field](value, limits)
         except ValueError as error:
             raise ValueError(f"{name} {_message(error)}") from None
-        if part != ():  # the name is for errors, and an empty list causes none
+        if part != ():  # error messages name the option; an empty list causes no error
             name_of[field] = name
         read[field] = (*read.get(field, ()), *part) if field in LISTS else part
     stop, patterns, visible = (read.pop(field, ()) for field in LISTS)

@@ -68,7 +68,7 @@ APIS: dict[ApiName, FinishFields] = {
         # The field with the list of choices. The names belong, in order, to OpenAI, AI21, Cohere before its chat API,
         # watsonx, and Mistral on Bedrock.
         choice_lists=("choices", "completions", "generations", "results", "outputs"),
-        done_field="is_end",  # Baidu's field. Baidu's `finish_reason` is "normal" in every chunk
+        done_field="is_end",  # Baidu's field. Baidu's `finish_reason` does not show the end: each chunk has "normal"
         whole_fields=paths("message.role message.content message.tool_calls"),
         # The field that names the stop. The paths belong, in order, to: sglang and smg; vLLM and TensorRT-LLM;
         # llama.cpp; dynamo; llama.cpp --verbose; Anthropic.
@@ -142,7 +142,7 @@ APIS: dict[ApiName, FinishFields] = {
         name="Bedrock stopReason",
         words=paths("stopReason"),
         bodies=_bodies("messageStop"),
-        # Anthropic's models use the second path (vercel/ai#11410).
+        # The field that names the stop. The second path is for Anthropic's models (vercel/ai#11410).
         stops=paths("additionalModelResponseFields.stop_sequence additionalModelResponseFields.delta.stop_sequence"),
         # The errors in a stream, after which no `messageStop` comes (ConverseStreamOutput, ResponseStream in botocore).
         failed=conditions(

@@ -134,13 +134,13 @@ class FinishFields:
 
         The first of these rules that applies decides:
 
-        1. If events of this type never say why the stream ended, the stream goes on.
+        1. If `answer` comes from an event of a type that never says why the stream ended, the stream goes on.
         2. A word counts if its reason is not "eos", "stop_token" or "unknown", even if there is also an error. While
-           `done_field` is False, no word counts.
+           the API's `done_field` is False, no word counts.
         3. An error is an "abort", even if there is also a word such as "stop".
         4. Any other word counts.
-        5. Without a word, an answer has ended if it is done or whole. If the prompt was blocked, there is no answer,
-           and the reason is "content_filter".
+        5. Without a word, an answer has ended if `done_field` is True, or if it is a whole answer and not a chunk. If
+           the prompt was blocked, there is no answer, and the reason is "content_filter".
         """
         if answer.silent:
             return None

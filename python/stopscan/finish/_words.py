@@ -18,8 +18,8 @@ from stopscan.finish._finish import Reason
 # chunk: sglang#3912, ollama#4357, spring-ai#1358.
 GOING_ON = (
     "null",  # sent by KoboldCpp and DashScope
-    "None",  # sglang before 0.4. But "none", in lower case, is llama.cpp's word for an end
-    "not_finished",  # watsonx, whose docs of TextGenResult say "test for values case insensitive"
+    "None",  # sent by sglang before 0.4. But "none", in lower case, is llama.cpp's word for an end
+    "not_finished",  # sent by watsonx, whose docs of TextGenResult say "test for values case insensitive"
     "NOT_FINISHED",
     "queued",  # Responses
     "in_progress",

@@ -13,8 +13,8 @@ from typing import Literal, NamedTuple, TypeAlias, TypedDict
 
 from stopscan.finish._finish import Finish, Reason
 
-# Each alias has the same words as a type in the API's official client. So the values that `to_*` return also fit that
-# type.
+# Each type alias has only words of the source that the comment before it names. So the values that `to_*` return also
+# fit the types of the official clients.
 
 # anthropic.types.StopReason
 AnthropicReason: TypeAlias = Literal["end_turn", "max_tokens", "stop_sequence", "tool_use", "pause_turn", "refusal"]
@@ -25,7 +25,7 @@ ResponsesStatus: TypeAlias = Literal["completed", "incomplete", "cancelled"]
 IncompleteReason: TypeAlias = Literal["max_output_tokens", "content_filter"]
 # docs/api.md of Ollama
 OllamaReason: TypeAlias = Literal["stop", "length"]
-# `to_json` of the finish reasons in sglang's schedule_batch.py
+# The words that `to_json` of the finish reasons writes, in sglang's schedule_batch.py
 SglangType: TypeAlias = Literal["stop", "length", "abort"]
 # tools/server/README.md of llama.cpp
 LlamaCppType: TypeAlias = Literal["none", "eos", "limit", "word"]

@@ -34,7 +34,7 @@ class BatchRow(Row[Any]):
         return other
 
     def reset(self) -> None:
-        """Puts this object back into its state before the first token. It may then serve another sequence of mlx-lm."""
+        """Puts this object back into its state before the first token. It may then serve another row of mlx-lm."""
         super().reset()
         self._pieces.clear()
         self._in_use = False

@@ -1,4 +1,4 @@
-"""Tests whether stopscan works with this mlx-lm's server: sends requests through the server's own classes.
+"""Tests whether stopscan works with the server of the installed mlx-lm. Sends requests through the server's classes.
 
 Needs neither a real model nor a port: a stand-in for the model generates fixed tokens, and a pair of sockets carries
 the requests.
@@ -32,8 +32,8 @@ STREAM = {"stream": True, "stream_options": {"include_usage": True}}
 
 
 def require_server(generator: Any, handler: Any, failures: Failures) -> None:
-    """Tests mlx-lm's server with our classes ``generator`` and ``handler``. Raises ``ImportError`` if an answer is
-    wrong, or if a method of these classes fails."""
+    """Tests mlx-lm's server with stopscan's classes ``generator`` and ``handler``. Raises ``ImportError`` if an answer
+    is wrong, or if a method of these classes fails."""
     # If several machines run one model, each of them runs the test by itself, as if it were the only machine.
     alone = SimpleNamespace(size=lambda: 1, rank=lambda: 0)
     try:
@@ -65,7 +65,7 @@ def _problem(host: Host) -> str | None:
 
 
 class Host:
-    """mlx-lm's server with our classes and a model that recites ``ANSWER``."""
+    """mlx-lm's server with stopscan's classes and a model that recites ``ANSWER``."""
 
     def __init__(self, generator: Any, handler: Any) -> None:
         made = Tokenizer([*ANSWER, *PROMPT], ["<|eos|>"])
@@ -99,7 +99,7 @@ class Host:
         return {**({"messages": [{"role": "user", "content": PROMPT}]} if chat else {"prompt": PROMPT}), **options}
 
     def ask(self, body: Any, *, chat: bool = True) -> tuple[int, str]:
-        """Returns the status and the body of the answer."""
+        """Sends the request ``body`` to the server. Returns the status and the body of the answer."""
         data, client, connection = json.dumps(body).encode(), *socketpair()
         with client:
             with connection:
@@ -143,8 +143,8 @@ class _Model:
 
 
 def _parts(reply: str) -> tuple[Any, ...]:
-    """Returns five parts of an answer: the reasoning, the text, the stop, the count of tokens, and the count of
-    reasoning tokens."""
+    """Returns five values from the body ``reply`` of an answer: the reasoning, the text, the stop, the count of tokens,
+    and the count of reasoning tokens."""
     stream = [line.removeprefix("data: ") for line in reply.splitlines() if line.startswith("data: {")]
     chunks = [json.loads(chunk) for chunk in stream or [reply]]
     choices = [choice for chunk in chunks for choice in chunk["choices"]]

@@ -1,9 +1,9 @@
 """``python -m stopscan.mlx_lm.server`` is mlx_lm.server with exact stops. It has the same arguments and routes.
 
 A request may have the options of ``stopscan.engines.read_options`` as fields. ``--protect`` and ``--repeat`` set the
-defaults of requests. Without ``--protect``, no stop fires in the reasoning and the calls of chats. If a request has
-``"protect": []``, its stops fire everywhere. If a stop ended an answer, ``matched_stop`` is beside the finish reason of
-the answer. The usage of chats has ``reasoning_tokens``.
+defaults of requests. Without ``--protect``, no stop fires in the reasoning and the tool calls of a chat. If a request
+has ``"protect": []``, its stops fire everywhere. If a stop ended an answer, ``matched_stop`` is beside the finish
+reason of the answer. The usage of chats has ``reasoning_tokens``.
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ class _Handler(server.APIHandler):
                 stops.row.departed = True
 
     def _read_stops(self, request: Any) -> _Stops:
-        if not isinstance(request.prompt, str):  # in mlx-lm, a list may end the thread that makes all answers
+        if not isinstance(request.prompt, str):  # a list may end the thread of mlx-lm that makes all answers
             raise ValueError("prompt must be a string")
         chat = request.request_type == "chat" and self.defaults.protect is None
         options = read_options(self.body, self.defaults, default=CHAT if chat else ())
@@ -222,7 +222,7 @@ class _Handler(server.APIHandler):
         tokenizer = self.response_generator.model_provider.tokenizer
         if tokenizer is not None:
             # Compile the set in this thread, so that the thread that makes all answers does not wait for it.
-            with suppress(ValueError):  # the request may be for a model that is not loaded, with other regions
+            with suppress(ValueError):  # the request's model may have a region that the loaded model lacks
                 checkpoint_of(tokenizer).stops(stops.of(tokenizer))
         return stops
 
@@ -233,7 +233,7 @@ class _Handler(server.APIHandler):
         if status != 400 and self.stream:
             self.wfile.write(b"data: " + body + b"\n\n")
             return
-        self._headers_buffer: list[bytes] = []  # removes a whole answer's headers, which are not sent yet
+        self._headers_buffer: list[bytes] = []  # drops a whole answer's headers, which mlx-lm has not sent yet
         self._set_completion_headers(status)
         self.end_headers()
         self.wfile.write(body)
@@ -262,7 +262,7 @@ class _Handler(server.APIHandler):
         return self._with_reasoning({**response, "object": self.object_type})
 
     def _with_reasoning(self, response: Any) -> Any:
-        """Returns ``response``. If it is a chat and has a usage, adds the number of reasoning tokens to the usage."""
+        """Returns ``response``. If it belongs to a chat and reports the usage, adds the number of reasoning tokens."""
         tokens = self._stops.row.counter.tokens_in if self._stops.row is not None else {}
         if "reasoning" in tokens and "usage" in response and self.object_type != "text_completion":
             response["usage"]["completion_tokens_details"] = {"reasoning_tokens": tokens["reasoning"]}

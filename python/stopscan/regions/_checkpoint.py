@@ -9,8 +9,8 @@ from typing import Any
 from stopscan.regions._names import NAMES, Graph, edges_of, region_name, region_names
 from stopscan.segments import FORMATS, from_response_template
 
-# Two forms in `FORMATS` may have the same markers. For one of them, `SIGNS` has a text that only the chat templates of
-# this form contain.
+# `FORMATS` has a form (the markers) for each family of models. Two forms may have the same markers. For one of them,
+# `SIGNS` has a text that only the chat templates of this form contain.
 SIGNS = {"glm45": "<arg_key>"}
 
 # mlx-lm's name of a region, and stopscan's name of the same region. All other regions have the same name in both.
@@ -40,8 +40,8 @@ def graph_of(tokenizer: Any, /) -> Graph | None:
 
 
 def with_reasoning(graph: Graph | None, own: Graph | None, /) -> Graph | None:
-    """Combines two graphs of one model: ``graph`` has the known regions of the model, and ``own`` has the regions that
-    the parser of an engine reads.
+    """Combines two graphs (regions and their markers) of one model: ``graph`` has the known regions of the model, and
+    ``own`` has the regions that the parser of an engine reads.
 
     Returns ``graph`` if it has all markers of ``own`` that open a region or end the reasoning. Otherwise returns
     ``own``, and adds the tool calls of ``graph`` if ``own`` has no tool calls. If only one graph is known, returns this

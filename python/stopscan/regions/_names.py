@@ -1,12 +1,13 @@
 """Graphs of regions. A graph has states, and each marker leads from one state to another. A region has several states
-if the same marker must lead to different places. For example, the region ``tool_call`` can have the states
-``tool_call`` and ``tool_call/in reasoning``."""
+if a marker does not always mean the same in it. For example, ``</think>`` ends a tool call that began in the reasoning,
+but is plain text in other tool calls. So the region ``tool_call`` can have the states ``tool_call`` and
+``tool_call/in reasoning``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-# For each state its markers, and the state to which each marker leads.
+# A graph maps each state to its markers, and each marker to the state to which it leads.
 Graph = Mapping[str, Mapping[str, str]]
 
 # The regions that are protected by default: no stop fires in them.

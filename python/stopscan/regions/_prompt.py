@@ -14,16 +14,16 @@ from stopscan.segments import Segmenter, SegmentSet
 # Only this many code points at the end of a prompt are read. No chat template writes more after the user's message.
 PROMPT_END = 256
 
-# The words of a header, such as "assistant to=self".
+# The words of a header, such as "assistant to=self". In some forms, such as Harmony, each message has a header.
 HEADER = re.compile(r"[\w .=-]*\s*")
 
 
 def region_after(graph: Graph, prompt_end: str, /) -> str:
     """Returns the region in which the answer to a prompt begins.
 
-    A marker counts only at the end of the prompt, where chat templates put it. Only white space, the words of a header,
-    and further markers may follow it. A marker that a user writes in a message does not count: it could open a
-    protected region, in which the operator's stops do not fire.
+    A marker counts only at the end of the prompt, where chat templates put it. Only white space, further markers, and
+    the words of a message header (such as ``assistant`` in Harmony) may follow it. A marker that a user writes in a
+    message does not count: it could open a protected region, in which the operator's stops do not fire.
 
     Raises ``ValueError`` for an empty graph.
 
@@ -56,8 +56,9 @@ def start_region(
     - With ``start_protected=True``, the answer begins in the first protected region of the graph. Raises ``ValueError``
       if no region is protected.
     - With ``start_protected=False``, the answer begins in the first region of the graph.
-    - With ``start_protected=None``, the answer begins in the region that a marker at the end of the prompt opens. If no
-      marker does, it begins in the reasoning (``inside=True``) or in the first region of the graph.
+    - With ``start_protected=None``, the answer begins in the region that a marker at the end of the prompt opens. If
+      there is no such marker, the answer begins in the first region of the graph, or with ``inside=True`` in the
+      reasoning.
 
     >>> stops = protected(StopSet("END"), FORMATS["qwen3"])
     >>> start_region(stops, "<|im_start|>assistant\\n<think>\\n")
@@ -90,6 +91,7 @@ def _protected_states(graph: Graph, stop_in: Collection[str]) -> list[str]:
 
 @lru_cache(maxsize=16)
 def _segments(graph: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]) -> SegmentSet:
-    """Returns the compiled graph, with each marker left out of the text: ``str`` turns ``keep(region)`` into a plain
-    name. If a marker stayed in the text, ``region_after`` would mistake it for other text of the prompt."""
+    """Returns the compiled graph, without ``keep`` and ``stay``: ``str`` turns ``keep(region)`` into a plain name. With
+    ``keep`` or ``stay``, a marker would stay in the text of the segments, and ``region_after`` would mistake it for
+    other text of the prompt."""
     return SegmentSet({state: {marker: str(to) for marker, to in markers} for state, markers in graph})

@@ -6,7 +6,8 @@ from itertools import groupby
 from stopscan._async_stream import AsyncScanStream
 from stopscan._stopscan import Segmenter, SegmentSet
 
-Segment = tuple[str, str, int]  # the region, the text, and the number of the part. Markers divide a stream into parts
+# A segment: the name of its region, its text, and the number of its part. Markers divide a stream into parts.
+Segment = tuple[str, str, int]
 
 
 class AsyncSegmentStream(AsyncScanStream[Segment]):

@@ -1,7 +1,7 @@
 """``FORMATS`` has the markers of today's models. ``keep`` and ``stay`` are for markers that a graph leaves in the text.
 
 The markers of the models are not in this file: to change them, edit ``rust/stopscan/formats/parts.rs`` and
-``headers.rs``. docs/formats.md says how to use them.
+``headers.rs``. docs/formats.md says how to use ``FORMATS``.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class _Formats(dict[str, Format]):
         raise KeyError(f"there is no form {name!r}; there are {', '.join(self)}")
 
 
-# `formats()` returns the table of the Rust crate (rust/stopscan/formats), which programs in Rust use too.
+# `formats()` returns the forms that the Rust crate defines in rust/stopscan/formats. Programs in Rust use them too.
 FORMATS: Mapping[str, Format] = _Formats(
     (name, Format({state: _leads(markers) for state, markers in states}, source=source))
     for name, source, states in formats()

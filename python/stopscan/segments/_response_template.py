@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 
 from stopscan.segments._markers import Format
 
-# The keys of transformers 5.23. Any other key is refused, because it could change the meaning of the known keys.
+# The keys of a response template in transformers 5.23. Any other key is refused, because it could change the meaning of
+# the known keys.
 TEMPLATE_KEYS = {"version", "defaults", "fields", "start_anchor", "start_anchor_pattern"}
 FIELD_KEYS = {"open", "close", "content", "content_args", "repeats", "join", "optional", "transform", "transform_each"}
 PATTERN_KEYS = {"open_pattern": "open", "close_pattern": "close"}
@@ -63,7 +64,7 @@ def from_response_template(template: Mapping[str, Any], /) -> Format:
 class _Anchor(NamedTuple):
     marker: str
     where: str  # the field, the key and the marker, for error messages
-    leads_to: str | None  # the region to which the marker leads. None stands for the outer region
+    leads_to: str | None  # the region to which the marker leads. `None`: the region in which a stream begins
 
 
 class _Field(NamedTuple):

@@ -21,15 +21,16 @@ def decode(manager: Any, recv: Any) -> Generator[tuple[Any, ...] | None, list[st
         yield None
         return None
     recv.customized_info = wrap_as_pickle(info) if info else None
-    # sglang decodes the rows of requests without stops, and all rows without a new token. The first row of a request
-    # with stops may be without a new token.
+    # Each row is the new output of one request. sglang decodes the rows of requests without stops, and all rows without
+    # a new token. The first row of a request with stops may be without a new token.
     decoded_by_sglang = [place for place, texts in enumerate(rows) if not texts or None in texts]
     made = dict(zip(decoded_by_sglang, (yield (manager, _part(recv, decoded_by_sglang))), strict=True))
     return [made[place] if place in made else "".join(texts) for place, texts in enumerate(rows)]
 
 
 def _part(recv: Any, places: Sequence[int]) -> Any:
-    """Returns a copy of the message that has only the rows at ``places``."""
+    """Returns a copy of the scheduler's message ``recv`` that has only the rows at the indexes ``places``. Each row is
+    the new output of one request."""
     part, count = copy(recv), len(recv.rids)
     for name in recv.__struct_fields__:
         value = getattr(recv, name)

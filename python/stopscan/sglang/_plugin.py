@@ -18,12 +18,12 @@ SERVER = "srt.entrypoints.http_server"
 CHAT = "srt.entrypoints.openai.serving_chat.OpenAIServingChat"
 ANTHROPIC = "srt.entrypoints.anthropic.serving.AnthropicServing"
 
-# Functions of sglang that the hooks of the routes call.
+# Functions of sglang that stopscan does not wrap, but that its hooks of the HTTP routes call.
 CALLED = [f"sglang.{CHAT}._tool_call_parsing_active", f"sglang.{CHAT}._encoding_output"]
 
 
 def register() -> None:
-    """Does the work of ``stopscan.sglang.register``, which imports this module only when sglang calls it."""
+    """Does the work of ``stopscan.sglang.register``, which imports this module only when it is called."""
     value = ""
     try:
         value = switch("STOPSCAN_SGLANG")

@@ -43,7 +43,8 @@ class Model:
 
 
 class Requests:
-    """Reads the requests of one process. Has the server's defaults, the models, and the count of failures."""
+    """Reads the requests of one process. Has the server's default options, a ``Model`` for each tokenizer, and the
+    count of stopscan's failures."""
 
     def __init__(self, defaults: Defaults, failures: Failures) -> None:
         self.defaults, self.failures = defaults, failures
@@ -78,9 +79,10 @@ class Requests:
                 self._make(options, params, tokenizer)
 
     def read(self, params: Any, *, thinks: bool = False) -> StopOptions:
-        """Returns the options of a request: stopscan's options, and the stops in sglang's own fields. ``thinks`` says
-        that sglang expects reasoning. If so, the reasoning counts as a region that the route separates from the
-        content, unless the route has named these regions itself.
+        """Returns the options of a request: stopscan's options, and the stops in sglang's own fields.
+
+        ``thinks`` says whether sglang expects reasoning. If so, the reasoning counts as a region that the route
+        separates from the content, unless the route itself has said which regions it separates.
 
         Raises ``Refused`` for a wrong value. The message begins with the name of the field.
         """
@@ -95,7 +97,7 @@ class Requests:
         }
         default = ["reasoning"] * thinks
         try:
-            read_options({"stop": stop}, self.defaults)  # also checks the stops that are left to sglang
+            read_options({"stop": stop}, self.defaults)  # also checks the stops that sglang itself looks for
             return read_options(given, self.defaults, default=default, prefix=PREFIX, fields=FIELDS, own=own)
         except ValueError as error:
             raise Refused(str(error)) from None

@@ -1,5 +1,6 @@
-"""The hooks of the process that answers HTTP. They refuse wrong requests, and name in Anthropic's answers the stop that
-fired. To each request for a chat or for Responses, they add the regions that the route separates from the content.
+"""The hooks of the process that answers HTTP. They refuse wrong requests. In answers of the Anthropic API, they report
+the stop that fired. To each request of the chat API and of the Responses API, they add an option: the regions that the
+route separates from the content.
 
 With several tokenizer workers, sglang loads no plugins in the process that answers HTTP. Then these hooks do not run.
 """
@@ -19,7 +20,8 @@ NAMED = "stopscan_named"
 
 
 class Routes:
-    """The hooks of `SamplingParams`, which all requests have, and of sglang's routes."""
+    """The hooks around functions of sglang's HTTP routes, and around `SamplingParams.normalize`, which sglang calls for
+    each request."""
 
     def __init__(self, requests: Requests, guard: Guard | None = None) -> None:
         self._requests, self._guard = requests, guard or Guard(requests.failures)
@@ -66,7 +68,8 @@ class Routes:
         _add_regions(adapted.sampling_params, request, reasons=reasons, calls=calls)
 
     def responses(self, request: Any, *args: Any, **options: Any) -> Generator[None, Any, None]:
-        """Wraps `to_sampling_params` of Responses, and notes the regions that the route separates."""
+        """Wraps `to_sampling_params` of requests of the Responses API. Adds an option to the request: the regions that
+        the route separates from the content."""
         params = yield
         calls = bool(serving("tool_call_parser") and request.tools and request.tool_choice != "none")
         _add_regions(params, request, reasons=bool(serving("reasoning_parser")), calls=calls)
@@ -94,14 +97,15 @@ class Routes:
         return self._guard.stream(made, last=last)
 
     def anthropic(self, route: Any, response: Any) -> Generator[None, Any, None]:
-        """Wraps the making of Anthropic's whole answer, and adds the stop, which sglang leaves out."""
+        """Wraps the function that makes an answer of the Anthropic API without streaming. Adds the stop that fired,
+        which sglang leaves out."""
         answer = yield
         matched = response.choices[0].matched_stop if response.choices else None
         if isinstance(matched, str) and answer.stop_reason == "end_turn":
             answer.stop_reason, answer.stop_sequence = "stop_sequence", matched
 
     def anthropic_stream(self, route: Any, adapted: Any, request: Any, *args: Any) -> Generator[None, Any, Any]:
-        """Wraps the function that makes Anthropic's stream from a chat stream, and adds the stop."""
+        """Wraps the function that makes Anthropic's stream from a chat stream. Adds the stop that fired."""
         vars(request)[NAMED] = None
         made = yield
         return self._guard.stream(made, each=lambda frame: _with_stop(frame, vars(request)[NAMED]))
@@ -118,9 +122,12 @@ def _with_stop(frame: str, matched: str | None) -> str:
 
 
 def _add_regions(params: dict[str, Any], request: Any, *, reasons: bool, calls: bool) -> None:
-    """Adds to the options of a request which regions the route separates from the content. If sglang has added stops to
-    the request, also adds the list of the client's stops, and stopscan looks only for the stops in this list. sglang
-    looks for the stops that it added, because they must fire in all regions."""
+    """Adds an option to a request: the regions that the route separates from the content.
+
+    sglang adds stops of its own to some requests. Such a request also gets an option with the list of the client's
+    stops. stopscan then looks only for the stops in this list. sglang looks for the stops that it added, because they
+    must fire in all regions.
+    """
     given, stop = params.get("custom_params"), listed(request.stop)
     if isinstance(given, dict | None):
         options = {SET_APART: ["reasoning"] * reasons + ["tool_call"] * calls}

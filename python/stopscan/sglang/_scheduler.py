@@ -35,7 +35,8 @@ class Scheduler:
         self._logged = False
 
     def queued(self, scheduler: Any, req: Any, *args: Any, **options: Any) -> Generator[None, Any, None]:
-        """Wraps `_add_request_to_queue`. Ignores a request that comes again after a pause (a "retraction")."""
+        """Wraps `_add_request_to_queue`. If a request can have stops, changes its class, so that stopscan finds them. A
+        request that sglang queues again after a pause (a "retraction") already has this class, and stays as it is."""
         if req.tokenizer is not None and not isinstance(req, Stopping):
             if not self._logged:
                 self._logged = True
@@ -141,7 +142,7 @@ class Stops:
         elif self._beyond or beyond(params):
             outcome, status = "ends with an error", HTTPStatus.INTERNAL_SERVER_ERROR
             req.finished_reason = FINISH_ABORT("stopscan failed in this request", status, "InternalServerError")
-        else:  # sglang then checks this step again, and looks for the stops itself
+        else:  # `update_finish_state` then reads this step again, with sglang's own search for stops
             req.finished_reason = req.finished_len = None
         self._failures.note(error, outcome, "stream")
 
@@ -150,7 +151,7 @@ class Stopping:
     """A mixin for sglang's class of a request, with which stopscan finds the stops. A failure of stopscan does not
     reach sglang."""
 
-    _update: Any  # sglang's `update_finish_state`: calling it through `super()` takes a seventh longer
+    _update: Any  # sglang's `update_finish_state`, kept here because a call through `super()` takes a seventh longer
 
     def update_finish_state(self: Any, new_accepted_len: int = 1) -> None:
         if self.finished_reason is not None:

@@ -37,8 +37,8 @@ SPECIAL = ["<|eos|>", "<|mark|>"]
 
 
 class Case(NamedTuple):
-    """One stream: its pieces, its sampling parameters, the expected text, and the expected stop. The stop is `None` if
-    `max_new_tokens` ends the stream, and -1 if the EOS does."""
+    """One stream: its pieces (the text or the bytes of each token), its sampling parameters, the expected text, and the
+    expected stop. The stop is `None` if `max_new_tokens` ends the stream, and -1 if the EOS ends it."""
 
     pieces: Sequence[str | bytes]
     params: dict[str, Any]

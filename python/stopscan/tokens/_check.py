@@ -15,8 +15,9 @@ from stopscan.tokens._source import Source, Token
 # the byte 255, are then left out. `RUNS` tests the byte tokens.
 DRAWN = 1000
 
-# Byte strings to spell with byte tokens: characters of one to four bytes, or invalid UTF-8. No string has an invalid
-# byte after a character. For such a string, `decode` may replace the character too, which a stream has already emitted.
+# The samples spell these byte strings with byte tokens. A string has characters of one to four bytes, or it is invalid
+# UTF-8. No string has an invalid byte after a character, because `decode` may then replace the character too, but a
+# stream has already emitted the character.
 RUNS = [b"a", "é".encode(), "你".encode(), "🚀🚀".encode(), b"\xff", b"\x80\x80", b"\xe4\xbd", b"\xf0\x9f\x9a"]
 
 

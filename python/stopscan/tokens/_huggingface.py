@@ -50,7 +50,7 @@ class HuggingFace:
         Calls ``decode`` to find out. The flag ``special`` is not reliable: it can be wrong for a token that was added
         twice, and for a token that the normalizer changes.
         """
-        twice = [token_id, token_id]  # two, because `decode` may strip the space of the first token
+        twice = [token_id, token_id]  # two ids, because `decode` may strip the space of the first token
         decode = self._tokenizer.decode
         return decode(twice) == "" and (special or decode(twice, skip_special_tokens=False) != "")
 
@@ -85,8 +85,8 @@ class HuggingFace:
     def tables(self) -> Tables | None:
         if self._description is None or self.carrier_decode != CarrierDecode():
             return None
-        # Does not call `to_str()`, which fails if the normalizer or pre-tokenizer is a Python object. Decoding needs
-        # neither.
+        # Make the tokenizer's JSON here, without the normalizer and the pre-tokenizer. Decoding does not need them, and
+        # the tokenizer's `to_str()` fails if one of them is a Python object.
         added = self._tokenizer.get_added_tokens_decoder()
         left_out = {*self.special.values()}
         tokens = [

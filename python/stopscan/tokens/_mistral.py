@@ -69,8 +69,8 @@ class SentencePiece(_Tokenizer[SentencePieceTokenizer]):
     """A SentencePiece model. Each byte that is not valid UTF-8 becomes one U+FFFD. Bytes before and after a special
     token never form one character.
 
-    If ``decode`` does not skip special tokens, it returns the pieces of the model instead of text. So the vocabulary is
-    compared only with a ``decode`` that skips them.
+    If ``decode`` does not skip special tokens, it returns the pieces of the model instead of text. So the self-check of
+    a vocabulary compares its text only with the text of a ``decode`` that skips special tokens.
     """
 
     skips = (True,)

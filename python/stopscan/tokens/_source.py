@@ -19,8 +19,8 @@ class Tables:
     # other fields are not used.
     tokens: list[Token] | bytes
     special: set[int] = field(default_factory=set)
-    # Tokens that have a different text at the start of a stream: that text by token id. A token that only loses its
-    # first space there (`strip_first_space`) is not listed.
+    # Some tokens have a different text at the start of a stream. `firsts` has this text for each of their ids. A token
+    # that only loses its first space there is not in `firsts`: `strip_first_space` is true instead.
     firsts: dict[int, str] = field(default_factory=dict)
     # How bytes that are not valid UTF-8 are decoded: see `Strays` in the Rust crate.
     strays: Literal["parts", "runs", "bytes"] = "parts"
@@ -29,12 +29,12 @@ class Tables:
 
 
 class CarrierDecode(NamedTuple):
-    """How the results of two ``decode`` methods differ: that of the tokenizer, and that of the carrier, which is the
-    object that has the tokenizer."""
+    """Says how ``decode`` of the carrier differs from ``decode`` of the tokenizer. The carrier is the object that has
+    the tokenizer. If both fields are false, the two methods give the same text."""
 
     # The carrier's `decode` gives the tokenizer's text, with spaces cleaned up.
     cleans_up: bool = False
-    # The two texts differ by rules that are not known.
+    # The carrier's `decode` gives another text than the tokenizer's `decode`, and the rule is not known.
     differs: bool = False
 
 

@@ -26,9 +26,9 @@ class Vocabulary(_stopscan.Vocabulary):
     replaced, but not if an existing token was made special.
 
     The vocabulary is ``native`` if stopscan can make the text of a stream from the bytes of single ids, without the
-    tokenizer: for byte-level BPE, tekken, tiktoken and SentencePiece. Whether it can is read from the tokenizer's data,
-    and then checked: sample ids must have the same text as with ``decode``. For any other tokenizer the scanner calls
-    ``decode``, which is slower.
+    tokenizer: for byte-level BPE, tekken, tiktoken and SentencePiece. stopscan reads from the tokenizer's data whether
+    it can do this. It then compares the text of sample ids with the result of ``decode``: if they differ, the
+    vocabulary is not ``native``. If a vocabulary is not ``native``, the scanner calls ``decode``, which is slower.
 
     A pickle of a native vocabulary has the tokens, but not the tokenizer.
 
@@ -69,7 +69,7 @@ class Vocabulary(_stopscan.Vocabulary):
 
 
 class Known(NamedTuple):
-    """A cached result for a tokenizer.
+    """The entry of a tokenizer in the cache of vocabularies.
 
     ``vocabulary`` is ``None`` if the tokenizer has no native vocabulary. A vocabulary that is not native is not cached:
     it refers to the tokenizer, so the cache would keep the tokenizer alive.

@@ -24,8 +24,8 @@ MAX_CHARACTER_TOKENS = 4
 # slower. A smaller limit makes more calls necessary.
 MAX_CONTEXT = 2
 
-# The first context is this many tokens at the end of the prompt. If their text would begin inside a character, more
-# tokens are taken. A shorter prompt is used whole. Skipped tokens are left out.
+# At the beginning of a stream, the context is this many tokens at the end of the prompt. If their text would begin
+# inside a character, more tokens are taken. A shorter prompt is used as a whole. Skipped special tokens are left out.
 PROMPT_CONTEXT = 16
 
 # The replacement character: stands for bytes that are not valid UTF-8, such as half a character.

@@ -21,7 +21,7 @@ TEXT_INPUTS = {"input_ids", "attention_mask", "token_type_ids", "special_tokens_
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer of one row: its text up to the stop, why the row ended, and its segments if the stop is a
+    """One answer of ``generate``: its text up to the stop, why it ended, and its segments if the stop is a
     ``SegmentSet``.
     """
 
@@ -42,7 +42,7 @@ def generate(model: Any, tokenizer: Any, prompts: Any, /, stop: Stop = (), **opt
     The options of ``Stops`` are taken from ``options``. The other options go to ``model.generate``. Shorter prompts are
     padded.
 
-    Raises ``TypeError`` for anything else, and for a prompt without tokens.
+    Raises ``TypeError`` for any other ``prompts``, and for a prompt without tokens.
 
     >>> [answer.text for answer in generate(model, tokenizer, ["Count: 1,", "Once"], ["END"], max_new_tokens=50)]
     >>> generate(model, tokenizer, [{"role": "user", "content": "Count to 9."}], "6", max_new_tokens=50)[0].text
@@ -121,7 +121,8 @@ def _is_message(prompt: Any) -> bool:
 
 
 def _inputs(model: Any, tokenizer: Any, rows: list[list[int]]) -> dict[str, Any]:
-    """Returns ``rows`` as tensors. Shorter rows are padded on the left, but for encoder-decoder models on the right."""
+    """Returns ``rows`` (the token ids of each prompt) as tensors. Shorter rows are padded on the left, but for
+    encoder-decoder models on the right."""
     length = max(map(len, rows))
     pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id or 0
 

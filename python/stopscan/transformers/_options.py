@@ -27,7 +27,7 @@ OPTIONS = tuple(StopsOptions.__annotations__)
 
 
 class Options:
-    """The stops and options of all rows. ``scanner`` makes the scanner of one row."""
+    """The stops and options of all rows (the sequences of a batch). ``scanner`` makes the scanner of one row."""
 
     def __init__(self, tokenizer: Any, stop: Stop, **given: Unpack[StopsOptions]) -> None:
         if isinstance(stop, Mapping) and not all(isinstance(markers, Mapping) for markers in stop.values()):

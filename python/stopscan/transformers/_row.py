@@ -23,7 +23,8 @@ def row_of(options: Options, prompt: Sequence[int], streamer: Any = None, eos_to
 
 
 class TextRow(Row[Any]):
-    """A row, its text so far without held text, and the streamer that gets the text piece by piece."""
+    """A row (one sequence of a batch), its text so far without held text, and the streamer that gets the text piece by
+    piece."""
 
     def __init__(self, scanner: Any, streamer: Any = None) -> None:
         super().__init__(scanner)
@@ -61,7 +62,7 @@ class TextRow(Row[Any]):
 
 
 class SegmentRow(TextRow):
-    """A row of a ``SegmentSet``. Its pieces are segments, and its streamer gets segments."""
+    """A row whose stop is a ``SegmentSet``. Its pieces are segments, and its streamer gets segments."""
 
     @property
     def text(self) -> str:

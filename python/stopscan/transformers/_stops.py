@@ -117,8 +117,8 @@ class Stops(StoppingCriteria, BaseStreamer):
                 raise ValueError(REUSED)
             if not self._announced and self._sequences is not self._prompts:
                 self._follow(input_ids[:, : self._length])
-            # This takes most of a step's time, so `map` calls the scanners without a loop in Python. The scanner of a
-            # row that has ended returns nothing.
+            # The scanners take most of this method's time, so `map` calls them without a loop in Python. The scanner of
+            # a row that has ended returns an empty result.
             if length == self._length + 1:  # usually, each row has one new token
                 self._steps.append([*map(self._kind.feed, self._scanners, tokens[-1].tolist())])
             else:
@@ -237,9 +237,9 @@ class Stops(StoppingCriteria, BaseStreamer):
         """Returns ``output`` of ``generate``, a tensor or an object, without the tokens after the text of each row.
 
         Cuts only the rows that a stop ended. If rows then differ in length, the shorter ones are padded. Scores,
-        logits, attentions and hidden states keep as many steps as the longest row keeps generated tokens. The cache is
-        not changed. After a beam search, call ``trim`` first: ``texts`` and ``finishes`` are then those of the
-        sequences in ``output``.
+        logits, attentions and hidden states keep as many steps as the longest row keeps generated tokens. The key-value
+        cache in ``output`` is not changed. After a beam search, call ``trim`` before you read ``texts`` and
+        ``finishes``: they then have the results of the sequences in ``output``.
 
         >>> output = stops.trim(model.generate(**inputs, stopping_criteria=[stops], streamer=stops))
         """

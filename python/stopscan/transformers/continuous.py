@@ -37,7 +37,8 @@ if tuple(map(int, transformers.__version__.split(".")[:2])) < (5, 6):
 
 
 class _Request(Row[Any]):
-    """The stops of a request, passed as its ``eos_token_id``. Keeps the output that the caller has not read yet."""
+    """The stops of a request, passed to transformers as its ``eos_token_id``. Keeps the output that the caller has not
+    read yet."""
 
     def __init__(self, options: Options, prompt_token_ids: Sequence[int]) -> None:
         hook_requests()
@@ -97,8 +98,8 @@ class _Request(Row[Any]):
         return length_of(self)
 
     def flush(self, reason: EndReason = "abort") -> Any:
-        """Ends the row with ``reason``, for a request that was cancelled. Returns the pieces that were not read yet and
-        the held text."""
+        """Ends the row with ``reason``, for a request that was cancelled. Returns the text (or the segments) that the
+        caller has not read yet, and the held text."""
         return self._take(reason)
 
     def __contains__(self, token_id: int) -> bool:
@@ -112,7 +113,8 @@ class _Request(Row[Any]):
         return iter(self._eos_token_ids)
 
     def _since(self, output: Any) -> Any:
-        """Returns the pieces since the last call. The last ``output`` ends the row, and also brings its held text."""
+        """Returns the safe text (or the segments) since the last call. The last ``output`` ends the row. Then the
+        result also has the held text."""
         over = output.is_finished()
         return self._take(("length" if output.error is None else "abort") if over else None)
 

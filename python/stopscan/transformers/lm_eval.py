@@ -52,7 +52,7 @@ class ExactHFLM(EvalModel):
         region = self._thinking()
         criterion = Stops(self.tokenizer, stops, protect=region, start_protected=bool(region), **options)
         if isinstance(self.think_end_token, int):
-            region = []  # lm_eval decodes only the ids after this token, so the text has no reasoning
+            region = []  # lm_eval decodes only the ids after `think_end_token`, so the text has no reasoning
         self._answers = Options(self.tokenizer, stops, protect=region, start_protected=bool(region), **options)
         with patch.object(huggingface, "stop_sequences_criteria", lambda *_: [criterion]):
             sequences = super()._model_generate(context, max_length, stop, **generation_kwargs)  # type: ignore[misc]

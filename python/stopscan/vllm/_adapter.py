@@ -19,7 +19,7 @@ from stopscan.regions.shared import describe
 from stopscan.vllm._detokenizer import ScanningDetokenizer, arm
 from stopscan.vllm._engine import Engine
 
-# A name below `vllm`, so that vLLM's own handlers print the log.
+# The name of the logger begins with `vllm.`, so that vLLM's own handlers print the log.
 logger = logging.getLogger("vllm.stopscan")
 
 PREFIX = "stopscan_"
@@ -37,7 +37,8 @@ MAX_COUNT = 2**31 - 1
 # The cache has the options and stop sets of at most `MAX_KEPT` requests. Options with more than `MAX_KEPT_LENGTH`
 # characters are not cached. Clients choose the options, so without these limits they could fill the memory.
 MAX_KEPT, MAX_KEPT_LENGTH = 256, 1_024
-# No limits, for requests of a program that calls vLLM directly. The limits are for the clients of a server.
+# No limits, for requests of a program that calls vLLM directly. The limits on the stops, patterns and regions of a
+# request are for the clients of a server.
 UNLIMITED = Limits(*[2**62] * 4)
 
 
@@ -71,7 +72,7 @@ class Adapter:
         self._kept: dict[Any, tuple[Graph | None, StopOptions, StopSet]] = {}
         self._warned = False
 
-    # The hooks that learn what an engine and its server are
+    # The next two hooks learn which tokenizer an engine has, and which parsers the engine and its server use
 
     def engine_made(self, _: None, processor: Any, vllm_config: Any, *args: Any, **options: Any) -> None:
         """Runs after ``InputProcessor.__init__``, and makes the ``Engine``. This is the only place where the process
@@ -99,7 +100,7 @@ class Adapter:
             engine.know(self._tool_parser)
             self._log_regions(engine)
 
-    # The hooks that see a request before vLLM begins to answer, so that vLLM can still answer an error with a 400
+    # The next three hooks see a request before vLLM begins to answer, so that vLLM can still answer an error with a 400
 
     def params_made(self, params: Any, request: Any, *args: Any, **options: Any) -> None:
         """Runs after ``to_sampling_params`` of a chat request. Adds an option to the request: the regions that the
@@ -136,8 +137,8 @@ class Adapter:
         # know the parsers of vLLM's engine.
         engine = None if tokenizer is None else self._engines.get(id(tokenizer)) or Engine(tokenizer)
         self._warn_of_missing_regions(request, params, engine)
-        # A request without a queue comes from a program that calls the engine directly. The limits are only for the
-        # clients of a server.
+        # A request without a queue comes from a program that calls the engine directly. The limits on the stops,
+        # patterns and regions of a request are only for the clients of a server.
         defaults = self.defaults if state.queue is not None else self._unlimited
         resumable = getattr(request, "resumable", False)
         options, stops = self._read(params, engine, defaults, resumable=resumable)
@@ -149,8 +150,9 @@ class Adapter:
             # of the answer as content, so stops must also fire in it.
             options = replace(options, default=tuple(name for name in options.default if name != "reasoning"))
             stops = engine.stops(options)
-        # Whether the request needs something that vLLM cannot do. In some answers not all stops may fire: in an answer
-        # that is only a tool call, none may. Then `stops` has fewer stops than `options`, and vLLM would use them all.
+        # Whether the request needs something that vLLM cannot do. One case: `stops` has fewer stops than `options`,
+        # because some of the client's stops are not allowed to fire. For example, none is allowed to fire in an answer
+        # that is only a tool call. vLLM alone would let them all fire.
         beyond = len(stops) < len(options.stops) or bool(
             stops.patterns or stops.visible_patterns or stops.repeat or stops.protect or stops.regions
         )
@@ -252,8 +254,8 @@ class Adapter:
 
 
 def _report_end(state: Any, detokenizer: Any) -> None:
-    """Makes the last output of a request say how the request ended. Needed only if vLLM does not know the stops of the
-    request."""
+    """Makes the last output of a request say how the request ended. Called only if the request asks for something that
+    vLLM cannot do."""
     made = state._new_completion_output
 
     def last_output(token_ids: Any, finish_reason: Any, *rest: Any, **more: Any) -> Any:
@@ -271,9 +273,9 @@ def _reportable(stops: Sequence[str]) -> list[str]:
     them in the list.
 
     A stop that ends with an earlier stop of the list is left out. For example, "xEND" after "END" is left out, because
-    "END" also completes whenever "xEND" completes. In the result, a stop that ends with another stop comes before it.
-    So the longest stop is also the first in the list. stopscan reports the longest, and vLLM the first: they report the
-    same stop. Wrong values are returned unchanged, because `read_options` refuses them.
+    "END" also completes whenever "xEND" completes. So if several stops of the result complete at one character, the
+    longest of them comes first. stopscan reports the longest, and vLLM the first: they report the same stop. Wrong
+    values are returned unchanged, because `read_options` refuses them.
     """
     if not all(isinstance(stop, str) for stop in stops):
         return [*stops]

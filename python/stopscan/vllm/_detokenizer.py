@@ -10,7 +10,7 @@ from vllm.v1.engine.output_processor import OutputProcessor
 
 from stopscan import StopScanner
 
-# The finish and stop reason of vLLM's own `repetition_detection`.
+# The finish reason and the stop reason of vLLM's own `repetition_detection`. stopscan reports the same for a loop.
 LOOP = ("repetition", "repetition_detected")
 
 
@@ -59,8 +59,9 @@ class ScanningDetokenizer:
     least = 0
 
     def update(self: Any, new_token_ids: list[int], stop_terminated: bool) -> str | None:
-        """Returns the stop that fired, or ``None``. Drops the tokens after the stop. If stopscan fails and vLLM cannot
-        take over, returns the text "stopscan failed" in place of a stop, so that vLLM ends the request."""
+        """Reads new tokens. Returns the stop that fired, or ``None``. Drops the tokens after the stop. If stopscan
+        fails and vLLM cannot take over, returns the text "stopscan failed" in place of a stop, so that vLLM ends the
+        request."""
         scanner, token_ids = self.scanner, self.token_ids
         if scanner is None or self.match is not None:
             return super().update(new_token_ids, stop_terminated)  # type: ignore[misc, no-any-return]

@@ -28,9 +28,9 @@ CHARACTER = 4
 # In the list of regions that a route separates from the content, this entry stands for the whole answer.
 ANSWER = "answer"
 
-# The markers, and the stops of a single token, that `skip_special_tokens` leaves out of the text, at least in part. The
-# key is the id of the last token of a marker or stop. Several of them may end with the same token, so the value is a
-# list: the token ids and the text of each.
+# `skip_special_tokens` leaves special tokens out of the text. This dict has the markers, and the stops of one token,
+# that are then missing from the text as a whole or in part. The key is the id of the last token of a marker or stop.
+# Several of them may end with the same token, so the value is a list: the token ids and the text of each.
 Hidden = dict[int, list[tuple[tuple[int, ...], str]]]
 
 
@@ -182,7 +182,7 @@ class Engine:
             parser.adjust_initial_state_from_prompt(turn)
             first = parser.model_tokenizer.encode("a", add_special_tokens=False)
             delta = parser.extract_reasoning_streaming("", "a", "a", [], first, first)
-        except Exception:  # the parser failed; the route raises this error itself, so let the markers decide here
+        except Exception:  # vLLM's route raises this error of the parser itself, so let the prompt's markers decide
             return False
         return bool(delta and delta.reasoning)
 
@@ -196,7 +196,7 @@ class Engine:
             if (key := repr(options)) not in self._parsers:
                 self._parsers = {key: self._parser(**options)}
             return bool(self._parsers[key].is_reasoning_end(request.prompt_token_ids or []))
-        except Exception:  # the parser failed; the route raises this error itself, so ignore it here
+        except Exception:  # vLLM's route raises this error of the parser itself, so ignore it here
             return False
 
     def _parser(self, **options: Any) -> Any:
@@ -212,8 +212,8 @@ class Engine:
         start, end = parser.reasoning_start_str, parser.reasoning_end_str
         if not (start and end):
             return None
-        # In vLLM's newer parsers, a call ends the reasoning even if the server has no tool parser. So also take the
-        # markers of calls from the form in `FORMATS`.
+        # In vLLM's newer parsers, a tool call ends the reasoning even if the server has no tool parser. So also take
+        # the markers that open a tool call, from the parser's form in `FORMATS`.
         form = form_of(self._name) if getattr(parser, "engine_based_streaming", False) else None
         inside = (form or {}).get("reasoning", {})
         self._ends = {end} | {mark for mark, to in inside.items() if region_name(to) == "tool_call" and end in inside}

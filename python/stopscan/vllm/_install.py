@@ -113,8 +113,8 @@ def _standing(adapter: Adapter) -> Iterator[None]:
 
 
 def _place(owner: type, name: str, after: Callable[..., None]) -> None:
-    """Wraps a function or class method of vLLM. Each time the function has returned, the hook calls ``after`` with the
-    function's result and all its arguments.
+    """Wraps a function or class method of vLLM. Each time the function has returned, the wrapper calls ``after`` with
+    the function's result and all its arguments.
 
     If ``after`` raises an error, the error is noted, and vLLM goes on. But a request with options of stopscan is
     refused. Two errors of ``after`` are raised in vLLM: ``VLLMValidationError``, which refuses a request, and

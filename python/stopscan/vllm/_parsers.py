@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from stopscan.regions import Graph
 from stopscan.segments import FORMATS
 
-# Parsers that read a tokenizer's `response_template`, as `stopscan.regions` does.
+# These parsers read the regions from the tokenizer's `response_template`, as `stopscan.regions` does.
 OF_THE_CHECKPOINT = ("beam", "hf")
 # gpt-oss's parser. It separates reasoning and calls from the answer even if a request has no tools.
 HARMONY = "openai_gptoss"
@@ -25,7 +25,7 @@ REASONING: Mapping[str, Graph] = {
 # Whether an answer begins in the reasoning, for parsers that have no method that says so.
 BEGINS_INSIDE = {"granite": False, "hunyuan_a13b": False, "minimax_m2_append_think": True, HARMONY: False}
 
-# The parsers whose format has another name in `FORMATS`, each with this name.
+# Maps the name of a parser to the name of its format in `FORMATS`, if the two names differ.
 _FORMS = {
     "cohere_command3": "cohere_command", "cohere_command4": "cohere_command", "deepseek_v31": "deepseek_v3",
     "granite-20b-fc": "granite_20b_fc", "granite_thinking_parser": "granite4", "internlm": "internlm2",
@@ -41,9 +41,9 @@ def form_of(parser: str | None) -> Graph | None:
 
 
 def form_of_calls(tool_parser: str | None) -> Graph | None:
-    """Returns the form in ``FORMATS`` whose calls a tool parser of vLLM reads, or ``None`` if no markers are around the
-    calls."""
+    """Returns the form in ``FORMATS`` with the markers of the tool calls that vLLM's parser ``tool_parser`` reads.
+    Returns ``None`` if there is no such form, or if it cannot be used."""
     form = form_of(tool_parser)
-    # A form whose answers begin with a header is not used. vLLM's parser takes text without a header as the answer. The
-    # form would take it as the header.
+    # Do not use a form whose answers begin with a header. With such a form, a scanner would read text without a header
+    # as the header, but vLLM's parser reads it as the answer.
     return form if form and "tool_call" in form and next(iter(form)) == "answer" else None

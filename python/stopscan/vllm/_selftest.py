@@ -87,7 +87,7 @@ def problems(standing: Callable[[Adapter], AbstractContextManager[None]]) -> lis
 
 @dataclass(frozen=True)
 class Stream:
-    """One stream of the test: the pieces of each step, the sampling parameters, and how the stream ends.
+    """One stream of the test: the texts of the tokens in each step, the sampling parameters, and how the stream ends.
 
     ``expected`` is a result that vLLM alone cannot give: the texts of the steps joined with ``|``, the finish reason
     and the stop reason.
@@ -212,7 +212,8 @@ class Slow:
 
 
 class Host:
-    """Runs streams through vLLM's own classes. If a new release requires further arguments, they are ``None``."""
+    """Runs streams through vLLM's own classes. If a new release of vLLM requires further arguments for these classes,
+    ``None`` is passed for them."""
 
     def __init__(self) -> None:
         made = Tokenizer(WORDS, SPECIAL)

@@ -1,8 +1,9 @@
-//! The Aho-Corasick automaton: dense rows for the shallow states, sparse edges for the deep ones.
+//! The Aho-Corasick automaton: dense rows of transitions for the shallow states, sparse edges for the deep ones.
 //!
 //! A state stands for the longest suffix of the text read so far that is the beginning of a word (a stop or marker).
-//! States are numbered breadth first. So the children of a state are neighbours, and the fallback of a state has a
-//! smaller number than the state. The states that real text visits most come first, and get the dense rows.
+//! States are numbered breadth first. So the children of a state are neighbours, and the fallback of a state (to which
+//! its failure link leads) has a smaller number than the state. The states that real text visits most come first, and
+//! get the dense rows.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -24,14 +25,15 @@ pub(crate) type State = u32;
 /// The state before any text.
 pub(crate) const ROOT: State = 0;
 
-/// A bit of a transition: set if a word completes in the state to which the transition leads.
+/// A bit of a transition: set if a word (a stop or marker) completes in the state to which the transition leads.
 const HIT: u32 = 1 << 31;
 
-/// The most items that the dense rows of a set have together. An item has 4 bytes, so the rows take at most 4 MiB. That
-/// is enough for all states of a thousand ordinary stops.
+/// The most transitions that the dense rows of a set have together. A transition has 4 bytes, so the rows take at most
+/// 4 MiB. That is enough for all states of a thousand ordinary stops.
 pub(crate) const DENSE_LIMIT: usize = 1 << 20;
 
-/// For text of at least this many bytes, the prefilter is faster than reading byte by byte.
+/// For text of at least this many bytes, the prefilter (a vector search for the beginnings of words) is faster than
+/// reading byte by byte.
 const LONG: usize = 128;
 
 /// In the tables `outputs` and `markers` of the automaton, a word (a stop or marker) is stored as its index plus one; 0
@@ -45,7 +47,8 @@ type Columns = [u8; 256];
 pub(crate) struct Config {
     /// Whether text that may become a marker is held back, because markers are taken out of the output.
     pub(crate) holds_markers: bool,
-    /// Whether to leave out words that can never complete, because another word always completes first inside them.
+    /// Whether to leave out words (stops and markers) that can never complete, because another word always completes
+    /// first inside them.
     pub(crate) prunes: bool,
     /// The most items of `Automaton::dense`.
     pub(crate) dense_limit: usize,
@@ -58,20 +61,20 @@ pub(crate) struct Automaton {
     /// is the marker itself. For a stop it is the longest marker with which the stop ends.
     markers: Vec<u32>,
     plain: Plain,
-    /// The column of each byte in a dense row; column 0 is for bytes that occur in no word.
+    /// The column of each byte in a dense row; column 0 is for bytes that occur in no word (stop or marker).
     columns: Columns,
     /// A dense row has `1 << shift` columns.
     shift: u32,
     /// The dense rows of the first states, one after another. For each column, a row has the next state, and `HIT` if a
     /// word completes in the next state.
     dense: Vec<u32>,
-    /// The children of state `s` are `first_child[s]..first_child[s + 1]`, in the order of their labels.
+    /// The children of state `s` are `first_child[s]..first_child[s + 1]`, in the order of the bytes that lead to them.
     first_child: Vec<u32>,
     /// The byte that leads to each state from its parent.
     labels: Vec<u8>,
     /// For each state, its fallback: the state with the longest text that is a proper suffix of the text of this state.
     fallbacks: Vec<u32>,
-    /// For each state, the longest word that completes there.
+    /// For each state, the longest word (stop or marker) that completes there.
     outputs: Vec<u32>,
     /// For each state, how many bytes at the end of the text are held: the length of the longest suffix that may still
     /// become a hidden stop, or a marker that is taken out.
@@ -83,17 +86,18 @@ pub(crate) struct Automaton {
 }
 
 impl Automaton {
-    /// Makes the automaton of `words`, which must be distinct and not empty. Leaves out words that can never complete.
-    /// `hopeless` has the words in which a pattern always completes first. The words in which another word always
-    /// completes first are found here: the returned list has `true` for them.
+    /// Makes the automaton of `words` (stops and markers), which must be distinct and not empty. Leaves out words that
+    /// can never complete. In some words, a pattern always completes first: the caller marks them in `hopeless`. In
+    /// others, another word always completes first: this function finds them, and the returned list has `true` for
+    /// them.
     pub(crate) fn new(words: Words, hopeless: &[bool], config: Config) -> (Automaton, Vec<bool>) {
         let mut order: Vec<u32> = (0..words.len_with_literals() as u32).collect();
         order.retain(|&word| hopeless.get(word as usize) != Some(&true));
         order.sort_unstable_by(|&one, &other| words.compare(one, other));
         let (mut automaton, pruned) = Trie::new(&words, &order, config).build();
         if pruned.contains(&true) {
-            // A stream would hold text at the states of a pruned word, although the word can never complete. Build the
-            // automaton again without the pruned words.
+            // A stream would hold text at the states of a pruned word (stop or marker), although the word can never
+            // complete. Build the automaton again without the pruned words.
             order.retain(|&word| !pruned[word as usize]);
             drop(automaton);
             (automaton, _) = Trie::new(&words, &order, config).build();
@@ -106,13 +110,15 @@ impl Automaton {
         &self.words
     }
 
-    /// Recognises text in which no word begins. If the state is `ROOT`, such text need not be scanned.
+    /// Recognises text that has no byte with which a word (a stop or marker) begins. In the state `ROOT`, such text
+    /// need not be scanned.
     #[inline(always)]
     pub(crate) fn plain(&self) -> &Plain {
         &self.plain
     }
 
-    /// Scans `text` up to the first byte that completes a word. Returns the number of bytes up to and with this byte.
+    /// Scans `text` up to the first byte that completes a word (a stop or marker). Returns the number of bytes up to
+    /// and with this byte.
     #[inline]
     pub(crate) fn advance(&self, state: &mut State, text: &[u8]) -> Option<usize> {
         if text.len() >= LONG {
@@ -135,7 +141,8 @@ impl Automaton {
         }
     }
 
-    /// Returns the index of the longest word that completes at `state`. If `armed` is false, only markers count.
+    /// Returns the index of the longest word (stop or marker) that completes at `state`. If `armed` is false, only
+    /// markers count.
     pub(crate) fn completed(&self, state: State, armed: bool) -> Option<usize> {
         let longest = self.outputs[self.number(state)];
         let output = match longest.checked_sub(1) {
@@ -159,7 +166,7 @@ impl Automaton {
         }
     }
 
-    /// Returns the state after one more byte, and whether a word completes there.
+    /// Returns the state after one more byte, and whether a word (a stop or marker) completes there.
     pub(crate) fn follow(&self, state: State, byte: u8) -> (State, bool) {
         let next = self.step(state, byte);
         (next & !HIT, next & HIT != 0)
@@ -170,13 +177,13 @@ impl Automaton {
         self.child(self.number(state), byte) == Some(self.number(next))
     }
 
-    /// Returns whether the whole text of `state` is a word.
+    /// Returns whether the whole text of `state` is a word (a stop or marker).
     pub(crate) fn is_word(&self, state: State) -> bool {
         let number = self.number(state);
         self.outputs[number] != NONE && self.outputs[number] != self.outputs[self.fallbacks[number] as usize]
     }
 
-    /// Returns the longest other word with which `word` ends.
+    /// Returns the longest other stop or marker with which the text of `word` (a stop or marker) ends.
     pub(crate) fn word_inside(&self, word: usize) -> Option<usize> {
         let state = self.state(self.words.text(word).as_bytes())?;
         let output = self.outputs[self.fallbacks[self.number(state)] as usize];
@@ -229,8 +236,8 @@ impl Automaton {
         let mut at = 0;
         while at < text.len() {
             if current == ROOT {
-                // Most bytes begin no word. Skip them without a transition, because each transition has to wait for the
-                // one before it.
+                // Most bytes begin no word (stop or marker). Skip them without a transition, because each transition
+                // has to wait for the one before it.
                 match text[at..].iter().position(|&byte| self.plain.begins(byte)) {
                     Some(passed) => at += passed,
                     None => break,
@@ -290,13 +297,13 @@ impl Automaton {
         self.labels[number]
     }
 
-    /// If the whole text of a state is a word, returns the index of this word.
+    /// If the whole text of a state is a word (a stop or marker), returns the index of this word.
     pub(crate) fn whole_word(&self, number: usize) -> Option<usize> {
         let output = Some(self.outputs[number]).filter(|&word| word != self.outputs[self.fallbacks[number] as usize]);
         output?.checked_sub(1).map(|word| word as usize)
     }
 
-    /// Returns the number of the child of a state to which `byte` leads.
+    /// Returns the number of the child to which `byte` leads from the state `number`, if there is one.
     #[inline]
     pub(crate) fn child(&self, number: usize, byte: u8) -> Option<usize> {
         let children = self.children(number);

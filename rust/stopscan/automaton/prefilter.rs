@@ -4,15 +4,15 @@ use aho_corasick::packed::{Config, MatchKind, Searcher};
 
 use super::{Automaton, ROOT, State, Words};
 
-/// The prefilter compares only the first `PREFIX` bytes of each word. So it loses little time on text that begins like
-/// a word and then differs. The automaton compares the rest, in linear time.
+/// The prefilter compares only the first `PREFIX` bytes of each word (stop or marker). So it loses little time on text
+/// that begins like a word and then differs. The automaton compares the rest, in linear time.
 const PREFIX: usize = 8;
 
-/// The prefilter is used as long as its jumps skip at least this many bytes on average. With shorter jumps, reading
-/// byte by byte is faster.
+/// The prefilter jumps from one possible beginning of a stop or marker to the next. It is used as long as its jumps
+/// skip at least this many bytes on average. With shorter jumps, reading byte by byte is faster.
 const WORTH: usize = 48;
 
-/// The number of jumps after which their average is first compared with `WORTH`.
+/// After this many jumps, their average length is compared with `WORTH` for the first time.
 const TRIAL: usize = 16;
 
 #[derive(Debug)]
@@ -23,8 +23,8 @@ pub(crate) struct Prefilter {
 }
 
 impl Prefilter {
-    /// Makes a prefilter for `words`. Returns `None` if the vector search cannot be used: there are too many words, or
-    /// the processor is not supported.
+    /// Makes a prefilter for `words` (stops and markers). Returns `None` if the vector search cannot be used: there are
+    /// too many words, or the processor is not supported.
     pub(crate) fn new(words: &Words) -> Option<Prefilter> {
         let mut prefixes: Vec<&[u8]> = words.with_literals().map(prefix).collect();
         prefixes.sort_unstable();
@@ -40,8 +40,8 @@ fn prefix(text: &str) -> &[u8] {
 }
 
 impl Automaton {
-    /// Scans `text` up to the first byte that completes a word, as `walk` does, but jumps over text in which no word
-    /// begins, as long as jumping is faster.
+    /// Scans `text` up to the first byte that completes a word (a stop or marker), as `walk` does, but jumps over text
+    /// in which no word begins, as long as jumping is faster.
     ///
     /// In the state `ROOT`, where no word has begun, the prefilter finds the next place where the text has the prefix
     /// of a word. The scan jumps to this place.

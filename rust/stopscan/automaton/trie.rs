@@ -1,4 +1,5 @@
-//! Compiles an automaton: builds the trie of the words level by level, and finds the fallback of each state.
+//! Compiles an automaton: builds the trie of the words (stops and markers) level by level, and finds the fallback of
+//! each state.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -6,8 +7,8 @@ use std::sync::OnceLock;
 use super::{Automaton, Columns, Config, HIT, NONE, ROOT, WordKind, Words};
 use crate::text::Plain;
 
-/// Builds the states level by level from the sorted words (`order`). A state that is still to be built is represented
-/// by a range of `order`: the words that begin with the text of the state.
+/// Builds the states level by level from the sorted words (stops and markers), whose indices are in `order`. A state
+/// that is still to be built is represented by a range of `order`: the words that begin with the text of the state.
 pub(super) struct Trie<'a> {
     words: &'a Words,
     order: &'a [u32],
@@ -50,8 +51,8 @@ impl<'a> Trie<'a> {
         Trie { words, order, dense_limit, holds_markers, prunes, pruned, automaton }
     }
 
-    /// Returns the automaton. Also returns for each word whether it was pruned: it can never complete, because another
-    /// word completes inside it first.
+    /// Returns the automaton. Also returns for each word (stop or marker) whether it was pruned: it can never complete,
+    /// because another word completes inside it first.
     pub(super) fn build(mut self) -> (Automaton, Vec<bool>) {
         let (mut level, mut below) = (Vec::new(), Vec::new());
         level.push(0..self.order.len());
@@ -110,8 +111,9 @@ impl<'a> Trie<'a> {
         self.automaton.outputs.push(output);
     }
 
-    /// Adds `word`, which completes at a new state. Stores in `markers` the longest marker with which the word ends.
-    /// Returns what `outputs` stores for the new state. `fallback` is the fallback of the new state.
+    /// Adds `word` (a stop or marker), which completes at a new state. Stores in `markers` the longest marker with
+    /// which the word ends. Returns what `outputs` stores for the new state. `fallback` is the fallback of the new
+    /// state.
     fn add_output(&mut self, word: u32, fallback: usize) -> u32 {
         let markers = &mut self.automaton.markers;
         markers[word as usize] = match self.words.kind(word as usize) {
@@ -124,9 +126,10 @@ impl<'a> Trie<'a> {
         word + 1
     }
 
-    /// Prunes words that can never complete. The words of `range` begin with the same `depth` bytes, at the end of
-    /// which the word `output` completes. So longer words of `range` are pruned. But if `output` is a stop that does
-    /// not end with a marker, longer markers are kept: they can complete in text in which no stop fires.
+    /// Prunes words (stops and markers) that can never complete. All words of `range` begin with the same `depth`
+    /// bytes, and the word `output` completes at the end of these bytes. So all words of `range` with more than `depth`
+    /// bytes are pruned. Exception: if `output` is a stop that does not end with a marker, longer markers are kept,
+    /// because they can complete in text in which no stop fires.
     fn prune(&mut self, range: Range<usize>, depth: usize, output: u32) {
         let marker_completes = self.automaton.markers[output as usize - 1] != NONE;
         for at in range {
@@ -182,8 +185,8 @@ impl<'a> Trie<'a> {
     }
 }
 
-/// Returns an upper bound of the number of states: one for the root and, for each word, one for each byte after the
-/// prefix that the word shares with the previous word in `order`.
+/// Returns an upper bound of the number of states: one for the root and, for each word (stop or marker), one for each
+/// byte after the prefix that the word shares with the previous word in `order`.
 fn states(words: &Words, order: &[u32]) -> usize {
     let mut before = "";
     let added = |&word: &u32| {
@@ -194,7 +197,8 @@ fn states(words: &Words, order: &[u32]) -> usize {
     1 + order.iter().map(added).sum::<usize>()
 }
 
-/// Returns a column for each byte that occurs in a word. Also returns the base-2 logarithm of the width of a row.
+/// Returns a column for each byte that occurs in a word (a stop or marker). Also returns the base-2 logarithm of the
+/// width of a row.
 fn columns(words: &Words) -> (Columns, u32) {
     let mut columns = [0; 256];
     for byte in words.with_literals().flat_map(str::bytes) {

@@ -3,7 +3,7 @@
 
 use std::cmp::Ordering;
 
-/// The kind of a word. It says what happens when the word completes.
+/// The kind of a word (a stop or marker). It says what happens when the word completes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WordKind {
     /// A stop that is cut from the output.
@@ -14,9 +14,9 @@ pub(crate) enum WordKind {
     Marker,
 }
 
-/// The words of an automaton, in this order: hidden stops, visible stops, markers, hidden literals, visible literals.
-/// So the index of a word tells its kind. A *literal* is a pattern that is plain text. `len`, `iter` and `of_kind`
-/// leave the literals out.
+/// The words (stops and markers) of an automaton, in this order: hidden stops, visible stops, markers, hidden literals,
+/// visible literals. So the index of a word tells its kind. A *literal* is a pattern that is plain text. `len`, `iter`
+/// and `of_kind` leave the literals out.
 #[derive(Debug, Default)]
 pub(crate) struct Words {
     text: String,
@@ -78,7 +78,7 @@ impl Words {
         &self.text[start as usize..self.ends[index] as usize]
     }
 
-    /// Compares two words. Not inlined: the sorting code would otherwise contain several copies of it.
+    /// Compares the texts of two words. Not inlined: the sorting code would otherwise contain several copies of it.
     #[inline(never)]
     pub(super) fn compare(&self, one: u32, other: u32) -> Ordering {
         self.text(one as usize).cmp(self.text(other as usize))

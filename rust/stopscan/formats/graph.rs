@@ -168,9 +168,10 @@ impl Format {
         vec![thoughts, titled]
     }
 
-    /// Makes the states of calls. Every call ends at a closing marker of calls.
+    /// Makes the states of tool calls. A call ends at a closing marker of calls.
     ///
-    /// - If calls have no closing marker (`unclosed`), a call ends at the opening marker of the next call.
+    /// - In some formats calls have no closing marker (`unclosed`). A call then ends at the opening marker of the next
+    ///   call.
     /// - A bare call is a call whose opening marker stays in its text. It also ends where the next bare call begins.
     /// - If a bare call's opening marker comes inside another kind of call, it begins the body (the arguments) of that
     ///   call. If the format has no bodies, the marker is ordinary text there.
@@ -207,8 +208,8 @@ impl Format {
         states
     }
 
-    /// Makes the state of a call's body, which has the arguments. Only the closing marker of the body counts in it,
-    /// because the arguments may quote any other marker.
+    /// Makes the state for the body of a call: the part with the arguments. In this state only the closing marker of
+    /// the body counts, because the arguments may quote any other marker.
     fn body(&self, call: &str) -> State {
         let mut body = State::new(self.body_of(call));
         body.add([self.body], stay(call));
@@ -225,7 +226,7 @@ impl Format {
         }
     }
 
-    /// Whether calls have an opening marker that is taken out.
+    /// Whether calls have an opening marker that is taken out of the text.
     fn marks_calls(&self) -> bool {
         opening(self.tool_call).any(|marker| !marker.is_empty())
     }
@@ -238,16 +239,19 @@ impl Format {
     }
 }
 
-/// The names of the states of calls that lead back to the same state of the answer.
+/// The names of the states of one group of tool calls: of those that begin in the state `answer`, in the reasoning, or
+/// in the state `answer/after reasoning`. All calls of a group lead back to the same state of the answer.
 ///
 /// A marker that is taken out begins a new part only if it leads to a different state. So if calls have no closing
 /// marker (`unclosed`), the states `marked` and `next` alternate from call to call, and each call is a separate part.
 struct Calls {
-    /// The state after an opening marker.
+    /// The state of a call whose opening marker is taken out of the text. If the format has no such marker, the state
+    /// of a bare call.
     marked: &'static str,
     /// If calls have no closing marker: the state of a call that directly follows a call in the state `marked`.
     next: &'static str,
-    /// The state of a bare call, which begins with a marker that stays in its text. `None` if no bare call begins here.
+    /// The state of a bare call, which begins with a marker that stays in its text. `None` if this group has no bare
+    /// calls.
     bare: Option<&'static str>,
     /// Whether the calls begin inside the reasoning. If so, the closing marker of the reasoning also ends a call.
     in_reasoning: bool,

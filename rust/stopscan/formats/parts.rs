@@ -197,7 +197,7 @@ pub(super) static PARTS: &[Format] = &[
         .tool_call(&[("<|plamo:begin_tool_requests:plamo|>", "<|plamo:end_tool_requests:plamo|>")])
         .reopens(),
     Format::parts("dots", "dots: vLLM's dots").tool_call(&[("<dots_function_call>", "</dots_function_call>")]),
-    // One pair of markers for each reasoning effort.
+    // K2 Horizon has a pair of reasoning markers for each reasoning effort.
     Format::parts("k2_horizon", "K2 Horizon: vLLM's k2_horizon")
         .reasoning(&[
             ("<ifm|think>", "</ifm|think>"),
@@ -219,7 +219,7 @@ pub(super) static PARTS: &[Format] = &[
         .reasoning(&[THINK])
         .tool_call(&[("", "</function>")])
         .bare(&["<function name=", "<functionname="]),
-    // The calls are JSON objects, each after a marker.
+    // A call is a JSON object after an opening marker. There is no closing marker.
     Format::parts("granite_20b_fc", "Granite 20B function calling: vLLM's granite-20b-fc")
         .tool_call(&[("<function_call>", "")])
         .unclosed_calls(),

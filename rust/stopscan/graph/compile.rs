@@ -72,8 +72,8 @@ pub(crate) fn compile(recipe: &Recipe, stay: bool) -> Result<Graph, StopSetError
     })
 }
 
-/// Returns for each node whether stops fire at it. They fire in the regions that `names` lists or, if `names` is
-/// `None`, in all regions that are not protected.
+/// Returns for each node (a region, or a state of a region) whether stops fire at it. They fire in the regions that
+/// `names` lists or, if `names` is `None`, in all regions that are not protected.
 fn live(names: Option<&[String]>, plans: &[Plan<'_>], protects: bool) -> Result<Vec<bool>, StopSetError> {
     let Some(names) = names else {
         return Ok((0..plans.len()).map(|node| node == 0 || !protects).collect());

@@ -26,13 +26,14 @@ pub struct Graph {
     nodes: Box<[Node]>,
     /// The names of the regions, in the order of their first nodes.
     regions: Box<[Box<str>]>,
-    /// The index of each stop string in the list that the user gave: the hidden stops or the visible stops.
+    /// For each stop string, its index in the list that the user gave: the list of hidden stops or that of visible
+    /// stops.
     indices: Box<[u32]>,
     patterns: PatternList,
     /// How often and how long text must repeat to end a stream. `None` if the set has no stop for loops.
     repeat: Option<Repeat>,
-    /// The stop strings of a set in whose regions no stop fires. No automaton has these strings, but the set must still
-    /// list them. Empty for all other sets.
+    /// The stop strings, if stops fire in none of the regions. No automaton then has these strings, but the set must
+    /// still list them. Empty for a set in which stops can fire.
     dormant: Words,
     /// Whether the set has protected regions: no stop fires between the markers of a pair. Node 0 is then ordinary
     /// text, and each later node is the text between the markers of one pair.
@@ -44,7 +45,7 @@ pub struct Graph {
 #[derive(Debug)]
 struct Node {
     name: Box<str>,
-    /// The index of its region in `Graph::regions`.
+    /// The index of the node's region in `Graph::regions`.
     region: u32,
     /// Whether stops are live (looked for) in the node.
     live: bool,
@@ -85,7 +86,7 @@ impl Graph {
         self.repeat.as_ref()
     }
 
-    /// The automaton of a node's strings, and the machines of its patterns.
+    /// Returns the automaton that finds the strings of a node, and the machines (tables) that find its patterns.
     pub(crate) fn machines(&self, node: u32) -> (&Automaton, Option<&Machines>) {
         let Node { automaton, machines, .. } = self.node(node);
         (automaton, machines.as_ref())
@@ -383,7 +384,7 @@ impl Graph {
                 None => (rest.len(), rest.len()),
             };
             if let Some(loops) = &mut history.loops {
-                // If a stop or a marker completes at the same character, the loop does not count.
+                // If a stop or a marker completes at the same character as a loop, the loop does not count.
                 let looped = loops.feed(&rest[..character], armed);
                 if let Some(looped) = looped.filter(|looped| found.is_none() || looped.end < character) {
                     *cursor = Cursor::start(cursor.node);
@@ -465,8 +466,8 @@ impl Graph {
         }
     }
 
-    /// Handles the word with this index, which has just completed. A marker moves the cursor to the node to which it
-    /// leads. Returns the word, or `None` for a marker that stays in the text.
+    /// Handles the word (stop or marker) with this index, which has just completed. A marker moves the cursor to the
+    /// node to which it leads. Returns the word, or `None` for a marker that stays in the text.
     #[inline]
     fn arrive(&self, cursor: &mut Cursor, index: usize) -> Option<Completed> {
         let Node { automaton, leads, .. } = self.node(cursor.node);
@@ -490,7 +491,8 @@ impl Graph {
     }
 }
 
-/// What a stream remembers for patterns and loops. Most sets have no patterns and no stop for loops.
+/// What a stream remembers for patterns and for loops (text that repeats). Most sets have no patterns and no stop for
+/// loops.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
     /// The places where matches of patterns have begun.
@@ -515,14 +517,14 @@ impl History {
         }
     }
 
-    /// Returns whether no match of a pattern has begun and `PatternState::markers` is `None`. If so, text in which no
-    /// stop or marker begins need not be scanned for patterns.
+    /// Whether no match of a pattern has begun and `PatternState::markers` is `None`. If so, plain text need not be
+    /// scanned for patterns: text that has no byte with which a stop or marker can begin.
     pub(crate) fn is_idle(&self) -> bool {
         self.threads.as_ref().is_none_or(PatternState::is_idle)
     }
 
-    /// Notes `text` for patterns and loops. No stop or marker may begin in `text`, or have begun before it. Returns the
-    /// loop that `text` completes, if there is one.
+    /// Records plain `text` for patterns and loops. Call this only if no stop or marker begins in `text`, and none has
+    /// begun before it. Returns the loop that `text` completes, if there is one.
     pub(crate) fn note_plain(&mut self, text: &str, armed: bool) -> Option<Loop> {
         if let Some(threads) = &mut self.threads {
             threads.forget(text);
@@ -533,8 +535,8 @@ impl History {
     /// Returns how many bytes at the end of the text must be held, because they may be the beginning of a match of a
     /// hidden pattern, or of a marker that `PatternState::markers` finds. The text ends with `delta`.
     ///
-    /// If `hides_stops` is false, all matches stay in the output, and nothing is held for them. If a match stays in the
-    /// output, the history keeps a copy of its text until it completes.
+    /// If `hides_stops` is false, all matches stay in the output, and nothing is held for them. While a match that
+    /// stays in the output is unfinished, the history keeps a copy of its text, to report it when the match completes.
     pub(crate) fn hold(&mut self, delta: &str, hides_stops: bool) -> usize {
         self.threads.as_mut().map_or(0, |threads| threads.hold(delta, hides_stops))
     }

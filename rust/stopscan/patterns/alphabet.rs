@@ -41,8 +41,8 @@ impl Alphabet {
         all.split(&sets, work)
     }
 
-    /// Returns this alphabet with some classes split, so that each of `sets` consists of whole classes. A set is a list
-    /// of ranges of characters.
+    /// Returns this alphabet with some classes of characters split, so that each of `sets` consists of whole classes. A
+    /// set is a list of ranges of characters.
     fn split(&self, sets: &[&[[u32; 2]]], work: &mut Work) -> Result<Alphabet, TooLarge> {
         let mut bounds = self.bounds.clone();
         bounds.extend(sets.iter().copied().flatten().flat_map(|&[first, last]| [first, last + 1]));
@@ -149,7 +149,7 @@ impl Alphabet {
         Ok(all)
     }
 
-    /// Returns for each byte whether it begins a character of a marked class.
+    /// Returns for each byte whether a character of a marked class begins with it in UTF-8.
     pub(super) fn first_bytes(&self, marked: &[bool], work: &mut Work) -> Result<[bool; 256], TooLarge> {
         // A surrogate (U+D800 to U+DFFF) has no UTF-8. If a range begins or ends at one, use 0xED, which is the first
         // byte of the characters just before the surrogates.
@@ -168,8 +168,8 @@ impl Alphabet {
     }
 }
 
-/// A new class that `with_letters` makes from an old class. If its only character is one of `letters`, `letter` is the
-/// index of this character. Otherwise `letter` is `None`.
+/// A new class of characters that `with_letters` makes from an old class. If its only character is one of `letters`,
+/// `letter` is the index of this character. Otherwise `letter` is `None`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
     pub(super) class: ClassId,
@@ -213,8 +213,8 @@ impl Kind {
     }
 }
 
-/// Returns whether a look-around is supported: whether a stream can decide it from the characters next to it. The
-/// Unicode forms of `\b` and `\B` are supported, but mean the same as the ASCII forms.
+/// Returns whether a look-around is supported: whether a stream can decide it from the character before its place and
+/// the character after it. The Unicode forms of `\b` and `\B` are supported, but mean the same as the ASCII forms.
 pub(super) fn is_supported(look: Look) -> bool {
     use Look::*;
     matches!(look, Start | End | StartLF | EndLF | WordAscii | WordAsciiNegate | WordUnicode | WordUnicodeNegate)

@@ -196,8 +196,8 @@ impl Source {
     ) -> Result<Source, TooLarge> {
         let visible = &patterns[patterns.partition_point(|(index, _)| !list.is_visible(*index))..];
         // If a set has hidden and visible patterns, a stream scans with two machines, one for each kind. Each of them
-        // may have half of the threads (unfinished matches). The machine `all` then only serves to compile regions, so
-        // its threads need no limit.
+        // may have half of the allowed threads (unfinished matches). The machine `all`, which has both kinds of
+        // patterns, then only serves to compile regions, so its threads need no limit.
         let mixed = !visible.is_empty() && visible.len() < patterns.len();
         let threads = if mixed { MAX_THREADS / 2 } else { MAX_THREADS };
         let (trimmed, alphabet) = automaton(patterns, costs, work)?;
@@ -267,8 +267,8 @@ impl Source {
                 let completes = |machine: &Machine| {
                     let mut threads = Threads::default();
                     threads.before = before;
-                    // `scan` would give the same result. But the compiler inlines `scan` only as long as it has one
-                    // caller, and inlining makes streams faster.
+                    // `scan` would give the same result as `scan_unarmed`. But the compiler inlines `scan` only as long
+                    // as it has one caller, and inlining makes streams faster.
                     scan_unarmed(&mut threads, machine, inside, Place::default()).is_some()
                 };
                 self.hidden.iter().chain(&self.visible).any(completes)
@@ -276,8 +276,9 @@ impl Source {
     }
 }
 
-/// For each word of `automaton`, finds the shortest stop at the end of the word, and returns its length in bytes. This
-/// stop may be the word itself, or a pattern that is plain text. The item of a marker is 0.
+/// For each word (stop, marker or plain-text pattern) of `automaton`, finds the shortest stop at the end of the word,
+/// and returns its length in bytes. This stop may be the word itself, or a pattern that is plain text. The item of a
+/// marker is 0.
 fn shortest_ends(automaton: &Automaton) -> Box<[u32]> {
     let words = automaton.words();
     let is_stop = |index: &usize| !(words.stops()..words.len()).contains(index);

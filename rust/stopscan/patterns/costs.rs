@@ -5,7 +5,7 @@ use super::work::{MAX_HOLD_WORK, MAX_WORK, Work};
 use crate::automaton::{Automaton, Config, Words};
 use crate::graph::Distinct;
 
-/// The patterns and the stop strings of a set with a single region. No pattern may stand in `patterns` twice.
+/// The patterns and the stop strings of a set with a single region. The caller must not give a pattern twice.
 #[doc(hidden)]
 pub struct PatternCosts<'a> {
     pub patterns: &'a [&'a str],
@@ -25,9 +25,9 @@ impl PatternCosts<'_> {
         Some(limit - work.left())
     }
 
-    /// Makes the automaton that holds the least text, with a budget of `limit` units of work. If `limit` is `None`,
-    /// uses the budget that sets have. Returns the units that this spends, or `None` if the budget does not suffice or
-    /// the patterns are refused.
+    /// Makes the automaton with which streams hold the least text, with a budget of `limit` units of work. If `limit`
+    /// is `None`, uses the budget that sets have. Returns the units that this spends, or `None` if the budget does not
+    /// suffice or the patterns are refused.
     pub fn least_hold(&self, limit: Option<usize>) -> Option<usize> {
         let list = self.list();
         let source = source(&list, &mut Work::new(MAX_WORK)).ok()?;

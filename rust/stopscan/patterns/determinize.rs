@@ -9,7 +9,7 @@ use super::work::{Lists, Numbers, TooLarge, Work};
 const ANY_BEFORE: u32 = Kind::ALL.len() as u32;
 
 /// Makes the deterministic automaton of `nfa`. Adds to `visits` how often each node of `nfa` was visited. If the
-/// automaton is too large, this shows which pattern is the reason.
+/// automaton is too large, `visits` shows which pattern is the reason.
 pub(super) fn determinize(
     nfa: &Nfa,
     alphabet: &Alphabet,
@@ -68,7 +68,7 @@ struct Builder<'a> {
     /// The nodes that the last closure reached.
     reached: Vec<u32>,
     stack: Vec<u32>,
-    /// The nodes to which each class leads from the state that `expand` is working on.
+    /// The nodes to which each class of characters leads from the state that `expand` is working on.
     next: Vec<Vec<u32>>,
 }
 

@@ -133,8 +133,9 @@ impl Dfa {
             dfa.close_transitions();
         }
         dfa.starts = self.starts.map(|state| numbers[state as usize]);
-        // A state in which a pattern has matched has the distance 0. `wrapping_sub` turns 0 into `u32::MAX`, which
-        // exceeds every limit on held text. So a thread (unfinished match) that reaches this state ends.
+        // The distance of a state is the least number of characters that complete a match. It is 0 if a pattern has
+        // matched. `wrapping_sub` turns 0 into `u32::MAX`, which exceeds every limit on held text. So a thread
+        // (unfinished match) that reaches such a state ends.
         let needs = order.iter().map(|&state| distances[state as usize].wrapping_sub(1)).collect();
         Ok(Trimmed { lost_states: dfa.len() < self.len(), dfa, first_accepting, needs })
     }
@@ -181,13 +182,14 @@ impl Dfa {
         Ok(begins)
     }
 
-    /// Refuses an automaton with which a stream could have more than `limit` threads (matches that have begun) in
-    /// different states. `begins` marks the classes with which matches begin.
+    /// Refuses an automaton with which a stream could have more than `limit` threads (unfinished matches) in different
+    /// states. `begins` marks the classes of characters with which a match can begin.
     ///
-    /// The first character of each later thread was also read by the oldest thread. So there are at most as many
-    /// threads as the oldest thread has made transitions with a marked class. On a cycle, it may make any number of
-    /// them. But threads in the same state count once, so each state on a cycle or after a cycle counts as one thread.
-    /// A state that leads to itself, but not with a marked class, is not a cycle here.
+    /// Each later thread begins with a character of a marked class, and the oldest thread has read this character, too.
+    /// So the stream has at most as many threads as the oldest thread has made transitions with marked classes. On a
+    /// cycle of states, the oldest thread can make any number of these transitions. But threads in the same state count
+    /// once, so each state on a cycle or after a cycle counts as one thread. A state that leads to itself only with
+    /// unmarked classes is not a cycle here, because no thread begins with their characters.
     pub(super) fn check_threads(&self, begins: &[bool], limit: usize, work: &mut Work) -> Result<(), TooLarge> {
         if self.len() <= limit {
             return Ok(());

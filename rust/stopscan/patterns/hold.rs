@@ -61,7 +61,7 @@ struct LeastHold<'a> {
     strings: &'a Automaton,
     /// The characters of `strings`, sorted. In the new automaton, each of them has a separate class.
     letters: Vec<char>,
-    /// For each class of `alphabet`, the classes of the new automaton into which it is split.
+    /// For each class of characters of `alphabet`, the classes of the new automaton into which it is split.
     parts: Lists<Part>,
     later: Later<'a>,
     /// The number that the empty set of matches has in `later`.
@@ -99,9 +99,9 @@ impl LeastHold<'_> {
         Ok(())
     }
 
-    /// Copies `transition`, which leaves the state `key`, to the new automaton. If its class is split into new classes,
-    /// adds a transition for each of them. Leaves out the classes whose characters complete another stop before the
-    /// match.
+    /// Copies `transition`, which leaves the state `key`, to the new automaton. If its class of characters is split
+    /// into new classes, adds a transition for each of them. Leaves out the classes whose characters complete another
+    /// stop before the match.
     fn add_parts(&mut self, key: Key, transition: Transition, work: &mut Work) -> Result<(), TooLarge> {
         let own = transition.target;
         let matches = self.dfa.accept(own, work)?.now != 0;

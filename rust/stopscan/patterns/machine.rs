@@ -16,14 +16,14 @@ const MAX_HELD: usize = 65_536;
 /// is as good as no limit. Visible patterns use it, too, because no text is held back for them.
 pub(super) const ANY_LENGTH: usize = 1 << 27;
 
-/// A state, and three flags in the highest bits. Each flag says whether a pattern has matched if the next character is
-/// of a certain kind: a line feed, a `Kind::Word` or a `Kind::Other`.
+/// An entry of the table: a state, and three flags in the highest bits. Each flag says whether a pattern has matched if
+/// the next character is of a certain kind: a line feed, a `Kind::Word` or a `Kind::Other`.
 ///
 /// A stream combines the cells of all unfinished matches with a bitwise "or". Usually the result already shows that no
 /// match is complete, so that no single cell has to be checked.
 pub(super) type Cell = u16;
 
-/// The bits of a cell that are the state.
+/// The bits of a cell (an entry of the table) that are the state.
 const STATE: Cell = MAX_STATES as Cell - 1;
 const _: () = assert!(MAX_STATES == 1 << (Cell::BITS - 3), "a cell has a state and three bits more");
 
@@ -36,8 +36,8 @@ pub(super) enum Follows {
 }
 
 impl Follows {
-    /// Returns the flags that a cell has if a pattern has matched, whichever of these characters comes next. The
-    /// converse does not hold: a cell may have these flags without a match.
+    /// Returns the flags that a cell (an entry of the table) has if a pattern has matched, whichever of the characters
+    /// in `self` comes next. The converse does not hold: a cell may have these flags without a match.
     #[inline(always)]
     pub(super) fn bits(self) -> Cell {
         match self {
@@ -87,7 +87,8 @@ impl Table {
         Ok(Table { next, states, first_accepting, accepts, needs: trimmed.needs.clone(), starts: dfa.starts })
     }
 
-    /// Returns the part of the table for characters of `class`. For each state, it has the cell of the next state.
+    /// Returns the part of the table for characters of `class`. For each state, this part has a [`Cell`] with the next
+    /// state.
     #[inline(always)]
     pub(super) fn column(&self, class: ClassId) -> Column<'_> {
         Column(&self.next[class as usize * self.states..][..self.states])
@@ -106,8 +107,8 @@ impl Table {
         state >= self.first_accepting
     }
 
-    /// Returns how many characters, at least, a match in the state of `cell` still needs before the character that
-    /// completes it. A stream must hold these characters.
+    /// Returns how many characters, at least, a match in the state of `cell` still has to read before the character
+    /// that completes it. These characters count towards the limit on held text.
     pub(super) fn needs(&self, cell: Cell) -> usize {
         self.needs[(cell & STATE) as usize] as usize
     }
@@ -191,7 +192,7 @@ impl Table {
     }
 }
 
-/// The part of a table that belongs to one class.
+/// The part of a table for the characters of one class.
 #[derive(Clone, Copy)]
 pub(super) struct Column<'a>(&'a [Cell]);
 

@@ -54,7 +54,7 @@ impl Nfa {
         self.nodes.len()
     }
 
-    /// Returns for each pattern the sum of the `counts` of its nodes.
+    /// `counts` has a number for each node. Returns for each pattern the sum of the numbers of its nodes.
     pub(super) fn sums(&self, counts: &[u32]) -> Vec<usize> {
         let begins = [0].into_iter().chain(self.pattern_ends.iter().copied());
         let sum = |(begin, &end): (usize, &usize)| counts[begin..end].iter().map(|&count| count as usize).sum();

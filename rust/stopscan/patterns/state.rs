@@ -27,7 +27,7 @@ pub(crate) struct PatternState {
     /// The number of bytes that are held because, according to `markers`, they may be the beginning of a marker.
     held_for_markers: usize,
     /// Whether no stop may fire at the last character that was scanned. If so, the end of the text completes no match
-    /// either.
+    /// either, such as a match of `a$`.
     unarmed: bool,
 }
 
@@ -130,7 +130,8 @@ impl PatternState {
         }
     }
 
-    /// Returns the unfinished matches of hidden patterns and of visible ones, each with its machine.
+    /// Returns the unfinished matches of the hidden patterns with the machine (table) that finds them, and the same for
+    /// the visible patterns.
     fn with<'a>(&'a mut self, machines: &'a Machines) -> [Option<(&'a mut Threads, &'a Machine)>; 2] {
         let PatternState { hidden, visible, .. } = self;
         [machines.hidden.as_ref().map(|one| (hidden, one)), machines.visible.as_ref().map(|one| (visible, one))]
@@ -194,8 +195,8 @@ impl PatternState {
         hits.min_by_key(PatternHit::order).filter(|_| !self.unarmed)
     }
 
-    /// Whether no match has begun and `markers` is `None`. If so, text in which no stop or marker begins need not be
-    /// scanned.
+    /// Whether no match has begun and `markers` is `None`. If so, plain text need not be scanned: text that has no byte
+    /// with which a stop or marker can begin.
     pub(crate) fn is_idle(&self) -> bool {
         self.hidden.is_empty() && self.visible.is_empty() && self.markers.is_none()
     }

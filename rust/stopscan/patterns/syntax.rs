@@ -104,8 +104,8 @@ fn make_ascii(ast: &mut Ast) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses the flag `R`. With it, a carriage return also ends a line, but `Kind` does not distinguish carriage returns
-/// from other characters.
+/// Refuses the flag `R`. With it, a carriage return also ends a line. But look-around only sees the `Kind` of a
+/// character, and there is no kind for carriage returns.
 fn check_flags(flags: Option<&Flags>) -> Result<(), String> {
     match flags.is_some_and(|flags| flags.flag_state(Flag::CRLF) == Some(true)) {
         true => Err("(?R) is not supported; write \\r?\\n".into()),

@@ -17,7 +17,7 @@ const FEW: usize = 12;
 /// Ended threads are dropped only if there are more of them than this, because dropping them moves all other threads.
 const SPARE: usize = 64;
 
-/// The value of `root` if the thread has ended.
+/// The value of `Thread::root` if the thread has ended.
 const OVER: u32 = u32::MAX;
 
 /// A place where a match may have begun.
@@ -46,7 +46,7 @@ impl Thread {
         Place { code_points: end.code_points - code_points, bytes: end.bytes - bytes as usize }
     }
 
-    /// The kind of the character before the place.
+    /// Returns the kind of the character before the place where the match may have begun.
     fn before(self) -> Kind {
         Kind::ALL[(self.bytes_and_kind & 3) as usize]
     }
@@ -67,12 +67,12 @@ pub(super) struct Threads {
     /// `compact` drops it.
     roots: Vec<u32>,
     states: Vec<Cell>,
-    /// If there are more groups than this, groups in equal states are merged. This sets the limit a quarter above
-    /// the number of groups that are left, so that the next merge does not follow at once. A value below `FEW` counts
-    /// as `FEW`.
+    /// If there are more groups than this, groups in equal states are merged. Merging sets `merge_at` to a quarter
+    /// more than the number of groups that are left, so that the next merge does not follow at once. A value below
+    /// `FEW` counts as `FEW`.
     merge_at: usize,
-    /// The bitwise "or" of the cells of all groups. Groups that have ended since the last character count as well. So
-    /// if a bit is not set here, it is not set in any cell, but the converse need not hold.
+    /// The bitwise "or" of the cells (states with flags) of all groups. Groups that have ended since the last character
+    /// count as well. So if a bit is not set here, it is not set in any cell, but the converse need not hold.
     reached: Cell,
 }
 
@@ -258,7 +258,7 @@ impl Threads {
         self.reached & follows.bits() == follows.bits()
     }
 
-    /// Begins a thread (a possible match) at `here`, in the state after its first character.
+    /// Begins a thread (a possible match) at `here`. `state` is the state after the first character of the match.
     #[inline]
     fn begin(&mut self, here: Place, state: Cell) {
         self.reached |= state;
@@ -435,7 +435,8 @@ pub(super) fn scan_unarmed(threads: &mut Threads, machine: &Machine, text: &str,
     latest
 }
 
-// `next` and `advance` have `inline(always)`, because without it a delta takes a fifth longer if the set has patterns.
+// `next` and `advance` have `inline(always)`, because without it, scanning a delta takes a fifth longer if the set has
+// patterns.
 impl<'a> Scan<'a> {
     /// Returns the next character. While no match has begun, skips text in which none can begin.
     #[inline(always)]

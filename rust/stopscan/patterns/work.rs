@@ -19,14 +19,14 @@ pub(super) const MAX_POSITIONS: usize = 3_072;
 /// costs 100.
 pub(super) const MAX_CLASS_WORK: usize = 300_000;
 
-/// The budget for the automaton of a set. One unit is ten to twenty instructions.
+/// The budget for the automaton of a set, in units of work. A unit is ten to twenty instructions.
 pub(super) const MAX_WORK: usize = 600_000;
 
-/// The budget for the automata that `hold` makes, for all regions together.
+/// The budget, in units of work, for the automata that `hold.rs` makes. All regions of a set share it.
 pub(super) const MAX_HOLD_WORK: usize = 400_000;
 
-/// The budget for finding stops that can never fire, because a match of a pattern always completes inside them. It is
-/// for all regions of a set together.
+/// The budget, in units of work, for finding stops that can never fire, because a match of a pattern always completes
+/// inside them. All regions of a set share it.
 pub(super) const MAX_PRUNING_WORK: usize = 200_000;
 
 /// The most states of an automaton, and the most cells of its table.

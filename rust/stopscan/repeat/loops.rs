@@ -2,7 +2,7 @@ use super::search::{ROW, Run, continues, continuing, first_copy, run_length, squ
 use super::{Loop, Repeat};
 use crate::snapshot::{Reader, Writer};
 
-/// Finds the loops of one stream of text. It needs no set of stops, only a [`Repeat`].
+/// Finds the loops (text that repeats again and again) in one stream. It needs no set of stops, only a [`Repeat`].
 ///
 /// ```
 /// use stopscan::{Loops, Repeat};
@@ -214,10 +214,11 @@ impl Loops {
         let Loops { repeat, block, ref text, base, ref mut runs, .. } = *self;
         let doubled = ((base + text.len()) / block).trailing_zeros().min(MAX_DIVISIBLE);
         let last = repeat.reach(doubled, longest).min(text.len() / 2).min(text.len() - block);
-        // Let a known run have a period `p` of at most `block` bytes and, with its first copy, `k` bytes. The search
-        // only finds runs that have at least `block` bytes after their first copy. So a run with a period `q` up to
-        // `k - p` would share at least `p + q` bytes with the known run. Then both would repeat the same text (theorem
-        // of Fine and Wilf): the search would only find the known run again, so skip these periods.
+        // Skip the periods with which the search would only find a known run again. Let the known run have a period `p`
+        // of at most `block` bytes, and `k` bytes with its first copy. A run with the period `q` that the search finds
+        // has at least `block` bytes after its first copy, so it has at least `p + q` bytes. If `q` is at most `k - p`,
+        // the known run also has `p + q` bytes. Both runs end where the text ends, so they share these `p + q` bytes,
+        // and repeat the same text (theorem of Fine and Wilf).
         let known = runs.iter().filter(|run| run.period <= block);
         let known = known.map(|run| base + text.len() - run.start - run.period).max().unwrap_or(0);
         squares(text, known + 1..=last, block, |period, length| {

@@ -15,7 +15,8 @@
 //!    64 periods at once. If all four are equal, the length of the run is measured. If very many periods pass this
 //!    test, as in a text that was made to be slow, all runs are measured in one pass, in linear time (a Z function).
 //! 3. **Runs.** The few squares that a check finds are followed: new text is compared with the text one period before
-//!    it, and a run that breaks is dropped. Nothing is compared before the first place at which a run can fire.
+//!    it, and a run that breaks is dropped. The comparison waits for the next check, or for the first place where a run
+//!    can become a loop, if this comes earlier.
 //!
 //! All three work on bytes of UTF-8. A loop begins with the first byte of a character, and so do all of its copies. So
 //! the bytes of a loop repeat if and only if its characters do. Characters matter for three things: where a run begins,

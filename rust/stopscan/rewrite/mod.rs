@@ -1,4 +1,4 @@
-//! Replaces keys in a stream of text. If several keys begin at a place, the longest is replaced.
+//! Replaces keys in a stream of text. If several keys begin at the same place, the longest of them is replaced.
 
 use std::alloc::{Layout, handle_alloc_error};
 use std::borrow::Cow;
@@ -116,13 +116,13 @@ impl fmt::Debug for RewriteSet {
 #[derive(Debug)]
 pub struct Rewriter {
     pub(crate) set: RewriteSet,
-    /// The node of the trie whose text is the held text.
+    /// In the trie of the keys, the node that stands for the held text.
     pub(crate) node: u32,
     /// The output of the last call. Not used if the call could return a part of its delta.
     out: String,
 }
 
-/// The most bytes of the output buffer that a stream keeps for its next output.
+/// `Rewriter::begin` shrinks the output buffer to at most this many bytes.
 const SPARE: usize = 256;
 
 /// A host, such as the Python module, copies the output into a string. For each byte of the output, the copy needs at
@@ -285,7 +285,7 @@ impl Pieces<'_> {
         Ok(())
     }
 
-    /// Copies the text from `done` to `end` unchanged.
+    /// Copies the text from `done` to `end` to the output, unchanged.
     fn keep(&mut self, end: usize) -> Result<(), TryReserveError> {
         let (held, start) = (self.held.len(), self.done);
         self.done = end;

@@ -25,19 +25,20 @@ pub(crate) struct Rules {
     values: Words,
     /// For each node, the length of its text in bytes. A stream at the node holds this text.
     depths: Vec<u32>,
-    /// For each node, a key that begins with the text of the node.
+    /// For each node, the index of one of the keys that begin with the text of the node.
     keys: Vec<u32>,
     /// For each node, where a stream goes if the node has no child for the next byte. The beginning of the node's text
     /// is then *settled*: the keys in it are replaced, and it is emitted. The *rest* of the text may still become a
     /// key. The stream goes to the node that stands for this rest.
     rests: Vec<u32>,
-    /// For each node, the keys that are replaced if it has no child for the next byte. They form a chain in
-    /// `replacements`: this is the index of the last one plus one, and each one leads to the one before it.
+    /// For each node, the keys in its text that are replaced if the node has no child for the next byte. They form a
+    /// linked list in `replacements`, in which each item leads to the one before it. The number here is the index of
+    /// the last item plus one, or `NONE`.
     settled: Vec<u32>,
     replacements: Vec<Replacement>,
 }
 
-/// A key that is replaced in the beginning of a node's text if the node has no child for the next byte.
+/// A key in the text of a node. The key is replaced if the node has no child for the next byte.
 #[derive(Clone, Copy, Debug)]
 struct Replacement {
     /// The replacement before this one in the same text, or `NONE`.
@@ -102,7 +103,8 @@ impl Rules {
         }
         let byte = self.trie.label(child);
         let (mut last, mut at) = (self.settled[parent], self.rests[parent]);
-        // The place in the text of the node `child` where the text of the node `at` begins.
+        // The text of `at` is the end of the text of `parent`. In the text of `child`, which has one byte more, it
+        // begins at the offset `start`.
         let mut start = self.depths[parent] - self.depths[at as usize];
         if parent == 0 {
             return;
@@ -190,8 +192,8 @@ impl Rules {
     }
 
     /// Reads `byte`, and moves `node` to the next node. Calls `replace` for each key that is now certain to be
-    /// replaced. Its first argument is the number of bytes from the beginning of the key to the end of `byte`. Its
-    /// second argument is the index of the key.
+    /// replaced. The first argument of `replace` is the number of bytes from the beginning of the key to the end of
+    /// `byte`, and the second is the index of the key.
     #[inline]
     pub(super) fn step<E>(
         &self,

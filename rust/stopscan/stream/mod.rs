@@ -208,8 +208,8 @@ impl<E: Emit> Stream<E> {
         let options = Options::default().include_stop(self.include_stop);
         match self.start {
             0 => options,
-            // A protected region has the name of its opening marker. If this is `answer`, node 0 has the same name, and
-            // `Options::region` would lead to node 0. So this sets `start_protected` instead.
+            // A protected region has the name of its opening marker. If the marker is `answer`, node 0 has the same
+            // name, and `Options::region` would lead to node 0. So `start_protected` is set instead of a region.
             1 if self.graph().protected().is_some() => options.start_protected(true),
             node => options.region(self.graph().name(node)),
         }
@@ -290,9 +290,9 @@ impl<E: Emit> Stream<E> {
     }
 }
 
-/// The most bytes of memory that one segment needs. The lists of segments need them, and may have room for twice as
-/// many segments as they hold. The caller needs them, too: in Python for a tuple, a string, an int, and places in two
-/// lists.
+/// The most bytes of memory that one segment needs, in this library and in the caller. In this library, each list of
+/// segments may have room for twice as many segments as it holds. In Python, the caller needs a tuple, a string, an int
+/// and an item in each of two lists.
 const SEGMENT_MEMORY: usize = 768;
 
 /// Scans one stream of text: deltas in, safe text out.
@@ -517,8 +517,8 @@ impl<E: Emit> Stream<E> {
         self.held.push(delta, held)
     }
 
-    /// Handles the marker `word`, which completed at the end of `through`: releases the text before the marker, and
-    /// goes to the region to which the marker leads.
+    /// Releases the text before the marker `word`, and goes to the region to which the marker leads. `through` is the
+    /// delta up to the end of the marker.
     fn end_part(&mut self, through: &str, word: Word, part: Part) -> Step {
         let lead = self.graph().lead_of(word);
         self.follow(word.node, lead);
@@ -529,8 +529,8 @@ impl<E: Emit> Stream<E> {
         Step { part, released: self.cut(through, word), marker: Some(Passed { end: through.len(), word, kept_in }) }
     }
 
-    /// Handles a stop or marker, `word`, that completed at the end of `through`. Releases the text before `word`. If
-    /// `word` is a stop that stays in the output, releases `word` as well. It may have begun in the held text.
+    /// Releases the text before `word`, a stop or marker. If `word` is a stop that stays in the output, releases `word`
+    /// as well. `through` is the delta up to the end of `word`, which may have begun in the held text.
     fn cut(&mut self, through: &str, word: Word) -> Released {
         self.read.advance(through);
         let graph = self.set.graph();
@@ -571,16 +571,16 @@ impl<E: Emit> Stream<E> {
         self.history = None;
     }
 
-    /// Adds text to the unused text, if a stop has fired.
+    /// If a stop has fired, adds `text` to the text after the stop, which `unused` returns.
     pub(crate) fn add_unused(&mut self, text: &str) {
         if let Some(fired) = &mut self.fired {
             fired.unused = [&fired.unused, text].concat().into();
         }
     }
 
-    /// Returns the text of the match `hit` of a pattern. The match ends where `through` ends. Its beginning may have
-    /// come before `through`: `history` has this text if the match `stays` in the output, otherwise it is in the held
-    /// text. Call this before `through` is added to `self.read`.
+    /// Returns the text of the match `hit` of a pattern. `through` is the delta up to the end of the match. The match
+    /// may have begun in an earlier delta. Then its beginning is in `history` if the match `stays` in the output, and
+    /// otherwise in the held text. Call this before `through` is added to `self.read`.
     fn match_text(&self, through: &str, hit: PatternHit, stays: bool) -> Box<str> {
         let length = self.read.bytes + through.len() - hit.start.bytes;
         let patterns = self.graph().patterns();

@@ -422,7 +422,7 @@ pub(crate) enum FiredStop<S> {
 }
 
 impl Fired {
-    /// Returns the match in a stream that was read up to `read`.
+    /// Returns the match. `read` is the position in the stream's text up to which the stream has read.
     pub(crate) fn stop_match<'a>(&'a self, graph: &'a Graph, read: Place) -> StopMatch<'a> {
         let stop = match &self.stop {
             FiredStop::Word(word) => FiredStop::Word(*word),

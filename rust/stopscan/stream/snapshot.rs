@@ -1,6 +1,6 @@
-//! Writes and reads the state of a stream for snapshots. If a stop or marker has begun, its index and the number of its
-//! bytes that were read are written. This stands for the state of the automaton, and also for the held text. For
-//! patterns, the text since the first unfinished match began is written, too.
+//! Writes and reads the state of a stream for snapshots. If a stop or marker has begun, a snapshot has its index and
+//! the number of its bytes that were read. These two numbers stand for the state of the automaton, and also for the
+//! held text. For patterns, a snapshot also has the text since the first unfinished match began.
 
 use super::{Emit, Fired, FiredStop, Stream};
 use crate::graph::{Graph, Word};

@@ -20,7 +20,7 @@ pub(crate) struct Ledger {
     /// The position of the token to which the last settled code point belongs. Before any code point is settled, the
     /// position of the token that begins the text.
     pub(crate) token: usize,
-    /// For each token after `token`: how many code points were read before the text of the token, and its position.
+    /// For each token after `token`: how many code points were read before its text, and the position of the token.
     pub(crate) starts: VecDeque<(usize, usize)>,
     /// The token count of each region. `None` for a scanner whose set has a single region, because `kept` is then its
     /// count.

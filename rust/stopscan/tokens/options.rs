@@ -149,7 +149,7 @@ impl TokenOptions {
     }
 }
 
-/// The bit of an id in [`TokenOptions::end_bits`].
+/// The bit that stands for an id in [`TokenOptions::end_bits`], the filter for the ids that end a stream.
 #[inline(always)]
 pub fn end_bit(id: u32) -> u64 {
     1 << (id % 64)
@@ -169,7 +169,7 @@ pub fn end_bit(id: u32) -> u64 {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum UnknownIds {
-    /// `feed` returns an error, and the stream is as before.
+    /// `feed` returns an error for such an id, and the stream is as before.
     #[default]
     Refuse,
     /// The id counts as a token without text.
@@ -251,7 +251,8 @@ pub enum Finish {
     Ended(EndReason),
 }
 
-/// Why a stream ended, if no stop string, pattern or stop token ended it. Python's `stopscan.finish` has these names.
+/// Why a stream ended, if no stop string, pattern or stop token ended it. Python's `stopscan.finish` gives these
+/// reasons the same names.
 ///
 /// ```
 /// use stopscan::EndReason;

@@ -1,4 +1,4 @@
-//! Writes and reads the state of a stream of tokens: its text, its decoder, and its ledger of tokens.
+//! Writes and reads the state of a stream of tokens: its text, its decoder, and its ledger, which counts the tokens.
 
 use std::collections::VecDeque;
 
@@ -82,9 +82,10 @@ impl Ledger {
         for number in [*seen, *kept, *read, *settled, *token, starts.len()] {
             writer.number(number);
         }
-        // An item of `starts` has a place and the position of a token. The differences from the previous item are
-        // written, because they are small. Positions mostly differ by 1, and then only one number is written: twice the
-        // difference of the places. Otherwise this number is greater by 1, and the difference of the positions follows.
+        // Each item of `starts` has two numbers: how many code points were read before the text of a token, and the
+        // position of the token. Their differences from the previous item are written, because they are small. Mostly
+        // the positions differ by 1. Then only one number is written: twice the difference in code points. Otherwise
+        // this number is greater by 1, and the difference of the positions follows.
         let mut before = (*settled, *token);
         for &(start, token) in starts.iter() {
             let (behind, tokens) = (start - before.0, token - before.1);
@@ -106,7 +107,7 @@ impl Ledger {
         }
     }
 
-    /// Reads the ledger that `write` wrote. It must have as many regions as the ledger `like`.
+    /// Reads the ledger that `write` wrote. The number of regions was not written, so it is taken from `like`.
     fn from_bytes(reader: &mut Reader<'_>, like: &Ledger) -> Option<Ledger> {
         let mut number = || reader.number().filter(|&number| number <= isize::MAX as usize);
         let (seen, kept, read, settled, token) = (number()?, number()?, number()?, number()?, number()?);

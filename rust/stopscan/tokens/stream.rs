@@ -298,7 +298,7 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
         Ok(TokenStream { decoder: self.decoder.fork()?, decoded: self.decoded.clone() })
     }
 
-    /// Reads a token, and adds the text that becomes safe to `Decoded::out`.
+    /// Reads a token. The text that becomes safe to emit is added to `Decoded::out`.
     fn read_token(&mut self, id: u32) -> Result<(), D::Error> {
         if self.decoded.is_over() {
             return Ok(());
@@ -500,7 +500,8 @@ impl<E: Emit> Decoded<E> {
         self.ledger.seen > self.options.min_tokens
     }
 
-    /// Returns the role of the token `id`. If `armed` is false, stop tokens do not end the stream.
+    /// Returns the role of the token `id`: its text is read, it ends the stream, or it is an EOS that is passed over.
+    /// If `armed` is false, stop tokens do not end the stream.
     fn role(&self, id: u32, armed: bool) -> TokenRole {
         let options = &*self.options;
         if self.end_bits & end_bit(id) == 0 {
@@ -517,7 +518,7 @@ impl<E: Emit> Decoded<E> {
     }
 
     /// Scans a piece of the decoded text. `token` is the position of the last token with a part in the piece. If a stop
-    /// has fired in an earlier piece, adds this piece to the unused text.
+    /// has fired in an earlier piece, adds this piece to the text after the stop.
     fn scan(&mut self, text: &str, token: usize, armed: bool) {
         if self.is_over() {
             return self.stream.add_unused(text);

@@ -232,7 +232,7 @@ impl Vocabulary {
         lookup(&self.0.firsts, id).map_or(bytes.strip_prefix(b" ").unwrap_or(bytes), |first| first.as_bytes())
     }
 
-    /// Each id for which `at_start` set a text, with that text.
+    /// Each id to which `VocabularyBuilder::at_start` gave a text for the start of a stream, with this text.
     #[doc(hidden)]
     pub fn firsts(&self) -> impl Iterator<Item = (u32, &str)> {
         self.0.firsts.iter().map(|(id, text)| (*id, &**text))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 FILTER = [sys.executable, "-m", "stopscan"]
-SECONDS = 60  # a test that waits longer for the filter fails
+SECONDS = 60  # a test fails if it waits for the filter longer than this
 FIRED, NONE_FIRED, BAD = 0, 1, 2
 posix_only = pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell or argument bytes")
 

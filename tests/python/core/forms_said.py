@@ -20,8 +20,8 @@ THOUGHT = {"harmony": 6, "mistral": 2}
 
 
 def write(form: str, path: Path) -> Path:
-    """Writes to ``path`` a small model that answers the prompt ``[said]``. The model's chat template contains the
-    markers of this format."""
+    """Writes to ``path`` a small model. It answers the prompt ``[said]`` in the format ``form``, and its chat template
+    contains the markers of this format."""
     Reciter({"said": FORMS[form][0]}, added_tokens=()).write(path)
     config = json.loads((path / "tokenizer_config.json").read_text())
     markers = sorted({marker for edges in FORMATS[form].values() for marker in edges})

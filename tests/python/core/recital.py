@@ -28,7 +28,7 @@ def recite(
 ) -> Recital:
     """Returns the expected output for a script, token by token. ``args`` and ``options`` go to ``Reference``."""
     reference, texts = Reference(*args, **options), []
-    # A character whose bytes are in two pieces comes out with the second piece. Invalid bytes become U+FFFD at once.
+    # A character whose bytes are in two tokens comes out with the second token. Invalid bytes become U+FFFD at once.
     decoder = getincrementaldecoder("utf-8")("replace")
     for number, piece in enumerate(script, 1):
         decoded = decoder.decode(piece.encode() if isinstance(piece, str) else piece)

@@ -48,7 +48,7 @@ class Stream:
 
     def reset(self) -> None:
         self.text = ""  # everything fed and bypassed, up to the end of the stop
-        self.edge = 0  # no match and no loop begins before this place: the last marker, bypass or flush
+        self.edge = 0  # the end of the last marker, bypass or flush: no match and no loop begins before it
         self.sent = 0  # how many characters of the text were returned, or left out as a marker
         self.state = self.first
         self.part = 0  # the number of the current part: how many markers have begun a part

@@ -149,7 +149,7 @@ def texts(draw: st.DrawFn, setup: Setup, *, longest_filler: int = 0) -> str:
     """Random texts, joined from stops, markers, beginnings of stops and markers, and single characters."""
     beginnings = sorted({word[:length] for word in setup.words for length in range(1, len(word) + 1)}) or ["a"]
     characters = sorted(set("".join(setup.words))) or ["a"]
-    # Each kind has pieces of text to choose from, and the maximum number of copies of the chosen piece in a row.
+    # Each item: pieces of text to choose from, and the maximum number of copies of the chosen piece in a row.
     kinds = [(beginnings, 1), (beginnings, 1), (characters, 1)]
     if setup.repeat:
         kinds.append(([*beginnings, "x", "xyж", *(f"{one}x{two}" for one in setup.words for two in setup.words)], 40))

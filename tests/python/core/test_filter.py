@@ -205,8 +205,8 @@ def test_a_stop_that_is_not_utf8() -> None:
         (b"x" * 65_535 + b"\xf0\x9fx", b"x" * 65_535, 65_535),
         ("é".encode() * 100_001 + b"\xfe", "é".encode() * 100_001, 200_002),
     ],
-    # Without these ids, the name of each test would contain its data, which may be long. pytest puts the name of the
-    # running test into an environment variable, and the size of environment variables is limited.
+    # These ids keep the names of the tests short. Otherwise a name would contain the data of its test. pytest puts the
+    # name of the running test into an environment variable, and the size of environment variables is limited.
     ids=["alone", "in-text", "continuation", "cut-short", "broken", "surrogate", "overlong", "over-a-read", "late"],
 )
 def test_good_text_precedes_the_invalid_utf8_error(data: bytes, out: bytes, offset: int) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from stopscan import StopMatch, StopScanner, StopSet
 
-LIMIT = 8_000_000  # the documented limit, in bytes of stops and markers
+LIMIT = 8_000_000  # the documented limit of a set: all its stops and markers together, in bytes
 ON_WINDOWS = sys.platform == "win32"
 
 # Stops that a hostile request may send. Each value is a Python expression. A new process evaluates it, so that the

@@ -242,8 +242,9 @@ def test_max_held_lost_the_only_match_that_fits(pattern: str, max_held: int, tex
 
 
 def test_unarmed_text_and_patterns_reported_what_no_rule_gives() -> None:
-    """The text `ca` is fed with `armed=False`, so its `a` does not fire as a stop. In `caa`, the match `aa` of the
-    pattern contains this `a`, so the match does not fire either. The second `a` fires."""
+    """The stops are the string `a`, and a pattern for `aa`, `caa` and `ccaa`. First `ca` is fed with `armed=False`, so
+    its `a` does not fire. Then another `a` is fed. It fires as the string. The pattern does not fire, because its
+    matches contain the first `a`, a stop that completed in unarmed text."""
     scanner = StopScanner(StopSet(["a"], patterns=["(?:c){0,2}aa"]))
     assert scanner.feed("ca", armed=False) + scanner.feed("a") == "ca"
     assert scanner.match == StopMatch("a", 2)

@@ -5,9 +5,9 @@ place in an answer, and are from eleven projects that search the answers of mode
 that each is accepted or refused as the file says.
 
 In all, the eleven projects have 855 patterns, many of them for other texts than answers. 544 of the 855 are accepted.
-210 more are accepted only with `max_held`, because they match text of any length between two places. 101 are refused:
-47 have look-ahead or look-behind, 45 are not in the syntax of the regex crate (an unescaped brace), 6 match the empty
-string, and 3 have backreferences.
+210 more are accepted only with `max_held`, because a match may have text of any length between its beginning and its
+end. 101 are refused: 47 have look-ahead or look-behind, 45 are not in the syntax of the regex crate (an unescaped
+brace), 6 match the empty string, and 3 have backreferences.
 """
 
 from __future__ import annotations

@@ -75,5 +75,5 @@ def test_the_loops_of_reports(name: str) -> None:
     assert stops.find(text) == report.match
     assert stops.truncate(text)[0] == report.once
     by_default = StopSet(repeat=Repeat()).find(text)
-    # By default, no loop is found in this report, because its block is longer than 1,024 characters.
+    # By default, the loop of one report is not found, because its block is longer than 1,024 characters.
     assert (by_default is None) == (name == "llama.cpp-26039")

@@ -33,7 +33,7 @@ def modules() -> Iterator[types.ModuleType]:
                     yield importlib.import_module(module.name)
                 except ModuleNotFoundError as missing:
                     if (missing.name or "").startswith("stopscan"):
-                        raise  # other missing modules are packages of tokenizers, which some environments lack
+                        raise  # other modules may be missing: some environments lack tokenizer libraries
 
 
 def names() -> dict[str, Any]:
@@ -70,7 +70,7 @@ class Checker(doctest.OutputChecker):
 
 
 def is_async(example: doctest.DocTest) -> bool:
-    """Whether an example awaits, so that doctest cannot run it."""
+    """Whether an example uses `await`, `async for` or `async with`. doctest cannot run such an example."""
     return any(
         isinstance(node, (ast.AsyncFor, ast.AsyncWith, ast.Await))
         for part in example.examples

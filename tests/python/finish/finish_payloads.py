@@ -108,7 +108,7 @@ CASES: dict[str, list[tuple[Any, Report]]] = {
         (chunk(), None),
         (chunk(finish_reason=None, finishReason="stop"), EOS),  # jakobdylanc/llmcord#84: the non-null field counts
         (chunk(finish_reason="", finishReason="stop"), None),
-        (chunk(finish_reason=["END"]), UNKNOWN),  # langchain#37370: the stops of the request, as a list
+        (chunk(finish_reason=["END"]), UNKNOWN),  # langchain#37370: the list of the request's stops instead of a reason
         # Perplexity's full streams have both `message` and `delta`
         ({"choices": [{"index": 0, "message": {"content": "A"}, "delta": {"content": "A"}, "finish_reason": None}]},
          None),
@@ -192,7 +192,7 @@ CASES: dict[str, list[tuple[Any, Report]]] = {
         (sglang("FINISH_LENGTH: 16"), LENGTH),
         (sglang("FINISH_ABORT"), ABORT),
         (sglang("stop"), EOS),
-        (sglang("stop: 2"), EOS),  # only the FINISH_ words of sglang have a stop after the colon
+        (sglang("stop: 2"), EOS),  # sglang puts a stop after a colon only in words that begin with FINISH_
         (sglang("length"), LENGTH),
         (sglang("None"), None),
         (ERROR, ABORT),
@@ -211,7 +211,7 @@ CASES: dict[str, list[tuple[Any, Report]]] = {
         ({"stop": True, "stopped_word": False, "stopped_eos": True, "stopped_limit": False, "stopping_word": ""}, EOS),
         ({"stop": True, "stopped_word": False, "stopped_eos": False, "stopped_limit": True}, LENGTH),
         ({"stop": True, "stopped_word": False, "stopped_eos": False, "stopped_limit": False}, UNKNOWN),
-        ({"content": "A", "stop": True}, UNKNOWN),  # the request asked for no field that says why the answer ended
+        ({"content": "A", "stop": True}, UNKNOWN),  # the request did not ask for the fields with the reason
         (ERROR, ABORT),
     ],
     "gemini": [

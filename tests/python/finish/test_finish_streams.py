@@ -1,4 +1,4 @@
-"""Whole streams in which one event reports the end. Some tests repeat bugs of other projects that lost this report."""
+"""Whole streams in which one event reports the end. Some tests are for bugs of other projects in this report."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def test_a_word_is_read(case: Word) -> None:
     assert read(case.api.replace("incomplete", "responses"), as_object(payload(case.api, case.word))) == finish
 
 
-# Words that servers do not send in the fields of `payload`.
+# `TABLE` lacks these words, because servers send them in other forms than those that `payload` makes.
 ELSEWHERE = {"stopped_word", "stopped_eos", "stopped_limit"} | {
     f"finish_{end}" for end in ("matched_str", "matched_token", "length", "abort")
 }

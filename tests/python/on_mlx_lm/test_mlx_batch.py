@@ -107,7 +107,7 @@ def test_a_loop_of_ones_own(mlx: tuple[Any, Any], reciter: Reciter) -> None:
 
 def test_length_in_a_loop_gives_the_held_text(mlx: tuple[Any, Any], reciter: Reciter) -> None:
     model, tokenizer = mlx
-    for limits in ({}, {"max_tokens": 5}):  # first only mlx-lm has a limit, then the row has the same limit
+    for limits in ({}, {"max_tokens": 5}):  # in the second run, the row also has mlx-lm's limit
         row = RowScanner(tokenizer, "STOP", **limits)
         generator = BatchGenerator(model)
         generator.insert(prompts(mlx, reciter, ["held"]), max_tokens=[5], stop_sequences=[row])

@@ -28,7 +28,8 @@ def test_the_command(checkpoint: Path, reciter: Reciter) -> None:
     think = ("--prompt", reciter.prompt("think"), "--verbose", "F")
     first = run(*think, "--stop", "END")
     assert first.stdout == "<think>Is it \n"
-    assert "RuntimeWarning" not in first.stderr  # runpy warns if the package imported the module before
+    # `python -m` warns if importing the package has already imported the module that it is to run.
+    assert "RuntimeWarning" not in first.stderr
     assert run(*think, "--stop=END", "--stop", "never", "--protect", "reasoning").stdout == f"{REASONED}\n"
     assert run(*think, "--stop=END", "--protect", *THINKING).stdout == f"{REASONED}\n"
     assert run(*think, "--pattern", r"E\w\w", "--include-stop").stdout == "<think>Is it END\n"

@@ -48,7 +48,8 @@ def test_single_loop_ends_at_its_proving_token(looping: tuple[Any, Any], reciter
     assert "".join(response.text for response in responses) == text
     assert responses[-1].finish == Finish("repetition", offset=match.offset)
     assert (responses[-1].match, responses[-1].finish_reason) == (match, "stop")
-    # mlx-lm begins the next step before it looks at a token, so there is one step more than there are tokens.
+    # mlx-lm begins the next model step before it checks the newest token. So there is one step more than there are
+    # generated tokens.
     assert (len(responses), len(model)) == (tokens, tokens + 1)
     assert generate(looping[0], tokenizer, reciter.prompt(name), stop=STOPS, max_tokens=5000) == text
 
@@ -70,7 +71,7 @@ def test_rows_and_segments(looping: tuple[Any, Any], reciter: Reciter, name: str
     row = RowScanner(looping[1], STOPS)
     assert row.feed_many(ids) == text
     assert (row.tokens_seen, row.match, row.finish) == (tokens, match, Finish("repetition", offset=match.offset))
-    # A loop ends the row in every region, whatever `stop_in` says.
+    # A loop ends the stream in every region, even in one that `stop_in` does not name.
     segments = RowSegmenter(looping[1], SegmentSet(FORMATS["think"], stop="never", stop_in=["answer"], repeat=Repeat()))
     received = segments.feed_many(ids)
     assert "".join(segment[1] for segment in received) == text.removeprefix("<think>")

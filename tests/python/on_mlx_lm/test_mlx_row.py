@@ -111,7 +111,7 @@ def test_a_row_goes_on_from_its_snapshot(mlx: tuple[Any, Any], reciter: Reciter,
     for token_id in ids[:place]:
         row.advance(token_id)
         with pytest.raises(ValueError, match="1 responses of this row were not passed"):
-            row.snapshot()  # refused, because the snapshot would lose the text of this token
+            row.snapshot()  # refused: `text` has not returned the token's text yet, so a snapshot would lose it
         text_so_far += row.text(going_on)
     other.restore(pickle.loads(pickle.dumps(row.snapshot())))
     assert (other.held, other.tokens_seen, other.finish) == (row.held, row.tokens_seen, row.finish)
@@ -211,7 +211,7 @@ def test_reasoning_in_answers_of_several_parts(tmp_path: Path) -> None:
     row = RowScanner(tokenizer, "END", protect="reasoning")
     assert row.feed_many(reciter.token_ids("parts")) == "".join(script[:-2]) + "It is "
     tokenizer._response_format = deepcopy(muse_spark.RESPONSE_FORMAT)
-    # The new marker "Is it" leads from the reasoning to the reasoning. So the reasoning must go on after it.
+    # A new marker "Is it" leads from the reasoning to the reasoning again. So the reasoning must go on after it.
     tokenizer._response_format["transitions"]["reasoning"].insert(0, ("Is it", "reasoning"))
     for prompt, shown in (("", 0), ("to=self<|message|>", 2)):
         row = RowScanner(tokenizer, "END", protect="reasoning", prompt=prompt)

@@ -41,8 +41,8 @@ def test_feed_gives_the_segments_that_are_safe_by_then(mlx: tuple[Any, Any], rec
     assert row.region == received[-1][0]
     if name == "think":
         assert row.finish == Finish("stop_sequence", "END", reciter.text("think").rindex("END"))
-        # The reasoning tokens are between the two markers. The answer tokens are after the second marker, up to the
-        # stop.
+        # The tokens of the two markers and of the stop are not counted here. The reasoning is between the markers. The
+        # answer is between the closing marker and the stop.
         assert row.tokens_in == {"reasoning": 6, "answer": 6}
         assert (row.tokens_seen, row.tokens_kept) == (16, 14)
 

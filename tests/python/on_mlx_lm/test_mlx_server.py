@@ -26,7 +26,7 @@ from recital import recite
 from stopscan.mlx_lm import server as our_server
 from stopscan_conformance.reciter import SCRIPTS, THINKING, Reciter
 
-# The requests: for each case a script, and the request's options.
+# For each case: the name of the script (the text that the model writes), and the options of the request.
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "no stop": ("count", {}),
     "one token": ("count", {"stop": ["6"]}),
@@ -53,7 +53,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 # For each case in which mlx_lm.server gives a wrong answer: the text of this answer and the number of generated tokens.
 FAULTS = {
-    # The stop is deleted, and the generation goes on.
+    # mlx_lm.server deletes the stop from the text, but does not end the generation.
     "other tokens": ("This is the  of it", 9),
     "pieces of three tokens": ("1, 2, 3  4, 5, 6, 7, 8", 16),
     "inside a token": ("The path WS on", 5),
@@ -182,7 +182,8 @@ def test_requests_at_once(ours: Server, reciter: Reciter) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_stop_ends_the_generation(tmp_path: Path, engine: str) -> None:
-    """A stop takes as many model steps as an EOS at the same place, even while other requests are served."""
+    """An answer that a stop ends must take as many model steps as one that an EOS ends at the same position. This must
+    also hold while other requests are served."""
     words = [f" word{number}" for number in range(6)]
     scripts = {f"stop{length}": [*words[:length], "W!ND", *words * 2] for length in range(6)}
     reciter = Reciter(scripts | {f"eos{length}": words[:length] for length in range(6)})

@@ -55,7 +55,8 @@ def test_a_token_is_left_to_compute(trimmable: bool, length: int, monkeypatch: p
     assert 1 <= len(rest) <= length
     assert tokens[length - len(rest) :] == rest
     assert (cache is not None) == (trimmable and length > 1)
-    # mlx-lm's own cache leaves no token to compute. With such a result, mlx-lm's generation thread would end.
+    # mlx-lm's own cache has the whole prompt, so it leaves no token to compute. With this result, mlx-lm's generation
+    # thread would end.
     assert fetched[0][1] == []
     assert server._nearest(caches.fetch_nearest_cache, "other", tokens) == (None, tokens)
     assert server._nearest(caches.fetch_nearest_cache, "other", []) == (None, [])

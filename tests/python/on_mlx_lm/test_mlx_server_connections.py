@@ -1,4 +1,5 @@
-"""Clients that leave, half-close or reset connections, many clients at once, several machines, errors in stopscan."""
+"""Tests stopscan's server for mlx-lm with clients that leave, half-close or reset their connections, with many clients
+at once, with several machines, and with errors in stopscan."""
 
 from __future__ import annotations
 
@@ -137,8 +138,8 @@ def test_what_a_request_takes_along_can_be_pickled() -> None:
 
 @pytest.mark.parametrize("distributed", [False, True])
 def test_a_row_of_several_machines_does_not_end_alone(distributed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several machines must take the same steps, so the row of a client that left must go on. Only on a single machine
-    may this row end early. Before a fix, it ended on one of several machines."""
+    """If several machines run one model, all must take the same steps. So they must go on with an answer whose client
+    has left. Only on a single machine may this answer end early. Before a fix, it ended on one of several machines."""
     row = object.__new__(server._Row)
 
     def leaves(handler: Any, request: Any, stops: Any) -> None:
@@ -214,7 +215,7 @@ def test_a_fault_of_ours_ends_its_request_alone(
         patched.setattr(owner, hook, failing)
         status, reply = ours.post("completions", {"prompt": reciter.prompt("count"), "stop": ["5"], "stream": stream})
     if hook == "__init__":
-        assert (status, "stopscan failed" in reply) == (404, True)  # mlx-lm's status for any failure before an answer
+        assert (status, "stopscan failed" in reply) == (404, True)  # mlx-lm's status for any failure before the answer
     else:
         reported = json.loads(reply.splitlines()[-2].removeprefix("data: ") if stream else reply)["error"]
         assert (status, reported["type"]) == (200 if stream else 500, "server_error")

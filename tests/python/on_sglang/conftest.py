@@ -15,7 +15,7 @@ pytest.register_assert_rewrite("sglang_harness")
 
 @pytest.fixture(scope="session")
 def reciter() -> Any:
-    """A model that recites the default scripts, and one script that repeats itself."""
+    """A model that writes out fixed texts (scripts): the default ones, and one that repeats itself."""
     from stopscan_conformance import Reciter
     from stopscan_conformance.scripts import default_scripts
 

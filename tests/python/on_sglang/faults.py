@@ -25,7 +25,7 @@ def install(folder: Path) -> dict[str, str]:
 
 
 def register() -> None:
-    """Wraps the functions that stopscan's hooks in sglang call, so that they fail at random."""
+    """Wraps functions that run in stopscan's hooks in sglang, so that they fail at random."""
     from stopscan.engines import Checkpoint, Failures
     from stopscan.sglang import _selftest
     from stopscan.sglang._requests import Requests

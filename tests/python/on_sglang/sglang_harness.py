@@ -109,9 +109,11 @@ def expected(
     """The correct answer of a server that generates ``ids`` and then EOS. ``pieces`` are the bytes of the tokens.
 
     At the end of a stream, half a character becomes U+FFFD, which may complete a stop. The text of an end token (EOS or
-    a stop token) is not part of the answer, but a stop that equals this text fires. With ``protect``, this function is
-    right only for a text that begins with the opening marker and contains the closing marker once. No stop fires before
-    the end of the closing marker, except inside an opening marker of several tokens.
+    a stop token) is not part of the answer, but a stop that equals this text fires.
+
+    With ``protect``, this function is right only for a text that begins with the opening marker and contains the
+    closing marker once. No stop fires before the end of the closing marker, except inside an opening marker of several
+    tokens.
     """
     opening, closing = protect
     before = 0 if pieces[:1] == [opening.encode()] else max(0, len(opening) - 1)

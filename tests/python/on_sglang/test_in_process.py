@@ -343,8 +343,11 @@ ODD += [
 def test_custom_params_neither_crash_nor_count_as_failure(
     host: Host, forgiving: Failures, custom: Any, stop: Any, door: bool
 ) -> None:
-    """The hook ``DOOR`` checks the parameters when a request arrives. Tokenizer workers load no plugins, so they do not
-    have the hook. The parameters then reach the scheduler unchecked."""
+    """Malformed parameters must neither crash sglang nor count as a failure of stopscan.
+
+    The hook ``DOOR`` checks the parameters when a request arrives. sglang's tokenizer workers load no plugins, so they
+    do not have this hook. With these workers, the parameters reach the scheduler unchecked.
+    """
     placed = hooks(Defaults(), forgiving)
     if not door:
         del placed[DOOR]

@@ -41,8 +41,9 @@ def changed(target: str, change: Callable[[Any], Any], monkeypatch: pytest.Monke
 ENTRY = _selftest.ENTRY
 CHAT = f"{ENTRY}openai.serving_chat.OpenAIServingChat"
 ANTHROPIC = f"{ENTRY}anthropic.serving.AnthropicServing"
-# The functions of sglang's routes that stopscan hooks. For each: the word before `def`, a statement that gives the
-# result, and the parameter that the hook reads. From these, a test writes another function in place of this one.
+# The functions of sglang's routes that stopscan hooks. A test writes another function in place of each. Each value has
+# what the test needs for this: the word before `def`, the statement that gives the result, and the parameter that the
+# hook reads.
 ROUTES = {
     f"{ENTRY}http_server.serve_generate_request": ("async ", "return None", "obj"),
     f"{CHAT}._convert_to_internal_request": ("", "return None", "request"),
@@ -69,7 +70,7 @@ def test_this_sglang_fits() -> None:
 def test_a_function_that_is_gone_is_refused(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     owner, _, name = target.rpartition(".")
     monkeypatch.delattr(resolve_name(owner), name)
-    if target.endswith("_convert_to_internal_request"):  # the base class has an abstract method of this name
+    if target.endswith("_convert_to_internal_request"):  # the base class's abstract method remains
         assert problems()
         return
     with pytest.raises(RuntimeError, match=r"^this sglang has no sglang\.srt\."):

@@ -56,7 +56,7 @@ def test_each_row_has_the_text_before_its_stop(engine: Engine, reciter: Reciter,
         assert (finish.match and finish.match.sequence) == expected.matched, stop
         assert finish.reason == ("stop_sequence" if expected.matched else "eos")
         if way == "greedy":
-            # Text is streamed with the very token that makes it safe.
+            # Text is streamed as soon as a token shows that no stop begins in this text.
             assert pieces.texts[:-1] == [text for text in expected.texts[:-1] if text]
 
 

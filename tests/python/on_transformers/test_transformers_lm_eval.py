@@ -154,7 +154,8 @@ def test_an_empty_stop_is_none(own: dict[str, Any]) -> None:
 @pytest.mark.parametrize("until", [["abc", "b"], ["b", "abc"]], ids=str)
 def test_the_order_of_stops_says_nothing(own: dict[str, Any], until: list[str]) -> None:
     assert generated(own["hf-stopscan"], until, "nested")[0] == ["xa"]
-    # lm_eval cuts the text at each stop of the list in turn, so the order of the list changes the answer.
+    # lm_eval cuts the text at the first stop of the list, then what is left at the next stop, and so on. A cut at "b"
+    # leaves no "abc" to cut at, so the order of the list changes the answer.
     assert generated(own["hf"], until, "nested")[0] == ["x" if until[0] == "abc" else "xa"]
 
 
@@ -216,7 +217,7 @@ def test_decoding_is_lm_evals_once_the_answers_are_there(own: dict[str, Any]) ->
     generated(lm, ["b"], "nested")
     assert lm.tok_decode(OWN.token_ids("nested")) == OWN.text("nested")
     assert huggingface.stop_sequences_criteria is criteria
-    # After a generation that raises, lm_eval's functions are in place again.
+    # stopscan replaces functions of lm_eval during a generation. It must restore them even if the generation raises.
     with pytest.raises(ValueError, match="no_such_option"):
         generated(lm, ["b"], "nested", no_such_option=1)
     assert lm.tok_decode(OWN.token_ids("nested")) == OWN.text("nested")

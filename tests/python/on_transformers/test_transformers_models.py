@@ -231,7 +231,7 @@ def whisper(tokenizer: Any) -> Any:
 
 @pytest.mark.parametrize("beams", [1, 3])
 def test_whisper_returns_sequences_without_the_prompt(tokenizer: Any, whisper: Any, beams: int) -> None:
-    """``trim`` keeps exactly the tokens of the text, although Whisper returns the sequences without the prompt.
+    """``trim`` keeps exactly the tokens of the answer's text, although Whisper returns sequences without the prompt.
 
     Before a fix, ``trim`` kept one token too many, and with beams it cut off the first token of the text.
     """

@@ -24,7 +24,8 @@ from stopscan_conformance.reciter import SCRIPTS, Reciter
 
 
 def take(stops: Stops, prompts: Sequence[Sequence[int]], *steps: Sequence[Sequence[int]]) -> Any:
-    """Appends each step (a list of new tokens for each row) to the rows, and then calls ``stops``. Returns the rows."""
+    """Appends the steps to the rows, and calls ``stops`` after each. A step has a list of new tokens for each row.
+    Returns the rows."""
     sequences = torch.tensor(prompts)
     stops.put(sequences)
     for step in steps:

@@ -38,7 +38,7 @@ class Pieces:
 class Engine:
     model: Any
     tokenizer: Any
-    draft: Any  # the same model again, whose steps are not counted
+    draft: Any  # the same model again, as the draft model; its steps are not counted
     steps: list[tuple[int, ...]] = field(default_factory=list)
 
     @classmethod
@@ -69,7 +69,7 @@ class Engine:
         return self.model.generate(**inputs, stopping_criteria=[stops], **options)
 
     def text(self, prompt: str, *args: Any, streamed: bool = True, generation: Any = None, **options: Any) -> str:
-        """The text of one row under the stops that ``args`` and ``options`` describe."""
+        """The text that the model writes after one prompt, with the stops that ``args`` and ``options`` describe."""
         stops = Stops(self.tokenizer, *args, **options)
         self.generate(prompt, stops, streamed=streamed, **(generation or {}))
         (text,) = stops.texts

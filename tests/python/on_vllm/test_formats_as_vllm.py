@@ -47,7 +47,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "deepseek_v41": {"thinking": True},
 }
 
-# Leaves out an Inkling answer from sglang, `<|content_invoke_tool_text|>ls`: sglang reads it as a call, vLLM as text.
+# Leaves out an answer of the model Inkling that comes from sglang's code, `<|content_invoke_tool_text|>ls`. sglang
+# reads it as a call, vLLM as text.
 KNOWN = [answer for answer in ANSWERS if answer.form in CONFIGS and "of sglang" not in answer.source]
 CALLS = {form: call for form, _, call in BARES} | {
     "hermes": '{"name": "f", "arguments": {}}',
@@ -124,7 +125,8 @@ def test_reasoning_and_answer_are_those_of_vllm(answer: Answer) -> None:
     config = config_of(answer.form)
     begins_in = SegmentSet(FORMATS[answer.form]).region_after(answer.prompt)
     if begins_in == "answer" and answer.text.startswith(("<think>", "<seed:think>")):
-        # Here vLLM begins in the reasoning, and takes the opening marker in the text for a second one.
+        # These answers begin with the opening marker of the reasoning. vLLM begins in the reasoning even before it
+        # reads this marker, and drops the marker.
         begins_in = "reasoning"
     ours = {
         part: "".join(text for region, text in answer.segments if region == part) for part in ("reasoning", "answer")

@@ -1,4 +1,5 @@
-"""Compares ``_reportable`` with a simpler version. ``_reportable`` returns the stops that vLLM can report."""
+"""Compares ``_reportable`` with a simpler version. ``_reportable`` returns the stops that vLLM can report: vLLM never
+reports a stop that ends with an earlier stop of the list."""
 
 from __future__ import annotations
 

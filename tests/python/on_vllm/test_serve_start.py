@@ -41,7 +41,7 @@ def test_the_default_of_a_server_with_parsers(tmp_path: Path) -> None:
     checkpoint = Reciter({**SCRIPTS, **ANSWERS}, added_tokens=[*THINK, "<tool_call>", "</tool_call>"]).write(
         tmp_path / "model"
     )
-    # `--api-server-count 2` makes two front processes. Each has its own detokenizer, and both must find stops.
+    # `--api-server-count 2` starts two API server processes. Each has its own detokenizer, and both must find stops.
     arguments = ["--reasoning-parser", "deepseek_r1", "--tool-call-parser", "hermes", "--enable-auto-tool-choice"]
     tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
     with serve(checkpoint, tmp_path / "log", *arguments, "--api-server-count", "2", STOPSCAN_VLLM="1") as server:
@@ -82,7 +82,7 @@ def test_the_default_of_a_server_with_parsers(tmp_path: Path) -> None:
     ("environment", "message"),
     [
         ({"STOPSCAN_VLLM_PROTECT": '["<a>"]'}, r"STOPSCAN_VLLM_PROTECT: '<a>' is not a region"),
-        # In this test, the path of the frontend leads to Python. The server must end before vLLM starts this program.
+        # Here Python is in the place of vLLM's Rust frontend. The server must end before vLLM starts this program.
         (
             {"VLLM_USE_RUST_FRONTEND": "1", "VLLM_RUST_FRONTEND_PATH": sys.executable},
             "stopscan: with VLLM_USE_RUST_FRONTEND=1, stops are found outside of Python",

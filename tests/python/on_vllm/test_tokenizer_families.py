@@ -23,7 +23,8 @@ from stopscan.vllm._engine import Engine
 
 pytestmark = pytest.mark.vllm
 
-# "é" and "日" in single bytes, a byte that is a whole character, and spaces before words.
+# The tokens: the single bytes of "é" and "日", a byte that is a whole character, spaces, and words with and without a
+# space before them.
 BYTES = ["<0xC3>", "<0xA9>", "<0xE6>", "<0x97>", "<0xA5>", "<0x61>"]
 WORDS = ["▁", "▁▁", "▁a", "a", "b", "▁ab", "é", "."]
 PIECES = {token: place for place, token in enumerate(["<unk>", *BYTES, *WORDS])}

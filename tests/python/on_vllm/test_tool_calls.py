@@ -76,7 +76,8 @@ def test_every_spelling_of_a_calls_opening_marker(
     assert answer(tokenizer, text) == text[:-3]
 
 
-# Parsers of calls that have no markers, or that are between headers.
+# vLLM's tool parsers without a region "tool_call" in stopscan: their calls have no fixed markers, or stand between
+# headers, as in OpenAI's Harmony format.
 UNMARKED = {
     "beam", "hf", "inkling", "llama4_json", "muse", "muse_glimmer", "musespark1x", "openai", "pythonic", "xlam",
 }  # fmt: skip

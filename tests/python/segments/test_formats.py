@@ -232,7 +232,7 @@ def test_two_calls_are_two_parts_in_any_chunks(form: str) -> None:
     opening, closing = OTHERWISE.get(form) or call_of(form)
     kept = opening if isinstance(FORMATS[form].get("answer", {}).get(opening), keep) else ""
     if form in ONE_PART and not closing:
-        return  # one marker opens an array, which goes on to the end of the answer
+        return  # in these forms, one marker opens an array of calls, which lasts to the end of the answer
     text = f'{opening}{{"a":1}}{closing}{opening}{{"b":2}}{closing}'
     for size in (1, 2, 3, 5, len(text)):
         segmenter = Segmenter(FORMATS[form])

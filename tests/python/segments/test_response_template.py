@@ -163,7 +163,7 @@ anchor = marker | st.lists(marker, min_size=1, max_size=3)
 
 @st.composite
 def templates(draw: st.DrawFn) -> dict[str, Any]:
-    # With these keys, transformers' parser returns a field's texts unchanged, joined into one.
+    # If a field of the template has these keys, transformers' parser joins all texts of this field, unchanged.
     verbatim = {"repeats": True, "join": "", "content_args": {"strip": False}}
     fields = {}
     for name in draw(st.lists(st.sampled_from(sorted(NAMES)), min_size=1, unique=True)):

@@ -32,7 +32,7 @@ class Book:
     first: Callable[[int], Raw] | None = None
     special_ends_character: bool = False
     # Whether the tokenizer's `decode` gives another text than `characters`. This happens because `decode` also replaces
-    # valid characters that come before an invalid byte. `characters` sets it.
+    # valid characters that come before an invalid byte. `characters` sets this field.
     takes_back: bool = field(default=False, init=False)
     # The space at the start of the text, if there is one. The decoder strips this space.
     _stripped: Character | None = field(default=None, init=False)

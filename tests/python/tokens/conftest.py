@@ -7,5 +7,5 @@ from vocabularies import Vocabulary
 
 @pytest.fixture(scope="module")
 def vocabulary(request: pytest.FixtureRequest) -> Vocabulary:
-    """The vocabulary of the test's parameter, which the decorator `families.over` sets."""
+    """The vocabulary with which the decorator `families.over` runs the test."""
     return load(request.param)

@@ -197,7 +197,7 @@ IM_END = ["It", " is", " 6", ".", "<|im_end|>"]
 @pytest.mark.parametrize("native", [True, False])
 @pytest.mark.parametrize("stop", ["end", "|", " 6.<", ".<|im_end|>", "<|im_end"])
 def test_no_stop_fires_in_an_end_token(native: bool, stop: str) -> None:
-    """The text of an end token is not scanned for stops.
+    """The text of an end token (an EOS or a stop token) is not scanned for stops.
 
     Before a fix, if special tokens were kept in the text, a stop could fire in an end token. The stop ``end`` fired
     after ``It is 6.<|im_``. The stop `` 6.<`` removed `` 6.`` from the answer.

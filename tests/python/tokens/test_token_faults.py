@@ -55,7 +55,7 @@ def test_one_id_for_several_tokens_is_named(name: str) -> None:
 
 
 def test_tokens_that_share_a_replacement_character_are_all_kept() -> None:
-    # Two tokens, or three, together become one U+FFFD.
+    # The tokens of each `half` are the bytes of an incomplete character. Together they become one U+FFFD.
     for half in ([b"\xe4", b"\xbd"], [b"\xf0", b"\x9f", b"\x9a"]):
         tokenizer, token_ids = staged("a", *half, "END")
         scanner = agree(tokenizer, byte_level_book(tokenizer), token_ids, ["END"])

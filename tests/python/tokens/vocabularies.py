@@ -42,7 +42,7 @@ class Vocabulary:
 
     @cached_property
     def pieces(self) -> dict[bytes, int]:
-        """Token ids by the bytes of the token, without the special tokens."""
+        """Maps the bytes of a token to its id, for all tokens that are neither special nor byte tokens."""
         pieces = {}
         for token_id in set(range(self.size)) - set(self.special):
             raw = self.book.raw(token_id)
@@ -138,12 +138,12 @@ def in_pieces(name: str, tokenizer: Tokenizer, first: Callable[[str], str] | Non
 
 
 def strip(token: str) -> str:
-    """The text of a first token, without its leading space."""
+    """The text of a token at the start of a stream, without its leading space."""
     return token.replace("▁", " ").removeprefix(" ")
 
 
 def drop(token: str) -> str:
-    """The text of a first token, without any `▁`."""
+    """The text of a token at the start of a stream, without any `▁`."""
     return token.replace("▁", "")
 
 

@@ -16,7 +16,7 @@ use arbitrary::{Result, Unstructured};
 use crate::reference::Op;
 use words::Words;
 
-/// The most operations of a case. Longer cases test nothing new.
+/// The most operations (calls of the library) in a case. Longer cases test nothing new.
 const MOST_OPS: usize = 60;
 
 /// Draws operations, each with a text full of `words`. Moves up to 8 characters from the end of a text to the text of

@@ -25,7 +25,7 @@ impl<'a> Arbitrary<'a> for Case {
 }
 
 impl Case {
-    /// Panics unless the library does what the reference does, at every step.
+    /// Panics unless the library does what the reference, a simple program, does at every step.
     pub fn check(self) {
         let mut pair = Pair::new(&self.rules);
         for op in self.ops {

@@ -22,7 +22,7 @@ impl<'a> Arbitrary<'a> for Case {
 }
 
 impl Case {
-    /// Panics unless the library does what the reference does, at every step.
+    /// Panics unless the library does what the reference, a simple program, does at every step.
     pub fn check(self) {
         let deltas = self.ops.iter().filter_map(|op| match op {
             Op::Feed { delta, .. } => Some(delta.as_str()),

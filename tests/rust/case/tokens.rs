@@ -76,7 +76,7 @@ impl<'a> Arbitrary<'a> for Case {
 }
 
 impl Case {
-    /// Panics unless the library does what the reference does, at every step.
+    /// Panics unless the library does what the reference, a simple program, does at every step.
     pub fn check(self) {
         let Some(mut pair) = TokenPair::new(&self.plan) else {
             return;

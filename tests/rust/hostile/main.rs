@@ -28,8 +28,8 @@ const MILLION: usize = 1_000_000;
 /// The most bytes that the test runner may allocate during a test.
 const SMALL: usize = 4_096;
 
-/// How many bytes memory may grow by in a test in which it should not grow. The test runner itself allocates less, and
-/// a million tokens would need far more.
+/// The most bytes by which memory may grow where a stream must not need more memory. The test runner itself allocates
+/// less, and a stream that kept a million tokens would need far more.
 const FLAT: usize = 16 * SMALL;
 
 fn alone() -> MutexGuard<'static, ()> {

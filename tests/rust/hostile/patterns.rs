@@ -12,7 +12,7 @@ use crate::random::Random;
 use crate::user_patterns::UserSet;
 use crate::{ALLOCATOR, MIB, MILLION, alone, kept_since};
 
-/// The variable that tells a child process how many random sets to compile.
+/// The name of the environment variable that tells a child process how many random sets to compile.
 const SEEDS: &str = "STOPSCAN_SEEDS";
 
 /// Patterns like those that users write must compile in little time and memory. In an earlier version, a pattern with a

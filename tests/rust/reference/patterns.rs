@@ -70,7 +70,7 @@ pub struct Fired {
 
 pub struct Reference<'a> {
     rules: &'a Rules,
-    /// The characters of the continuations that `can_begin` tries.
+    /// `can_begin` tries all continuations of a text that consist of these characters.
     alphabet: Vec<char>,
     /// The most characters of a continuation.
     reach: usize,

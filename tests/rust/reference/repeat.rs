@@ -18,7 +18,7 @@ pub struct Found {
 }
 
 /// Returns the first loop in `text` that completes at an armed character. Each character comes with a flag: whether it
-/// is armed.
+/// is armed, which means that a loop may fire there.
 pub fn first_loop(rule: Rule, text: &[(char, bool)]) -> Option<Found> {
     (1..=text.len()).filter(|end| text[end - 1].1).find_map(|end| loop_at_end(rule, &text[..end]))
 }
@@ -28,7 +28,8 @@ fn loop_at_end(rule: Rule, text: &[(char, bool)]) -> Option<Found> {
     (1..=rule.max_period.min(end)).find_map(|period| {
         let length = rule.min_length.max(rule.count * period);
         let repeats = |at: usize| text[at].0 == text[at - period].0;
-        // Checks the newest characters first: usually they differ, so the check ends early.
+        // Compares each character with the one that is a period earlier, the newest first. In most texts the newest
+        // ones differ, so the comparison ends early.
         let is_loop = length <= end && (end - length + period..end).rev().all(repeats);
         is_loop.then_some(Found { end, length, period })
     })

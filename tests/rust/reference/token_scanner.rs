@@ -35,9 +35,9 @@ pub struct TokenPair<'a> {
 }
 
 impl<'a> TokenPair<'a> {
-    /// Returns `None` if the library refuses the plan. It refuses a prompt with an unknown id. It also refuses a marker
-    /// that consists of a special token and other text, if special tokens are skipped. This marker could never be
-    /// found.
+    /// Returns `None` if the library refuses `plan` (a vocabulary, stops and options). It refuses a prompt with an
+    /// unknown id. If special tokens are skipped, it also refuses a marker that consists of a special token and other
+    /// text, because this marker could never be found.
     pub fn new(plan: &'a Plan) -> Option<TokenPair<'a>> {
         let vocabulary = plan.vocabulary();
         let scanner = TokenScanner::new(&vocabulary, plan.rules.scanner(), &plan.options);

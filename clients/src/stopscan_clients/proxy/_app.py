@@ -36,7 +36,7 @@ HOP = b"""connection keep-alive proxy-authenticate proxy-authorization proxy-con
     upgrade expect host""".split()
 # RFC 9112, 3.2.2: a server must accept a request line with a whole URL instead of a path.
 ABSOLUTE = re.compile(rb"\Ahttps?://[^/]*", re.IGNORECASE)
-CLOSE = {"connection": "close"}  # a header of errors that are sent before the request was read to its end
+CLOSE = {"connection": "close"}  # closes the connection after an error that is sent before the whole request was read
 # If the body of a request has at most this many bytes and values, and is not compressed, it is parsed in the process
 # that serves the streams. This takes at most 0.04 seconds, even if the body has long numbers or many lists. All other
 # bodies are parsed in another process.
@@ -130,7 +130,7 @@ class _Connections(httpx.AsyncBaseTransport):
     search took longer than the work on the events.
     """
 
-    IDLE = 100  # the most pools to keep for later requests
+    IDLE = 100  # the most idle connection pools to keep for later requests
 
     def __init__(self) -> None:
         self._tls = httpx.create_ssl_context()
@@ -334,7 +334,7 @@ def _cause(error: BaseException) -> str:
     """Returns why the upstream server failed, in words or as the name of the error. Does not return the error's
     message, which may contain a key."""
     name, below = type(error).__name__, [error]
-    for cause in below:  # also visits the errors that are added in the loop
+    for cause in below:  # the loop appends the causes of an error to `below`, and so visits them too
         for kind, words in UNREACHABLE.items():
             if isinstance(cause, kind):
                 return f"{words} ({getattr(cause, 'reason', None) or name})"

@@ -30,7 +30,7 @@ class Connection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        transport.set_write_buffer_limits(high=0)  # so that `pause_writing` is called when any data waits
+        transport.set_write_buffer_limits(high=0)  # so that `pause_writing` is called as soon as any data waits
         if len(self.connections) > self._limits.connections:
             self.app = cast("Any", full)
         self._time("head", True)

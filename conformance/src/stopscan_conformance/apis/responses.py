@@ -13,9 +13,9 @@ from stopscan_conformance.wire import Wire
 
 PARTS = {"output_text": "message", "reasoning_text": "reasoning", "summary_text": "reasoning"}
 LAST = {f"response.{status}": status for status in ("completed", "incomplete", "failed")}
-# Reasoning comes as a text or as a summary. A summary has the same events in the same order as a text, but their names
-# differ. `_growth_form` replaces the names of a summary's events (the keys) by the values, so that it can check both in
-# the same way: "content_part" is the name in a text's events, and "summary_text" is the type of the part.
+# Reasoning comes as a text or as a summary. Both have the same events in the same order, but the names of the events
+# differ. So that `_growth_form` can check both in the same way, it replaces a name from a summary's events (a key of
+# SUMMARY) by the value: "content_part" is the name for a text, and "summary_text" is the type of the part.
 SUMMARY = {"reasoning_summary_part": "content_part", "reasoning_summary_text": "summary_text"}
 REASONING = {"response.reasoning_text.delta", "response.reasoning_summary_text.delta"}
 

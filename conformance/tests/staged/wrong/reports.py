@@ -142,8 +142,8 @@ def words(one: Simple, before: int) -> Found | None:
 
 
 class WholeIsABeginning(Simple):
-    """Defect: holds text that may begin a stop, and does not send it at the end of the answer if it is the whole
-    answer."""
+    """Defect: loses the whole answer if a stop begins with it. A server holds such text, and must send it at the
+    end."""
 
     def flush(self) -> str:
         return "" if any(stop.startswith(self.text) for stop in self.stops) and self.text else super().flush()

@@ -127,7 +127,7 @@ class OnlyTheFirstTokenId(Around):
 
 
 class Cached:
-    """Defect: uses one set of stops for all requests with the same key."""
+    """Defect: computes a key from the stops of a request, and uses the stops of the first request with this key."""
 
     def __init__(self, key: Callable[[list[str]], Any]) -> None:
         self.key = key

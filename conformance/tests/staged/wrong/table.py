@@ -11,7 +11,8 @@ Parts = AsyncIterator[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Wrong:
-    """A server with one defect, the case that finds the defect, and the promises (groups of rules) that it breaks."""
+    """A server with one defect, the name of the kit's case that finds the defect, and the promises (groups of rules)
+    that the server breaks."""
 
     name: str
     case: str

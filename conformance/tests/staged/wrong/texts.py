@@ -151,7 +151,7 @@ class ScansThePrompt(Simple):
 
 
 def parts(change: Callable[[str], str]) -> Callable[[Generation], Parts]:
-    """Returns a function that changes the text of each part."""
+    """Returns a function that yields the parts of an answer, each with `change(text)` in place of its text."""
 
     async def changed(made: Generation) -> Parts:
         async for kind, text in made.texts():

@@ -224,7 +224,8 @@ def goes_on_if(which: Callable[[Generation, str], Any]) -> Chunks:
 
 def goes_on_by_its_own_clock(made: Generation) -> None:
     """Defect: keeps generating after the client has left, with pauses. The kit measures how long another answer takes
-    meanwhile. If this answer comes during a pause, it takes no longer than usual."""
+    meanwhile. If this answer comes during a pause, it takes no longer than usual, so one measurement may miss the
+    defect."""
 
     async def rest() -> None:
         for burst in range(8):

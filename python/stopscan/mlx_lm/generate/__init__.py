@@ -35,7 +35,7 @@ ROW_OPTIONS = ("stop_token_ids", "min_tokens", "include_stop", "protect", "start
 @dataclass
 class GenerationResponse(MlxResponse):
     """mlx-lm's response, whose ``text`` is safe to send. The last response has a ``finish``, and ``tokens_kept``, the
-    count of tokens that belong to the text. If a stop string fired, it also has a ``match``.
+    number of tokens up to the end of the text. If a stop string fired, it also has a ``match``.
 
     ``finish_reason`` has mlx-lm's values: "length", or "stop" for any other end.
     """
@@ -56,7 +56,7 @@ def stream_generate(
       ``RowScanner``. Wrong values raise at once.
     - If no stops are given, ``text`` is mlx-lm's. Otherwise ``text`` is the text of ``tokenizer.decode``, because
       mlx-lm's own text drops a leading space.
-    - If a stop ends the text, a ``prompt_cache`` that mlx-lm can trim then has the prompt and the tokens of the text.
+    - If a stop ends the text, and mlx-lm can trim the ``prompt_cache``, the tokens after the text are removed from it.
     - The other ``kwargs`` are mlx-lm's, such as ``max_tokens`` and ``draft_model``.
 
     >>> for response in stream_generate(model, tokenizer, prompt, stop=["END"], max_tokens=500):
@@ -173,7 +173,8 @@ class _Answer:
 
     @property
     def length(self) -> int:
-        """How many of the tokens belong to the text."""
+        """How many of ``token_ids`` to return. If the row ended at its limit: all of them. If it ended with an EOS: all
+        but the EOS. Otherwise: all up to the last token with text in the output."""
         count, reason = len(self.token_ids), self.row.finish.reason if self.row.finish else "length"
         return {"length": count, "eos": count - 1}.get(reason, self.row.tokens_kept)
 

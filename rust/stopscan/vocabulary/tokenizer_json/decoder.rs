@@ -10,7 +10,8 @@ pub(super) enum Decoding {
     Pieces(Pieces),
 }
 
-/// What the decoder changes in each piece, and whether it drops a space at the beginning of the text.
+/// A decoder whose tokens are pieces of text: what it changes in each piece, and whether it drops a space at the
+/// beginning of the text.
 #[derive(Default)]
 pub(super) struct Pieces {
     replacements: Vec<(String, String)>,
@@ -22,7 +23,8 @@ pub(super) struct Pieces {
 }
 
 impl Decoding {
-    /// Reads the steps of a decoder. The error names a step that does not fit into a decoder of single tokens.
+    /// Reads the steps of a decoder, which must make text from single tokens. The error names a step that does not fit
+    /// into such a decoder.
     pub(super) fn of(decoder: Option<&Step>) -> Result<Decoding, String> {
         let decoder = decoder.ok_or("the file has no decoder, so tokens would be joined with spaces")?;
         let mut steps = Vec::new();

@@ -12,7 +12,7 @@ use decoder::{Decoding, Pieces};
 use file::{Added, File, Tokens};
 
 /// Reads the vocabulary of a `tokenizer.json`. Checks the ids of the added tokens, because the tokenizers library may
-/// give them other ids when it loads the file. If `given`, the library has written these ids, and they are not checked.
+/// give them other ids when it loads the file. If `given` is true, that library wrote the ids, so they are not checked.
 pub fn read(json: &[u8], given: bool) -> Result<Vocabulary, VocabularyError> {
     let File { added_tokens, decoder, model } =
         serde_json::from_slice(json).map_err(|error| VocabularyError::NoTokenizer(error.to_string()))?;
