@@ -211,7 +211,7 @@ class Repeat(_Copied):
     r"""A stop that fires when the text repeats itself, at the first character that completes a loop.
 
     A loop is a block of at most ``max_period`` code points that comes at least ``count`` times in a row. All copies
-    together have at least ``min_length`` code points, so a short block has to come more often. The oldest copy of a
+    together have at least ``min_length`` code points, so a short block has to come more often. The first copy of a
     short block may be incomplete: the end of the block is enough. The stop is visible, and fires in every region.
 
     Raises ``ValueError`` for a ``count`` below 3, a ``max_period`` outside of 1 to 65,536, or a ``min_length`` below
@@ -247,10 +247,10 @@ class StopSet(_Set):
       does not fire: its text is emitted. Without ``max_held`` the limit is 65,536, and a pattern that could withhold
       ordinary text for ever is refused.
     - ``protect``: pairs of an opening and a closing marker. Between the markers, no stop except a loop fires. The two
-      may be equal: one opens a region, and the next closes it.
+      markers of a pair may be equal: one opens a region, and the next closes it.
     - ``regions``: a graph of regions as in ``SegmentSet``. In a ``StopSet`` the markers stay in the text. ``protect``
-      is short for a graph with the region ``answer``, in which stops fire, and a region for each pair, named after the
-      opening marker of the pair.
+      is a short form of such a graph: it has the region ``answer``, in which stops fire, and a region for each pair,
+      named after the opening marker of the pair.
     - ``stop_in``: the regions in which stops fire. The default is all regions; with ``protect``, only the answer.
     - ``repeat``: a ``Repeat`` that makes loops a stop.
 
@@ -336,7 +336,7 @@ class StopScanner(_Scanner):
         itself.
 
         After a match the text is ``""``. With ``armed=False``, a stop that completes inside ``delta`` does not fire. A
-        stop that begins inside ``delta`` and completes later, in armed text, does fire.
+        stop that begins inside ``delta`` and completes in a later delta with ``armed=True`` does fire.
 
         Raises ``TypeError`` for a delta that is not a string and ``UnicodeEncodeError`` for a lone surrogate. After an
         error the scanner is as before.
@@ -376,7 +376,8 @@ class StopStream(_ScanStream[str]):
 
 @final
 class RewriteSet(_Copied):
-    """Keys and their replacements, compiled: immutable, hashable, picklable, shared by any number of threads and streams.
+    """Keys (the texts to replace) and their replacements, compiled: immutable, hashable, picklable, shared by any number
+    of threads and streams.
 
     The text is read from left to right. If several keys begin at the same place, the longest of them is replaced. The
     search goes on after this key. All other text stays. Replacements are not searched for keys.
@@ -764,8 +765,8 @@ class Segmenter(_Scanner):
         segments in a row always belong to different parts.
 
         After a match the list is empty. With ``armed=False``, a stop that completes inside ``delta`` does not fire. A
-        stop that begins inside ``delta`` and completes later, in armed text, does fire. Markers also count in unarmed
-        text.
+        stop that begins inside ``delta`` and completes in a later delta with ``armed=True`` does fire. Markers also
+        count with ``armed=False``.
 
         Raises ``TypeError`` for a delta that is not a string and ``UnicodeEncodeError`` for a lone surrogate. After an
         error the segmenter is as before.
