@@ -15,7 +15,7 @@ LENGTHS = (300, 20_000)
 
 
 def think(kinds: int) -> dict[str, dict[str, str]]:
-    """Returns the regions of a set: an answer and ``kinds`` other regions, each with its opening and closing marker."""
+    """Returns the regions of a `SegmentSet`: the answer, and ``kinds`` other regions, each with its two markers."""
     names = [f"part_{number:02}" for number in range(kinds)]
     return {"answer": {f"<{name}>": name for name in names}} | {name: {f"</{name}>": "answer"} for name in names}
 

@@ -18,8 +18,9 @@ from typing import Any
 from tokenizers import Tokenizer
 from tokenizers.decoders import DecodeStream
 
-WINDOW = 4096  # deltas in a stream: a long answer, whose strings fit in a core's cache, as those of a live stream do
-IN_A_ROW = 40_000  # ids in a text whose strings do not fit in a core's cache
+# How many deltas a stream has. It is a long answer, and its strings still fit in a core's cache, as in a live stream.
+WINDOW = 4096
+IN_A_ROW = 40_000  # how many ids a text has; their strings do not fit in a core's cache
 LONG = 2_000_000  # bytes in a long text
 
 REALISTIC = ["END", "</s>", "<|im_end|>", "\n\nHuman:"]

@@ -30,7 +30,7 @@ class AsyncDeltaStream(Generic[Item]):
         "_running",
     )
 
-    _synchronous: ClassVar[str]  # for errors: the function for sources that are not async, such as "scan"
+    _synchronous: ClassVar[str]  # "scan", "split" or "rewrite": an error recommends it for a source that is not async
 
     def __init__(self, deltas: AsyncIterable[str], reader: StopScanner | Segmenter | Rewriter, /) -> None:
         self._deltas = deltas

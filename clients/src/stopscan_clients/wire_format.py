@@ -45,8 +45,8 @@ class Memory:
         self.facts: dict[str, Any] = dict(api.default)
 
     def place(self, event: Any) -> Path:
-        """Returns the indexes of the part to which an event belongs. They are in the fields that ``api.places``
-        lists."""
+        """Returns where in the answer an event belongs, such as (1, 0): the first content part of the second output.
+        The numbers are in the fields that ``api.places`` lists."""
         inner = self.api.inner(event)
         return tuple([place for name in self.api.places if (place := index(get(inner, name))) is not None])
 

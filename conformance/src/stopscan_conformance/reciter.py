@@ -46,9 +46,10 @@ class Reciter:
     The prompts, texts and token ids of the scripts are known before `write` makes the files.
 
     The model recites a script if the prompt, or the last chat message, ends with `prompt(name)`. The script ends with
-    EOS. If a piece is a single byte, an added token or a special token, the first piece with this text has the id that
-    `encode` finds for the text, and later equal pieces have their own ids. Added tokens (by default thinking markers)
-    are ordinary text. Special tokens (by default Harmony's) are left out of the text if an engine skips special tokens.
+    EOS. Each piece of a script has a token id of its own, even if another piece has the same text. Of equal pieces that
+    are a single byte, an added token or a special token, the first has the id that `encode` finds. Added tokens (by
+    default thinking markers) are ordinary text. Special tokens (by default Harmony's) are left out of the text if an
+    engine skips special tokens.
 
     >>> reciter = Reciter({"count": ["1", ", ", "2", ", ", "3"]})
     >>> reciter.prompt("count"), reciter.text("count")

@@ -15,7 +15,7 @@ from stopscan_conformance.probe import Can, probe
 from stopscan_conformance.single import TOO_FAST, NotSupported, Run, Single
 
 LEAVING = 4
-EARLY = 0.05  # seconds: a client does not leave a whole answer before this time
+EARLY = 0.05  # seconds: a client that asks for a whole answer waits at least this long before it disconnects
 
 
 async def together(runs: Sequence[Awaitable[Findings]]) -> list[Findings]:

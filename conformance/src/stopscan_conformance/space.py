@@ -186,7 +186,8 @@ def _deep_borders() -> Iterator[Point]:
 
 
 def _around_reasoning() -> Iterator[Point]:
-    for index, place in enumerate((59, 60, 61, 80)):  # the first three tokens after the reasoning, and a later one
+    # The stop begins in one of the first three tokens after the reasoning, or in a later one.
+    for index, place in enumerate((59, 60, 61, 80)):
         yield Point(script="thought", place=place, length=4, stream=bool(index % 2))
         yield Point(script="thought", place=place, length=1, stream=not index % 2)
     for limit in ("in-reasoning", "after-reasoning"):

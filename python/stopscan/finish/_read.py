@@ -105,7 +105,7 @@ class FinishFields:
         return decide(finish, self.content(answer.choice))
 
     def find(self, payload: object) -> Answer:
-        """Returns the choice that counts, with its finish word.
+        """Returns the choice from which the finish is read, with its finish word.
 
         Looks at each path where the API may have its choices, until there is a list of choices or a finish word. If
         there is neither, the payload itself is the choice. Raises `TypeError` if the payload is not a dict or an

@@ -238,8 +238,8 @@ impl Loops {
         self.repeat.max_period + self.continuing.min(3 * self.repeat.max_period)
     }
 
-    /// How many bytes at the end of the text to keep for later searches: two periods, the text up to the next search,
-    /// and `ROW` bytes, because a search reads rows of `ROW` bytes.
+    /// How many bytes at the end of the text to keep for later searches. This is the sum of twice the longest period, of
+    /// as much text again, because the next search comes only then, and of `ROW`, because searches read rows of bytes.
     fn keep(&self) -> usize {
         3 * self.longest().max(self.block) + ROW
     }

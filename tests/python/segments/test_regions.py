@@ -97,7 +97,7 @@ def test_segments_of_another_model() -> None:
 def test_the_pair_of_a_known_region_is_its_name() -> None:
     """A region can be protected by its name or by its two markers: ``<think>`` and ``</think>`` mean ``reasoning``.
 
-    Before a fix, the two markers were ignored if the graph had the opening marker.
+    Before a fix, the two markers were ignored if the regions of the model (here ``QWEN3``) had the opening marker.
     """
     assert protected(StopSet("END"), QWEN3, ["tool_call", "<think>", "</think>"]) == protected(StopSet("END"), QWEN3)
 

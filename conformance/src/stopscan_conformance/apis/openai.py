@@ -89,7 +89,7 @@ def spelled_chat(wire: Wire, request: Request) -> list[str] | None:
 
 def spelled_completions(wire: Wire, request: Request) -> list[str] | None:
     """Returns the tokens that have log probabilities, or None if there are none. The `text_offset` of a token must be
-    the end of the token before it. A token with a wrong `text_offset` is returned with this offset behind its text."""
+    the end of the token before it. If it is not, the number is added to the returned token, after its text."""
     spelled: list[str] = []
     first = known = None
     for _, choice in _read(wire, request):
