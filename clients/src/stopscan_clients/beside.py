@@ -7,7 +7,8 @@ from typing import Any, TypeAlias
 
 from stopscan_clients.paths import dotted, get, items, members, put, without
 
-Token: TypeAlias = tuple[int, Any]  # a token's offset in the text, in code points, and its entry, such as the logprob
+# A token's offset in the text, in code points, and the API's data about the token, such as its logprob.
+Token: TypeAlias = tuple[int, Any]
 
 
 @dataclass(frozen=True)

@@ -96,7 +96,7 @@ class Body:
         self, plan: Plan, media: str, strict: bool = True, on_match: Callable[[int, StopMatch], object] | None = None
     ) -> None:
         self.matches: dict[int, StopMatch] = {}
-        self.error: Exception | None = None  # ``emit`` raises it after the last bytes for the client
+        self.error: Exception | None = None  # what ``emit`` raises after the last bytes for the client
         self.ended = False  # stops or an error have ended the answer, so the rest is not needed
         self.over = False  # the body was read to its end
         self._options, self._on_match = plan.options, on_match

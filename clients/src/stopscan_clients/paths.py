@@ -48,7 +48,7 @@ def without(tree: Any, *path: Any) -> Any:
 def named(paths: tuple[str, ...]) -> dict[Any, Any]:
     """Returns the dotted ``paths`` as a tree of their keys: a dict of dicts, with empty dicts as leaves. In a path,
     ``*`` stands for each element of a list. ``a.#`` stands for all values in ``a``, at any depth, except strings.
-    ``a.#.b`` also stands for the strings in fields named ``b``."""
+    ``a.#.b`` stands for the same values, and also for strings in fields named ``b``."""
     tree: dict[Any, Any] = {None: {}}  # not empty even without paths: ``only`` keeps all fields for an empty dict
     for path in paths:
         inner = tree

@@ -233,7 +233,8 @@ class _Handler(server.APIHandler):
         if status != 400 and self.stream:
             self.wfile.write(b"data: " + body + b"\n\n")
             return
-        self._headers_buffer: list[bytes] = []  # drops a whole answer's headers, which mlx-lm has not sent yet
+        # An answer that is not a stream has its headers here, not sent yet. Drops them.
+        self._headers_buffer: list[bytes] = []
         self._set_completion_headers(status)
         self.end_headers()
         self.wfile.write(body)

@@ -79,8 +79,8 @@ class Stops(StoppingCriteria, BaseStreamer):
         self._options = options
         self._streamers = list(streamer) if isinstance(streamer, list | tuple) else [streamer]
         self._streaming = any(each is not None for each in self._streamers)
-        # The hooks in transformers' `generate` set these three: whether `self` is among the stopping criteria, the EOS
-        # ids, and the id that pads rows that have ended.
+        # The hooks in transformers' `generate` set these three. `_is_criterion`: whether `self` is one of the stopping
+        # criteria. `_pad`: the id that fills rows that have ended.
         self._is_criterion = False
         self._eos: list[int] = []
         self._pad: int | None = options.tokenizer.pad_token_id

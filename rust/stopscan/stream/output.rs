@@ -266,7 +266,7 @@ impl<'a> IntoIterator for Segments<'a> {
     }
 }
 
-/// Joins neighbours that belong to one part. `joined` stores the joined texts.
+/// Joins pieces of text that follow each other and belong to the same part. `joined` stores the joined texts.
 pub(super) fn join<'a>(pieces: Vec<(Part, &'a str)>, joined: &'a mut Box<str>) -> Vec<(Part, &'a str)> {
     let parts = || pieces.chunk_by(|piece, next| piece.0 == next.0);
     *joined = parts().filter(|part| part.len() > 1).flatten().map(|piece| piece.1).collect::<String>().into();

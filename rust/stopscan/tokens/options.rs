@@ -169,7 +169,7 @@ pub fn end_bit(id: u32) -> u64 {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum UnknownIds {
-    /// `feed` returns an error for such an id, and the stream is as before.
+    /// `feed` returns an error for an unknown id, and the stream is as before.
     #[default]
     Refuse,
     /// The id counts as a token without text.

@@ -14,8 +14,8 @@ pub struct Rules {
     pub regions: Vec<Region>,
     /// The markers that stay in the text, whichever region they lead to.
     pub kept: Vec<String>,
-    /// If one of these markers leads to a state of the region in which it stands, it stays in the text and begins no
-    /// new part. Otherwise, it is an ordinary marker.
+    /// Markers that stay in the text and begin no new part if they lead to the region in which they stand, in whatever
+    /// state. If they lead to another region, they are ordinary markers.
     pub staying: Vec<String>,
     pub stop: Vec<String>,
     pub visible: Vec<String>,
