@@ -272,7 +272,8 @@ def test_a_token_begins_where_its_character_does() -> None:
 
 @pytest.mark.parametrize("api", FORMS)
 def test_each_delta_has_the_tokens_of_its_text(api: str) -> None:
-    """While text is held, an event may come out with the text of an earlier event. It must then have the tokens of the earlier text, and not its own, even if both texts are equally long."""
+    """While text is held, an event may come out with the text of an earlier event. It must then have the tokens of the
+    earlier text, and not its own, even if both texts are equally long."""
     make, rows = FORMS[api]
     events = make([["a"], ["E"], ["E"], ["E"], ["N", "b", "E"]])
     out = [event for event in scan_events(events, "END") if text_of(api, event) or rows(event)]

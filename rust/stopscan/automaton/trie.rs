@@ -154,8 +154,8 @@ impl<'a> Trie<'a> {
         }
     }
 
-    /// Returns whether the text of a state can become a longer word of this `kind`. Words that were pruned do not count.
-    /// `depth` is the length of the text in bytes. `order[range]` are all words that begin with the text.
+    /// Returns whether the text of a state can become a longer word of this `kind`. Pruned words do not count. `depth`
+    /// is the length of the text in bytes. `order[range]` are all words that begin with the text.
     fn begins(&self, mut range: Range<usize>, depth: usize, kind: WordKind) -> bool {
         range.any(|at| {
             let word = self.order[at] as usize;

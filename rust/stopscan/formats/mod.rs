@@ -134,8 +134,8 @@ impl Format {
         self
     }
 
-    /// Sets the markers that begin a call without a marker before it. Such a marker is the beginning of the call's body.
-    /// The body ends with `closing`, and may quote all other markers.
+    /// Sets the markers that begin a call without a marker before it. Such a marker is the beginning of the call's
+    /// body. The body ends with `closing`, and may quote all other markers.
     const fn bodies(mut self, openings: &'static [&'static str], closing: &'static str) -> Format {
         self.body = closing;
         self.bare(openings)
