@@ -85,7 +85,7 @@ class Host:
             reset=lambda: None,
         )
         provider.load = lambda *args: (provider.model, provider.tokenizer)
-        self.generator: Any = generator(provider, server.LRUPromptCache(9))
+        self.generator: Any = _without_streams(generator)(provider, server.LRUPromptCache(9))
         self._handler = type("Handler", (handler,), {"defaults": Defaults(), "log_message": lambda *args: None})
 
     def __enter__(self) -> Host:
@@ -108,6 +108,17 @@ class Host:
                 self._handler(self.generator, connection, ("", 0), None, system_fingerprint="self-test")
             head, _, reply = client.makefile("rb").read().partition(b"\r\n\r\n")
         return int(head.split()[1]), reply.decode()
+
+
+def _without_streams(generator: Any) -> Any:
+    """Returns a class like ``generator`` whose thread ends its streams of mlx before it ends itself. Otherwise they end
+    a little later, and mlx (0.32.0 to 0.32.4) aborts a process that exits meanwhile, such as after a wrong argument."""
+
+    def generate(self: Any) -> None:
+        generator._generate(self)
+        getattr(mx, "clear_streams", lambda: None)()  # mlx 0.29 has no such function
+
+    return type("Generator", (generator,), {"_generate": generate})
 
 
 class _Arguments(SimpleNamespace):
