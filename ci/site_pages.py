@@ -23,7 +23,9 @@ def readme() -> str:
 
 def from_repository(path: str) -> bytes:
     content = (ROOT / path).read_bytes()
-    return content.replace(b"](docs/", b"](../") if path.endswith(".md") else content
+    if path.endswith(".md"):
+        content = content.replace(b"](docs/", b"](../").replace(b"](../docs/", b"](../../")
+    return content
 
 
 def on_files(files: Files, config: Any) -> Files:
