@@ -85,7 +85,7 @@ class Host:
             reset=lambda: None,
         )
         provider.load = lambda *args: (provider.model, provider.tokenizer)
-        self.generator: Any = _without_streams(generator)(provider, server.LRUPromptCache(9))
+        self.generator: Any = _with_ended_streams(generator)(provider, server.LRUPromptCache(9))
         self._handler = type("Handler", (handler,), {"defaults": Defaults(), "log_message": lambda *args: None})
 
     def __enter__(self) -> Host:
@@ -110,7 +110,7 @@ class Host:
         return int(head.split()[1]), reply.decode()
 
 
-def _without_streams(generator: Any) -> Any:
+def _with_ended_streams(generator: Any) -> Any:
     """Returns a class like ``generator`` whose thread ends its streams of mlx before it ends itself. Otherwise they end
     a little later, and mlx (0.32.0 to 0.32.4) aborts a process that exits meanwhile, such as after a wrong argument."""
 
